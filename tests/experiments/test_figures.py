@@ -14,14 +14,8 @@ from matplotlib.text import Text
 
 from driftwolfe import plot
 from driftwolfe.experiments import figure_style, figures
-from driftwolfe.experiments.chart_data import (
-    band,
-    evenly,
-    rows,
-    settled_range,
-    weight_chart,
-)
-from driftwolfe.experiments.figure_style import WARNING, expert_size
+from driftwolfe.experiments.chart_data import band, rows, weight_chart
+from driftwolfe.experiments.figure_style import WARNING, evenly, expert_size, settled_range
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.terminal import Spread
 from experiments.played import made, played, regrets, summary_of

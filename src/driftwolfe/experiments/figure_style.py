@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,7 @@ METHODS = {
 #: The end of the label of a method with the steps of its theory, c = D/G; its lines are thin.
 UNTUNED = ", untuned"
 _ROW = 0.165  # inches of a legend's row
+_MARKS = 6  # markers on a curve
 NAMED = 13  # experts that a map names at most
 
 
@@ -139,6 +140,47 @@ for _name, _colour in METHODS.items():
     _FIXED[_plain(_name)] = next(style for style in _alike if style not in _FIXED.values())
 
 
+class Band(NamedTuple):
+    """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
+
+    x: Array | Indices
+    mean: Array
+    deviation: Array
+
+    @classmethod
+    def of(cls, x: Array | Indices, values: Array) -> Band:
+        """Of rows of values, one for each seed."""
+        deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+        return cls(x, values.mean(axis=0), deviation)
+
+    def edges(self, *, positive: bool = False) -> tuple[Array, Array]:
+        """The mean less the deviation, above zero for a logarithmic axis, and their sum."""
+        low, high = self.mean - self.deviation, self.mean + self.deviation
+        return np.maximum(low, 0.1 * self.mean) if positive else low, high
+
+    def thinned(self, most: int) -> Band:
+        kept = evenly(len(self.x), most)
+        return Band(self.x[kept], self.mean[kept], self.deviation[kept])
+
+
+def evenly(size: int, most: int) -> Indices:
+    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
+    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
+
+
+def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
+    """A range that holds the bands but for their first rounds, or the first half of short ones."""
+    last = max(int(each.x[-1]) for each in bands)
+    # The averages of the first twentieth of the rounds are still noise.
+    settled = [
+        np.array(each.edges())[:, each.x >= min(0.05 * last, 0.5 * each.x[-1])] for each in bands
+    ]
+    low = min(float(edges.min()) for edges in settled)
+    high = max(float(edges.max()) for edges in settled)
+    margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+    return low - margin, high + margin
+
+
 def literal(text: str) -> str:
     """A text that matplotlib shows unchanged, also with a dollar sign or an underscore first."""
     return ("\u200a" if text.startswith("_") else "") + printable(text).replace("$", r"\$")
@@ -179,6 +221,16 @@ def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
     return {**look, "linewidth": width, **more}
 
 
+def draw_band(axis: Axes, band: Band, style: LineStyle, place: int, **options: Any) -> None:
+    """The mean, with a few markers apart from those of lines in other places, and the deviation."""
+    step = max(1, len(band.x) // _MARKS)
+    marks = slice(place * step // _MARKS % step, None, step)
+    axis.plot(band.x, band.mean, **pen(style, markeredgewidth=0.0, markevery=marks, **options))
+    if band.deviation.any():
+        edges = band.edges(positive=axis.get_yscale() == "log")
+        axis.fill_between(band.x, *edges, color=style.colour, alpha=0.18, linewidth=0.0)
+
+
 def key(style: LineStyle, text: str, **line: Any) -> Line2D:
     """A legend's entry for a method."""
     options = pen(style, label=literal(text), **{"markeredgewidth": 0.0, **line})
@@ -212,6 +264,12 @@ def expert_size(expert: str) -> float:
     """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
     number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
     return float(number.group().replace(",", "")) if number else 0.0
+
+
+def largest_weight(tables: Iterable[Array]) -> float:
+    """The largest weight where several experts are active: a single one always has weight 1."""
+    contested = [values[:, (~np.isnan(values)).sum(axis=0) > 1] for values in tables]
+    return max((float(np.nanmax(values)) for values in contested if values.size), default=1.0)
 
 
 def weight_map(

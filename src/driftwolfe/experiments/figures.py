@@ -23,17 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "draw_all",
-    "oracle_calls",
-    "panels",
-    "prices",
-    "regret",
-    "regret_curves",
-    "save",
-    "sensitivity",
-    "weights",
-]
+__all__ = ["draw_all", "panels", "save"]
 
 #: Formats, and the metadata without which files would differ from run to run.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -41,7 +31,6 @@ FORMATS: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
     "svg": {"Date": None},
 }
-_MARKS = 6  # markers on a curve
 _COLUMNS = 3  # panels of regrets side by side
 _ROW = 0.125  # inches of an expert's row
 #: Marks the chosen c, and a c that was chosen on fewer rounds.
@@ -95,13 +84,7 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
 
 @print_style()
 def prices(summary: Summary) -> Figure | None:
-    """Loss per round against seconds, matrix-vector products and LMO calls; None where none is known.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """Loss per round against seconds, matrix-vector products and LMO calls; None where none is known."""
     chart = chart_data.price_chart(summary)
     if not chart.panels:
         return None
@@ -114,8 +97,8 @@ def prices(summary: Summary) -> Figure | None:
             look = fs.pen(dot.style, linestyle="none", markersize=5.5)
             if dot.style.width < 1.0:  # untuned
                 look |= {"markerfacecolor": "white", "markeredgewidth": 1.1}
-            bar: dict[str, Any] = {"yerr": dot.loss.deviation or None, "elinewidth": 0.8}
-            axis.errorbar(dot.spent, dot.loss.mean, **bar, **look)
+            loss, error = dot.value or (np.nan, 0.0)
+            axis.errorbar(dot.spent, loss, yerr=error or None, elinewidth=0.8, **look)
             entry = {k: v for k, v in look.items() if k not in ("color", "marker")}
             entries.setdefault(dot.label, fs.key(dot.style, dot.label, **entry))
         axis.margins(x=0.12)
@@ -129,13 +112,7 @@ def prices(summary: Summary) -> Figure | None:
 
 @print_style()
 def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
-    """Dynamic regret up to each round; None where it is not known.
-
-    Parameters
-    ----------
-    summary, regrets
-        The trials of a sweep, summed up, and known regrets of its methods.
-    """
+    """Dynamic regret up to each round; None where it is not known."""
     chart = chart_data.regret_curves(summary, regrets)
     if not chart.panels:
         return None
@@ -151,13 +128,7 @@ def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | No
 
 @print_style()
 def oracle_calls(summary: Summary) -> Figure | None:
-    """Calls of each oracle up to each round, logarithmic; None where no method called any.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """Calls of each oracle up to each round, logarithmic; None where no method called any."""
     chart = chart_data.call_chart(summary)
     if not chart.panels:
         return None
@@ -179,13 +150,7 @@ def oracle_calls(summary: Summary) -> Figure | None:
 
 @print_style()
 def sensitivity(summary: Summary) -> Figure | None:
-    """Mean loss per round against c; None where no method was run with several c.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """Mean loss per round against c; None where no method was run with several c."""
     chart = chart_data.scale_chart(summary)
     if not chart.panels:
         return None
@@ -203,13 +168,7 @@ def sensitivity(summary: Summary) -> Figure | None:
 
 @print_style()
 def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
-    """Dynamic regret, and adaptive regret for each length of window; None where none is known.
-
-    Parameters
-    ----------
-    summary, regrets
-        The trials of a sweep, summed up, and known regrets of its methods.
-    """
+    """Dynamic regret, and adaptive regret for each length of window; None where none is known."""
     chart = chart_data.regret_chart(summary, regrets)
     found = chart.panels
     if not found:
@@ -242,13 +201,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
 
 @print_style()
 def weights(summary: Summary) -> Figure | None:
-    """A heat map of weights in the first seed for each method with experts; None where none has any.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """A heat map of weights in the first seed for each method with experts; None where none has any."""
     chart = chart_data.weight_chart(summary)
     tables = chart.panels
     if not tables:
@@ -261,7 +214,7 @@ def weights(summary: Summary) -> Figure | None:
     for axis in axes[len(tables) :]:
         axis.remove()
     axes = axes[: len(tables)]
-    largest = chart_data.largest_weight(tables)
+    largest = fs.largest_weight(table.values for table in tables)
     for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
         image = fs.weight_map(axis, table.experts, table.rounds, table.values, largest)
         axis.set_title(literal(table.label), loc="left", pad=3)
@@ -346,7 +299,7 @@ def _draw_panel(
         if panel.over_c:
             _draw_scales(axis, line)
         else:
-            _draw_curve(axis, line, summary, positive=panel.log)
+            _draw_curve(axis, line, summary)
     axis.set_xlabel("scale c of the step sizes" if panel.over_c else "round")
     axis.set_ylabel(panel.unit)
     if not panel.over_c:
@@ -356,19 +309,12 @@ def _draw_panel(
     axis.set_ylim(panel.low, panel.high)
 
 
-def _draw_curve(axis: Axes, line: Line, summary: Summary, *, positive: bool) -> None:
+def _draw_curve(axis: Axes, line: Line, summary: Summary) -> None:
     """A line with its band, a few markers, apart from those of others, and a cross at an early end."""
-    band, colour = line.band, line.style.colour
-    step = max(1, len(band.x) // _MARKS)
-    start = (list(summary.chosen).index(line.title) * step) // _MARKS % step
-    marks = slice(min(start, len(band.x) - 1), None, step)
-    axis.plot(band.x, band.mean, **fs.pen(line.style, markeredgewidth=0.0, markevery=marks))
-    if band.deviation.any():
-        edges = band.edges(positive=positive)
-        axis.fill_between(band.x, *edges, color=colour, alpha=0.18, linewidth=0.0)
+    fs.draw_band(axis, line.band, line.style, list(summary.chosen).index(line.title))
     if not summary.chosen[line.title].complete:
-        end = band.x[-1], band.mean[-1]
-        axis.plot(*end, "x", color=colour, markersize=6, markeredgewidth=1.4)
+        end = line.band.x[-1], line.band.mean[-1]
+        axis.plot(*end, "x", color=line.style.colour, markersize=6, markeredgewidth=1.4)
 
 
 def _draw_scales(axis: Axes, line: Line) -> None:
