@@ -158,11 +158,20 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
     return [{**border, "y": low}, {**border, **fill, "y": high}, mean]
 
 
-def _dot_trace(dot: Dot, name: str, error: str, **more: Any) -> Json:
+def _dot_trace(dot: Dot, x: Any, y: Any, error: str, told: str, listed: bool = False) -> Json:
     """A dot, with its deviation along the axis `error`."""
+    name = plain(dot.label)
     symbol = SYMBOLS[dot.style.marker] + ("-open" if dot.style.width < 1.0 else "")
-    marker = {"symbol": symbol, "size": 10, "color": dot.style.colour}
-    trace: Json = {"mode": "markers", "name": name, "marker": marker, **more}
+    trace: Json = {
+        "mode": "markers",
+        "x": [x],
+        "y": [y],
+        "name": name,
+        "legendgroup": name,
+        "showlegend": listed,
+        "marker": {"symbol": symbol, "size": 10, "color": dot.style.colour},
+        "hovertemplate": told,
+    }
     if dot.value and dot.value.deviation:
         bar = {"array": brief([dot.value.deviation], 3), "thickness": 1.2, "width": 4}
         trace[f"error_{error}"] = bar
@@ -172,25 +181,16 @@ def _dot_trace(dot: Dot, name: str, error: str, **more: Any) -> Json:
 def _price_chart(chart: Chart[Dots]) -> Json:
     cells = []
     for place, (unit, dots) in enumerate(chart.panels):
-        traces = [
-            _dot_trace(
-                dot,
-                plain(dot.label),
-                "y",
-                x=brief([dot.spent]),
-                y=brief([dot.value.mean]),
-                legendgroup=plain(dot.label),
-                showlegend=place == 0,
-                hovertemplate=f"{spread_text(dot.value)} for %{{x:,.3~g}}",
-            )
-            for dot in dots
-            if dot.value
-        ]
-        x: Json = {"kind": "log", "title": {"text": unit}}
+        traces = []
+        for dot in dots:
+            told = f"{spread_text(dot.value)} for %{{x:,.3~g}}"
+            x, y = brief([dot.spent, dot.value.mean if dot.value else math.nan])
+            traces.append(_dot_trace(dot, x, y, "y", told, place == 0))
+        cost: Json = {"kind": "log", "title": {"text": unit}}
         if max(dot.spent for dot in dots) < 10.0 * min(dot.spent for dot in dots):
-            x["dtick"] = None  # powers of ten would leave the axis without a number
-        y: Json = {"kind": "linear", "title": {"text": "loss per round"}}
-        cells.append(("", x, y, traces))
+            cost["dtick"] = None  # powers of ten would leave the axis without a number
+        loss: Json = {"kind": "linear", "title": {"text": "loss per round"}}
+        cells.append(("", cost, loss, traces))
     return _page_chart(chart, cells, 260, max(1, len(cells)), hovermode="closest")
 
 
@@ -198,19 +198,12 @@ def _regret_chart(chart: Chart[Dots]) -> Json:
     cells, height = [], 0
     for measure, dots in chart.panels:
         labels = [plain(dot.label).replace(" (", "<br>(") for dot in dots]
-        traces = [
-            _dot_trace(
-                dot,
-                label,
-                "x",
-                x=brief([dot.value.mean]),
-                y=[label],
-                showlegend=False,
-                hovertemplate=f"%{{y}}: {spread_text(dot.value)}<extra></extra>",
-            )
-            for label, dot in zip(labels, dots, strict=True)
-            if dot.value
-        ]
+        traces = []
+        for label, dot in zip(labels, dots, strict=True):
+            if dot.value:
+                told = f"%{{y}}: {spread_text(dot.value)}<extra></extra>"
+                (x,) = brief([dot.value.mean])
+                traces.append(_dot_trace(dot, x, label, "x", told))
         methods = {"kind": "methods", "categoryarray": labels, "range": [len(labels) - 0.5, -0.5]}
         title = measure.replace(", ", "<br>")
         cells.append((title, {"kind": "regret"}, methods, traces))

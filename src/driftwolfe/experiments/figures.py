@@ -17,7 +17,7 @@ from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, li
 from driftwolfe.experiments.summary import CALLS, Summary
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.storage import write
-from driftwolfe.terminal import Spread, counted, spread_text
+from driftwolfe.terminal import counted, spread_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,21 +50,18 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
     summaries, name, rest
         The trials of a sweep, summed up; the name of the figure, such as "Figure 1"; and whom it shows.
     """
-    found = [
-        (each, row)
-        for each in summaries
-        for row in chart_data.rows(each)[rest : None if rest else 1]
-    ]
+    chosen = slice(1, None) if rest else slice(1)
+    found = [(each, row) for each in summaries for row in chart_data.rows(each)[chosen]]
     if not found:
         return None
-    charts = [chart_data.loss_chart(*row) for row in found]
     shown_seeds = chart_data.seeds(summary.chosen[title] for summary, row in found for title in row)
     name = f"{name}, continued" if name and rest else name
     figure = _sheet(summaries, shown_seeds, 2.3 * len(found), name=name)
     axes = figure.subplots(len(found), 3, squeeze=False)
     entries: dict[str, Any] = {}
-    for (summary, row), chart, line_of_axes in zip(found, charts, axes, strict=True):
-        for axis, panel in zip(line_of_axes, chart.panels, strict=True):
+    for (summary, row), line_of_axes in zip(found, axes, strict=True):
+        panels = chart_data.loss_chart(summary, row).panels
+        for axis, panel in zip(line_of_axes, panels, strict=True):
             fs.mark_drifts(axis, summary.drifts)
             axis.grid(visible=False, axis="x")  # changes are marked there
             _draw_panel(axis, summary, panel, x_ticks=4)
@@ -94,13 +91,12 @@ def prices(summary: Summary) -> Figure | None:
     for axis, (unit, dots) in zip(axes, chart.panels, strict=True):
         axis.set_xscale("log")
         for dot in dots:
-            look = fs.pen(dot.style, linestyle="none", markersize=5.5)
-            if dot.style.width < 1.0:  # untuned
-                look |= {"markerfacecolor": "white", "markeredgewidth": 1.1}
+            untuned = dot.style.width < 1.0
+            look = {"linestyle": "none", "markersize": 5.5, **(_HOLLOW if untuned else {})}
             loss, error = dot.value or (np.nan, 0.0)
-            axis.errorbar(dot.spent, loss, yerr=error or None, elinewidth=0.8, **look)
-            entry = {k: v for k, v in look.items() if k not in ("color", "marker")}
-            entries.setdefault(dot.label, fs.key(dot.style, dot.label, **entry))
+            bar: dict[str, Any] = {"yerr": error or None, "elinewidth": 0.8}
+            axis.errorbar(dot.spent, loss, **bar, **fs.pen(dot.style, **look))
+            entries.setdefault(dot.label, fs.key(dot.style, dot.label, **look))
         axis.margins(x=0.12)
         axis.set_xlabel(unit)
         fs.count_axis(axis, "x", 5)
@@ -119,10 +115,9 @@ def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | No
     figure = _sheet([summary], chart.shown, 3.0)
     axis, (panel,), first = figure.subplots(), chart.panels, chart_data.rows(summary)[0]
     kept = [line for line in panel.lines if line.title in first] or panel.lines[: chart_data.MOST]
-    panel = panel._replace(lines=kept)
     fs.mark_drifts(axis, summary.drifts)
-    _draw_panel(axis, summary, panel)
-    fs.legend_beside(figure, [fs.key(line.style, line.label) for line in panel.lines])
+    _draw_panel(axis, summary, panel._replace(lines=kept))
+    fs.legend_beside(figure, [fs.key(line.style, line.label) for line in kept])
     return figure
 
 
@@ -182,7 +177,11 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     for axis, (measure, dots) in zip(axes.flat, found, strict=False):
         for place, dot in enumerate(dots):
             if dot.value:
-                _draw_regret(axis, place, dot.value, dot.style)
+                bars: dict[str, Any] = {"xerr": dot.value.deviation or None, "elinewidth": 1.0}
+                look = fs.pen(dot.style, capsize=2.5, markersize=3.6, markeredgewidth=0.8)
+                axis.errorbar(dot.value.mean, place, **bars, **look)
+                at: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center"}
+                axis.text(1.03, place, spread_text(dot.value), **at, fontsize=7.0, color=INK)
         axis.axvline(0.0, color=FAINT, linewidth=0.7)
         axis.margins(x=0.08)
         axis.set_xlabel("regret (loss)")
@@ -299,7 +298,10 @@ def _draw_panel(
         if panel.over_c:
             _draw_scales(axis, line)
         else:
-            _draw_curve(axis, line, summary)
+            fs.draw_band(axis, line.band, line.style, list(summary.chosen).index(line.title))
+            if not summary.chosen[line.title].complete:  # a cross at an early end
+                end = line.band.x[-1], line.band.mean[-1]
+                axis.plot(*end, "x", color=line.style.colour, markersize=6, markeredgewidth=1.4)
     axis.set_xlabel("scale c of the step sizes" if panel.over_c else "round")
     axis.set_ylabel(panel.unit)
     if not panel.over_c:
@@ -307,14 +309,6 @@ def _draw_panel(
     fs.count_axis(axis, "x", x_ticks)
     fs.count_axis(axis, "y", y_ticks)
     axis.set_ylim(panel.low, panel.high)
-
-
-def _draw_curve(axis: Axes, line: Line, summary: Summary) -> None:
-    """A line with its band, a few markers, apart from those of others, and a cross at an early end."""
-    fs.draw_band(axis, line.band, line.style, list(summary.chosen).index(line.title))
-    if not summary.chosen[line.title].complete:
-        end = line.band.x[-1], line.band.mean[-1]
-        axis.plot(*end, "x", color=line.style.colour, markersize=6, markeredgewidth=1.4)
 
 
 def _draw_scales(axis: Axes, line: Line) -> None:
@@ -326,11 +320,3 @@ def _draw_scales(axis: Axes, line: Line) -> None:
     if line.chosen is not None:
         x, y = band.x[line.chosen], band.mean[line.chosen]
         axis.plot(x, y, "o", color=line.style.colour, zorder=4, **_RING)
-
-
-def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle) -> None:
-    """A dot, and its number at the end of its row."""
-    bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
-    axis.errorbar(value.mean, place, **bars, **fs.pen(style, markersize=3.6, markeredgewidth=0.8))
-    row = axis.get_yaxis_transform()
-    axis.text(1.03, place, spread_text(value), transform=row, va="center", fontsize=7.0, color=INK)
