@@ -257,7 +257,7 @@ def in_brief(store: Store) -> list[str]:
             held = sum(claim.held is True for claim in found)
             notes = f"The paper's claims: {held} of {len(found)} parts held (`driftwolfe claims`)."
         lines += [*wrap(printable(summary.name), WIDTH), *terminal.table(heads, rows, WIDTH)]
-        lines += [*wrap(f"{summary.notice or ''} {notes}", WIDTH), ""]
+        lines += [*wrap(summary.notice or "", WIDTH), *wrap(notes, WIDTH), ""]
     return lines
 
 
