@@ -61,9 +61,9 @@ except ImportError:
 
 figure = Figure(figsize=(9, 4), layout="constrained")
 axis = figure.subplots()
-colours = ("#D55E00", "#0072B2", "#009E73", "#767676")
 height = -np.inf
-for (name, hits), colour in zip(right.items(), colours, strict=True):
+for name, colour in dw.plot.colours(right).items():
+    hits = right[name]
     mean = 100 * (1 - np.convolve(hits, np.ones(200) / 200, "valid"))
     axis.plot(np.arange(200, len(hits) + 1), mean, color=colour, linewidth=1.3)
     height = max(mean[-1], height + 5)  # labels must not overlap

@@ -53,13 +53,13 @@ else:
         for (user, film), stars in zip(pairs, ratings, strict=True):
             predicted.append(model.predict_one(user, film))
             model.learn_one(user, film, stars)
-        errors[f"river's BiasedMF, rate {rate}"] = np.abs(predicted - ratings)
+        errors[f"river's BiasedMF at rate {rate}"] = np.abs(predicted - ratings)
 
 parts = {"first 2,000": (0, 2000), "summer": (0, WINTER), "winter": (WINTER, RATINGS)}
-print(f"{'mean error in stars':28}", *(f"{name:>12}" for name in [*parts, "all"]))
+print(f"{'mean error in stars':30}", *(f"{name:>12}" for name in [*parts, "all"]))
 for name, error in errors.items():
     shown = [error[start:stop].mean() for start, stop in [*parts.values(), (0, RATINGS)]]
-    print(f"{name:28}", *(f"{value:12.3f}" for value in shown))
+    print(f"{name:30}", *(f"{value:12.3f}" for value in shown))
 user = completer.users_[0]
 print(f"recommended to {user}:", ", ".join(completer.recommend(user, 5)))
 print("recommended to a new user:", ", ".join(completer.recommend("new user", 5)))
@@ -74,11 +74,9 @@ except ImportError:
 
 figure = Figure(figsize=(9, 4), layout="constrained")
 axis = figure.subplots()
-colours = iter(("#D55E00", "#767676", "#0072B2", "#009E73", "#CC79A7"))
 ends = {}
-for name, error in errors.items():
-    colour = next(colours)
-    mean = np.convolve(error, np.ones(1000) / 1000, "valid")
+for name, colour in dw.plot.colours(errors).items():
+    mean = np.convolve(errors[name], np.ones(1000) / 1000, "valid")
     axis.plot(np.arange(1000, RATINGS + 1), mean, color=colour, linewidth=1.3)
     ends[name] = (mean[-1], colour)
 height = -np.inf

@@ -1,8 +1,8 @@
-"""A target that jumps: gradient descent falls behind, POLA follows.
+"""A target that jumps: POLAR follows, gradient descent falls behind.
 
 In each round the loss of a point of the L1 ball is its squared distance to a target, which jumps every
-250 rounds. OGD, with the step sizes that are best for a fixed target, becomes slower and slower. POLA
-runs an expert for every interval of a geometric cover and needs no step size.
+250 rounds. POLAR runs experts that restart after 8, 16, 32, ... rounds and needs no step size. OGD, with
+the step sizes that are best for a fixed target, becomes slower and slower.
 """
 
 from pathlib import Path
@@ -23,11 +23,12 @@ stream = [
 best = [targets[t // JUMP] for t in range(ROUNDS)]
 
 learners = {
+    "POLAR": dw.POLAR(ball),
+    "POLA": dw.POLA(ball),
+    "POLD": dw.POLD(ball, horizon=ROUNDS),
     "OGD": dw.OGD(ball),
     "online Frank-Wolfe": dw.OnlineFrankWolfe(ball, horizon=ROUNDS),
     "BOGD_IP": dw.BOGDIP(ball, horizon=ROUNDS),
-    "POLD": dw.POLD(ball, horizon=ROUNDS),
-    "POLA": dw.POLA(ball),
 }
 excess = {}
 print(f"{'learner':20}{'mean loss':>12}{'regret against the jumping target':>36}")
@@ -35,7 +36,7 @@ for name, learner in learners.items():
     losses = dw.play(learner, stream).losses
     excess[name] = losses - [loss.value(x) for loss, x in zip(stream, best, strict=True)]
     print(f"{name:20}{losses.mean():12.4f}{excess[name].sum():36.1f}")
-assert min(excess, key=lambda name: excess[name].sum()) == "POLA"
+assert min(excess, key=lambda name: excess[name].sum()) == "POLAR"
 
 try:
     from matplotlib.figure import Figure
@@ -45,15 +46,16 @@ except ImportError:
 
 figure = Figure(figsize=(9, 3.6), layout="constrained")
 axis = figure.subplots()
-labels = {
-    "BOGD_IP": ("#767676", 0.31),
-    "online Frank-Wolfe": ("#009E73", 0.25),
-    "OGD": ("#CC79A7", 0.13),
-    "POLD": ("#0072B2", 0.07),
-    "POLA": ("#D55E00", 0.01),
+heights = {
+    "BOGD_IP": 0.34,
+    "online Frank-Wolfe": 0.27,
+    "OGD": 0.18,
+    "POLD": 0.11,
+    "POLA": 0.04,
+    "POLAR": -0.03,
 }
-for name, (colour, height) in labels.items():
-    mean = np.convolve(excess[name], np.ones(20) / 20, "valid")
+for name, colour in dw.plot.colours(heights).items():
+    height, mean = heights[name], np.convolve(excess[name], np.ones(20) / 20, "valid")
     axis.plot(np.arange(20, ROUNDS + 1), mean, color=colour, linewidth=1.3)
     axis.text(ROUNDS + 15, height, name, color=colour, fontweight="bold", va="center")
 for jump in range(0, ROUNDS, JUMP):

@@ -74,14 +74,9 @@ except ImportError:
 figure = Figure(figsize=(9, 6), layout="constrained")
 above, below = figure.subplots(2, sharex=True)
 years = np.arange(1, DAYS + 1) / 250
-shown = {
-    "leaders known in advance": "#222222",
-    "winner of the last 120 days": "#0072B2",
-    "POLAR": "#CC79A7",
-    "fund of three": "#D55E00",
-    "equal weights": "#009E73",
-}
-for name, colour in shown.items():
+shown = ("POLAR", "fund of three", "equal weights", "winner of the last 120 days")
+shades = dw.plot.colours(shown) | {"leaders known in advance": "#222222"}
+for name, colour in shades.items():
     above.plot(years, fund[name], color=colour, linewidth=1.3)
     above.text(10.1, fund[name][-1], name, color=colour, fontweight="bold", va="center")
 above.set(yscale="log", xlim=(0, 10), ylim=(0.7, 1500))

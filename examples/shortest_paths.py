@@ -1,4 +1,4 @@
-"""Delivery vans on a road network: bridges close one after the other, and POLA reroutes the fleet.
+"""Delivery vans on a road network: bridges close one after the other, and POLAR reroutes the fleet.
 
 A firm sends its vans from a depot in the west to a market in the east, through a synthetic town with
 250 one-way roads and three bridges. Every hour it splits the fleet over the roads; afterwards the
@@ -54,16 +54,16 @@ def best_split(road):
 
 
 learners = {
-    "online Frank-Wolfe": dw.OnlineFrankWolfe(town, horizon=HOURS),
+    "POLAR": dw.POLAR(town),
     "BOGD_IP": dw.BOGDIP(town, horizon=HOURS),
-    "POLA": dw.POLA(town),
+    "online Frank-Wolfe": dw.OnlineFrankWolfe(town, horizon=HOURS),
 }
 stream = [travel_time(road) for road in minutes]
 recent = [minutes[max(0, hour - 10) : hour].sum(axis=0) for hour in range(HOURS)]
 plans = {
-    "quickest route of the last 10 hours, for all": [town.lmo(road) for road in recent],
-    "best fixed split in hindsight": [best_split(minutes.mean(axis=0))] * HOURS,
     **{n: dw.play(one, stream, record_decisions=True).decisions for n, one in learners.items()},
+    "best fixed split in hindsight": [best_split(minutes.mean(axis=0))] * HOURS,
+    "quickest route of the last 10 hours, for all": [town.lmo(road) for road in recent],
     "best split of each repair in hindsight": [
         plan for repair in repairs for plan in [best_split(minutes[repair].mean(axis=0))] * REPAIR
     ],
@@ -73,7 +73,7 @@ print(f"{'minutes per van, by closed bridge:':44}", *(f"{n:>7}" for n in [*BRIDG
 for name, plan in plans.items():
     took[name] = np.array([loss.value(x) for loss, x in zip(stream, plan, strict=True)])
     print(f"{name:44}", *(f"{took[name][part].mean():7.1f}" for part in [*repairs, slice(None)]))
-assert took["POLA"].mean() < took["best fixed split in hindsight"].mean()
+assert took["POLAR"].mean() < took["best fixed split in hindsight"].mean()
 
 try:
     from matplotlib.collections import LineCollection
@@ -84,6 +84,7 @@ except ImportError:
 
 figure = Figure(figsize=(9, 6), layout="constrained")
 axes = figure.subplot_mosaic([["centre", "south"], ["time", "time"]], height_ratios=[1, 1.2])
+colours = dw.plot.colours(plans) | {"best split of each repair in hindsight": "#222222"}
 lines, bank = places[np.array(roads)], np.linspace(-0.6, 6.6)
 time = axes["time"]
 for repair, bridge, name in zip(repairs, bridges, BRIDGES, strict=True):
@@ -92,27 +93,27 @@ for repair, bridge, name in zip(repairs, bridges, BRIDGES, strict=True):
     if axis := axes.get(name):
         axis.plot(6.5 + 0.4 * np.sin(bank), bank, color="#cfe8f7", linewidth=11, zorder=0)
         axis.add_collection(LineCollection(lines, colors="#cccccc", linewidths=0.6))
-        vans = 8 * plans["POLA"][repair.stop - 1]
-        axis.add_collection(LineCollection(lines, colors="#D55E00", linewidths=vans))
+        vans = 8 * plans["POLAR"][repair.stop - 1]
+        axis.add_collection(LineCollection(lines, colors=colours["POLAR"], linewidths=vans))
         axis.plot(*places[:2].T, "o", color="#222222")
         axis.plot(*places[list(bridge)].mean(axis=0), "X", color="#222222", markersize=9)
         for place, word in zip(places[:2], ("depot", "market"), strict=True):
             axis.text(*place, f"{word}\n\n", ha="center", va="center")
-        axis.set_title(f"POLA's vans in hour {repair.stop:,}, {name} bridge closed", fontsize=10)
+        axis.set_title(f"POLAR's vans in hour {repair.stop:,}, {name} bridge closed", fontsize=10)
         axis.set_aspect("equal")
         axis.set_axis_off()
 labels = {
-    "quickest route of the last 10 hours, for all": ("#E69F00", 1480, 73.5),
-    "best fixed split in hindsight": ("#0072B2", 490, 58.8),
-    "online Frank-Wolfe": ("#009E73", 1330, 61.5),
-    "BOGD_IP": ("#767676", 215, 64.0),
-    "POLA": ("#D55E00", 95, 51.8),
-    "best split of each repair in hindsight": ("#222222", 1480, 45.8),
+    "quickest route of the last 10 hours, for all": (1480, 73.5),
+    "best fixed split in hindsight": (490, 58.8),
+    "online Frank-Wolfe": (1330, 61.5),
+    "BOGD_IP": (215, 64.0),
+    "POLAR": (110, 51.8),
+    "best split of each repair in hindsight": (1480, 45.8),
 }
-for name, (colour, hour, height) in labels.items():
+for name, (hour, height) in labels.items():
     mean = np.convolve(took[name], np.ones(20) / 20, "valid")
-    time.plot(np.arange(20, HOURS + 1), mean, color=colour, linewidth=1.3)
-    time.text(hour, height, name, color=colour, fontsize=9, fontweight="bold", ha="right")
+    time.plot(np.arange(20, HOURS + 1), mean, color=colours[name], linewidth=1.3)
+    time.text(hour, height, name, color=colours[name], fontsize=9, fontweight="bold", ha="right")
 time.set(xlim=(0, HOURS), ylim=(45, 82), xlabel="hour")
 time.set_title("minutes per van, mean of the last 20 hours", loc="left", fontsize=10)
 time.spines[["top", "right"]].set_visible(False)

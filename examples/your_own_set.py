@@ -31,13 +31,13 @@ rng = np.random.default_rng(1)
 low = [np.exp(-(((np.arange(24) - centre) / 3) ** 2)) for centre in (2.5, 12.5)]
 prices = 30 - 15 * np.repeat(low, 300, axis=0) + 4 * rng.standard_normal((600, 24))
 
-learner = dw.POLA(depot)
+learner = dw.POLAR(depot)
 history = dw.play(learner, [dw.losses.LinearLoss(p) for p in prices], record_decisions=True)
 halves = np.split(prices, 2)
 costs = {
     "the same in all hours": prices @ np.full(24, 6 / 24),
     "best fixed schedule in hindsight": prices @ cheapest(prices.sum(axis=0)),
-    "POLA": history.losses,
+    "POLAR": history.losses,
     "best schedule of each half in hindsight": np.ravel(
         [p @ cheapest(p.sum(axis=0)) for p in halves]
     ),

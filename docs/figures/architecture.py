@@ -27,7 +27,7 @@ CONTENTS = {
     "game": "play, History, checkpoints",
     "regret": "static, dynamic, adaptive",
     "streams": "sequences of losses",
-    "learners": "BOGD_IP, POLD, POLA and their competitors",
+    "learners": "POLAR; POLA, POLD, BOGD_IP; and their competitors",
     "ensemble": "grids, covers, weights, experts",
     "oracles": "infeasible projections by five methods",
     "domains": "convex sets: lmo",

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from style import BLUE, HERE, INK, ORANGE, SOFT, canvas, save
+from style import HERE, INK, SOFT, canvas, colours, save
 
 sys.path.insert(0, str(HERE.parents[1]))
 from benchmarks.intervals import COVERAGE, FIRST, WINDOW, aci, ours, synthetic
@@ -24,13 +24,15 @@ def main(folder: Path = HERE) -> None:
     t = np.arange(residuals.size)
     mean = 10.0 * np.sin(2.0 * np.pi * t / 800.0)
     lines = {
-        "AdaptiveIntervals": (ours(residuals), BLUE, "-"),
-        "ACI, step 0.005": (aci(0.005, 500)(residuals), ORANGE, "--"),
+        "AdaptiveIntervals": (ours(residuals), "-"),
+        "ACI, step 0.005": (aci(0.005, 500)(residuals), "--"),
     }
+    shades = colours(lines)
     figure = canvas(8.6, 5.0)
     above, below = figure.subplots(2, 1, height_ratios=(3, 2))
     above.plot(t[SHOWN], (mean + residuals)[SHOWN], ".", color=SOFT, ms=2.5, label="targets")
-    for name, (ends, colour, dash) in lines.items():
+    for name, (ends, dash) in lines.items():
+        colour = shades[name]
         low, high = (mean + end for end in ends)
         if name == "AdaptiveIntervals":
             band = {"color": colour, "alpha": 0.15, "lw": 0}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from style import BLUE, GREEN, HERE, INK, ORANGE, SOFT, canvas, save
+from style import HERE, INK, SOFT, canvas, colours, save
 
 import driftwolfe as dw
 from driftwolfe.ensemble import Hedge
@@ -23,11 +23,12 @@ PLAYED, LONG = 2048, 10**6
 SEGMENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 TICKS = (0.5, 1, 2, 5, 10, 20)
 CERTIFIED = {"tuning": "certified", "lmo_budget": 1.0}
-LEARNERS: dict[str, tuple[type[dw.Learner], dict[str, Any], str, str]] = {
-    "POLD": (dw.POLD, CERTIFIED, BLUE, "o"),
-    "BOGD_IP": (dw.BOGDIP, CERTIFIED, ORANGE, "s"),
-    "OnlineFrankWolfe": (dw.OnlineFrankWolfe, {}, GREEN, "^"),
+LEARNERS: dict[str, tuple[type[dw.Learner], dict[str, Any], str]] = {
+    "POLD": (dw.POLD, CERTIFIED, "o"),
+    "BOGD_IP": (dw.BOGDIP, CERTIFIED, "s"),
+    "OnlineFrankWolfe": (dw.OnlineFrankWolfe, {}, "^"),
 }
+SHADES = colours(LEARNERS)
 
 
 def lower(rounds: int, segments: float) -> float:
@@ -71,7 +72,7 @@ def main(folder: Path = HERE) -> None:
         for shares, dash in (("prior", "-"), ("mixed", "--")):
             most_regret = [min(upper(rounds, path, shares), rounds) / unit for path in paths]
             label = f"POLD, at most ({shares} shares)"
-            axis.plot(places, most_regret, color=BLUE, ls=dash, lw=1.3, label=label)
+            axis.plot(places, most_regret, color=SHADES["POLD"], ls=dash, lw=1.3, label=label)
         axis.axhline(rounds / unit, color=SOFT, ls=":", lw=1, label="G D T, trivial")
         axis.set(xscale="log", yscale="log", xlabel="1 + √2 P/D")
         axis.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
@@ -89,9 +90,9 @@ def main(folder: Path = HERE) -> None:
     for S in SEGMENTS:
         found = {name: game(name, S) for name in LEARNERS}
         for name, (regret, _) in found.items():
-            *_, colour, marker = LEARNERS[name]
+            *_, marker = LEARNERS[name]
             label = f"{name}, played" if S == 1 else None
-            style = {"color": colour, "marker": marker, "ms": 5, "ls": "none", "label": label}
+            style = {"color": SHADES[name], "marker": marker, "ms": 5, "ls": "none", "label": label}
             left.plot([S], [regret / PLAYED**0.75], **style)
         cells = [f"{regret:.0f} ({moved:.3g})" for regret, moved in found.values()]
         bound = min(upper(PLAYED, (S - 1) / math.sqrt(2.0), "prior"), PLAYED)

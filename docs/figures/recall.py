@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from style import AMBER, BLUE, GREEN, HERE, INK, ORANGE, SOFT, canvas, save
+from style import HERE, INK, SOFT, canvas, colours, save
 
 sys.path.insert(0, str(HERE.parents[1]))
 from benchmarks.ranking import contestants, likes
@@ -18,12 +18,13 @@ from benchmarks.ranking import contestants, likes
 #: Scored likes in a mean.
 WINDOW = 3000
 LINES = {
-    "`Recommender.prequential`": ("Recommender", BLUE, "-"),
-    "EASE": ("EASE, refitted", ORANGE, "--"),
-    "iALS": ("iALS, refitted", GREEN, "-."),
-    "co-occurrence": ("co-occurrence", AMBER, ":"),
-    "popularity": ("popularity", SOFT, (0, (1, 1))),
+    "`Recommender.prequential`": ("Recommender", "-"),
+    "EASE": ("EASE, refitted", "--"),
+    "iALS": ("iALS, refitted", "-."),
+    "co-occurrence": ("co-occurrence", ":"),
+    "popularity": ("popularity", (0, (1, 1))),
 }
+SHADES = colours(label for label, _ in LINES.values())
 
 
 def main(folder: Path = HERE) -> None:
@@ -37,14 +38,13 @@ def main(folder: Path = HERE) -> None:
         half = int(stream.scored[: stream.users.size // 2].sum()) / 1000
         axis.axvline(half, color=SOFT, lw=0.8, ls=":", visible=axis is axes[1])
         for name, ranks_of in contestants(shape).items():
-            for start, (label, colour, dash) in LINES.items():
+            for start, (label, dash) in LINES.items():
                 if name.startswith(start):
                     hits = np.cumsum(np.append(0, ranks_of(stream) < 10))
                     recall = (hits[WINDOW:] - hits[:-WINDOW]) / WINDOW
                     ends = np.arange(WINDOW, hits.size) / 1000
-                    axis.plot(
-                        ends[::200], recall[::200], color=colour, ls=dash, label=label, lw=1.6
-                    )
+                    look = {"color": SHADES[label], "ls": dash, "lw": 1.6}
+                    axis.plot(ends[::200], recall[::200], label=label, **look)
         axis.set_title(title, fontsize=10, color=INK, loc="left")
         axis.set(xlabel="thousand scored likes", ylim=(0, None), xlim=(0, None))
     axes[0].set_ylabel("recall@10, last 3,000")

@@ -8,17 +8,30 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
+from driftwolfe.experiments.figure_style import AMBER, BLUE, GREEN, ORANGE, PINK, SKY, line_styles
+from driftwolfe.plot import colours
+
+__all__ = [  # colours of what is no method; those of methods are `colours([...])`
+    "AMBER",
+    "BLUE",
+    "FAINT",
+    "GREEN",
+    "HERE",
+    "INK",
+    "ORANGE",
+    "PAPER",
+    "PINK",
+    "SKY",
+    "SOFT",
+    "arrow",
+    "canvas",
+    "colours",
+    "line_styles",
+    "save",
+]  # fmt: skip
+
 HERE = Path(__file__).parent
 PAPER, INK, SOFT, FAINT = "#fdfdfb", "#222222", "#666666", "#d9d9d4"
-BLUE, ORANGE, GREEN, PINK, AMBER, SKY = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-)
-
 matplotlib.rcParams.update(
     {
         "svg.hashsalt": "driftwolfe",

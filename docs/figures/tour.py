@@ -23,6 +23,7 @@ from style import (
     SOFT,
     arrow,
     canvas,
+    colours,
     save,
 )
 
@@ -160,24 +161,23 @@ def regret() -> Figure:
     """What three kinds of regret compare with, on one game."""
     stream, targets = game()
     ball = dw.L1Ball(20)
-    learners = {"POLA": dw.POLA(ball), "OGD": dw.OGD(ball, horizon=ROUNDS)}
+    learners = {"POLAR": dw.POLAR(ball), "OGD": dw.OGD(ball, horizon=ROUNDS)}
     games = {n: dw.play(one, stream, record_decisions=True) for n, one in learners.items()}
     figure = canvas(9, 6.6)
     above, middle, below = figure.subplots(3, sharex=True, height_ratios=[1, 1, 1])
     rounds = np.arange(1, ROUNDS + 1)
-    colours = {"POLA": ORANGE, "OGD": BLUE}
+    shades = colours(learners)
 
-    fixed = dw.regret.static_regret(games["POLA"]).comparators[0]
+    fixed = dw.regret.static_regret(games["POLAR"]).comparators[0]
     above.plot(rounds, targets[:, 0], color=INK, lw=1.2)
     above.axhline(fixed[0], color=GREEN, lw=1.2, ls="--")
     for name, played in games.items():
-        above.plot(rounds, np.array(played.decisions)[:, 0], color=colours[name], lw=1.2)
+        above.plot(rounds, np.array(played.decisions)[:, 0], color=shades[name], lw=1.2)
     above.set(ylim=(-1.15, 1.15))
     above.set_title("first coordinate of what is played", loc="left", fontsize=10)
     for height, words, colour in (
         (0.75, "moving comparator", INK),
-        (0.42, "POLA", ORANGE),
-        (0.09, "OGD", BLUE),
+        *((0.42 - 0.33 * i, name, shade) for i, (name, shade) in enumerate(shades.items())),
         (-0.24, "best fixed point", GREEN),
     ):
         above.text(ROUNDS * 1.015, height, words, color=colour, va="center")
@@ -188,8 +188,8 @@ def regret() -> Figure:
     for name, played in games.items():
         for against, dash, words in ((moving, "-", "moving"), (still, "--", "fixed")):
             curve = np.cumsum(played.losses - against)
-            middle.plot(rounds, curve, color=colours[name], ls=dash, lw=1.3)
-            ends.append((curve[-1], f"{name}, against {words}", colours[name]))
+            middle.plot(rounds, curve, color=shades[name], ls=dash, lw=1.3)
+            ends.append((curve[-1], f"{name}, against {words}", shades[name]))
         total = dw.regret.dynamic_regret(played, targets)
         assert np.isclose(np.sum(played.losses - moving), float(total))
     middle.axhline(0, color=FAINT, lw=1)
@@ -199,14 +199,14 @@ def regret() -> Figure:
     tau = 50
     for name, played in games.items():
         lost = [_window(played, stream, s, tau, ball) for s in range(ROUNDS - tau + 1)]
-        below.plot(rounds[tau - 1 :], lost, color=colours[name], lw=1.3)
+        below.plot(rounds[tau - 1 :], lost, color=shades[name], lw=1.3)
         worst = float(dw.regret.adaptive_regret(played, tau))
         place = int(np.argmax(lost))
         assert abs(lost[place] - worst) < 1e-2 * worst
-        below.plot(rounds[tau - 1 + place], worst, "o", color=colours[name], markersize=6)
+        below.plot(rounds[tau - 1 + place], worst, "o", color=shades[name], markersize=6)
         words = f"{name}, worst: {worst:.0f}"
-        shift = 22 if name == "POLA" else 8  # beside OGD's curve, not on it
-        below.text(rounds[tau - 1 + place] + shift, worst, words, color=colours[name], va="center")
+        shift = 22 if name == "POLAR" else 8  # beside OGD's curve, not on it
+        below.text(rounds[tau - 1 + place] + shift, worst, words, color=shades[name], va="center")
     below.set_title(
         f"regret inside the last {tau} rounds, against the best fixed point of those {tau}",
         loc="left",
@@ -267,13 +267,15 @@ def cover() -> Figure:
 
 
 def weights() -> Figure:
-    """Weights of POLD's and POLA's experts over one game."""
+    """Weights of POLAR's, POLD's and POLA's experts over one game."""
     stream, _ = game()
     ball = dw.L1Ball(20)
-    figure = canvas(9, 5.4)
-    axes = figure.subplots(2, sharex=True)
-    learners = {"POLD": dw.POLD(ball, horizon=ROUNDS), "POLA": dw.POLA(ball)}
-    for axis, (name, learner) in zip(axes, learners.items(), strict=True):
+    figure = canvas(9, 7.8)
+    axes = figure.subplots(3, sharex=True)
+    horizon = {"horizon": ROUNDS}
+    learners = {"POLAR": dw.POLAR(ball), "POLD": dw.POLD(ball, **horizon), "POLA": dw.POLA(ball)}
+    kinds = ("epochs", "steps, from small to large", "interval lengths")
+    for axis, what, (name, learner) in zip(axes, kinds, learners.items(), strict=True):
         shares: dict[str, np.ndarray] = {}
         for t, loss in enumerate(stream):
             for expert, weight in zip(learner.expert_names, learner.expert_weights, strict=True):
@@ -288,11 +290,10 @@ def weights() -> Figure:
             np.linspace(0.03, 0.97, len(shares)), zip(shares, map_, strict=False), strict=True
         ):
             axis.text(ROUNDS * 1.01, height, expert, color=colour, va="center", fontsize=9)
-        what = "steps, from small to large" if name == "POLD" else "interval lengths"
         axis.set_title(f"{name}: weights of its experts, by {what}", loc="left", fontsize=10)
         for jump in (JUMP, 2 * JUMP):
             axis.axvline(jump, color=PAPER, ls=":", lw=1.4)
-    axes[1].set_xlabel("round; the target jumps at the dotted lines")
+    axes[-1].set_xlabel("round; the target jumps at the dotted lines")
     return figure
 
 

@@ -144,9 +144,9 @@ _PICTURE = Path("results", "demo.png")
 def run_demo(options: argparse.Namespace) -> None:
     """See a drifting target lost and followed.
 
-    A target hides in one of eight places and jumps; each round gives a noisy hint of where it is. OGD,
-    with the step size that its theory gives for so many rounds, loses it at every jump. POLA, which runs
-    learners on all time scales and needs no step size, follows. Prints where each puts its weight, what
+    A target hides in one of eight places and jumps; each round gives a noisy hint of where it is. POLAR,
+    which runs learners on all time scales and needs no step size, follows. OGD, with the step size that
+    its theory gives for so many rounds, loses it at every jump. Prints where each puts its weight, what
     it lost and how many oracle calls it made, and writes a picture. Takes seconds and needs no data.
 
     OGD is handicapped only by its step size: a far larger one, known only in hindsight, serves it
@@ -215,7 +215,8 @@ def run_reproduce(options: argparse.Namespace) -> int:
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"
-    run = partial(paper.reproduce, chosen, say=_note, device=options.device)
+    say = Terminal.of(sys.stderr).tell
+    run = partial(paper.reproduce, chosen, say=say, device=options.device)
     return _run_trials(options, store, command, run)
 
 
@@ -272,7 +273,7 @@ def _run_trials(
     if store.results:
         written = report.publish(store, command)
         shown = [f"  {path}" for path in written if path.suffix not in (".pdf", ".svg")]
-        show("\n".join([written[0].read_text(encoding="utf-8"), "written:", *shown]))
+        Terminal.of().say("\n".join([*report.in_brief(store), "written:", *shown]))
     if failed or not store.results:
         _note(sweep.status(store))
         return _FAILED
@@ -314,12 +315,15 @@ def run_claims(options: argparse.Namespace) -> None:
     """
     from driftwolfe.experiments import claims, summary, sweep
 
-    store = sweep.Store(options.folder)
+    store, terminal = sweep.Store(options.folder), Terminal.of()
     for each in summary.summaries(store):
-        found = claims.claims(each, store.title)
+        found, missing = claims.claims(each, store.title)
         words = [f'({numeral}) "{text}."' for numeral, text in claims.quotes(found).items()]
-        told = [*words, *map(str, found)] or ["the paper makes no claim about these results"]
-        show("\n".join([f"{each.name}:", *told]))
+        told = [*words, *map(str, found)] or [
+            missing or "the paper makes no claim about these results"
+        ]
+        for line in (f"{each.name}:", *told):
+            terminal.tell(line, "     ")
 
 
 @_option("places", metavar="PATH", type=Path, nargs="+", help="folder of sweeps, or a picture")

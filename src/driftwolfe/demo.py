@@ -11,7 +11,7 @@ import numpy as np
 from driftwolfe.domains import Simplex
 from driftwolfe.experiments import figure_style as style
 from driftwolfe.game import History, play
-from driftwolfe.learners import OGD, POLA, Learner
+from driftwolfe.learners import OGD, POLAR, Learner
 from driftwolfe.losses import LinearLoss
 from driftwolfe.points.kinds import Array, interpreted
 from driftwolfe.storage import write
@@ -33,8 +33,6 @@ _FAR = 2
 HINDSIGHT = (1, 4, 16, 32, 64)
 #: With Unicode and without: letters for rising weight, for a missed target, for an axis and its marks.
 LETTERS = {True: (" ░▒▓█", "○", "─", "┴"), False: (" .:+#", "o", "-", "+")}
-#: ANSI colours of the learners.
-_COLOURS = {"OGD": "38;5;32", "POLA": "38;5;166"}
 
 
 def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
@@ -48,8 +46,8 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
         "then sees a noisy sighting; its loss is 1 less what it caught."
     )
     terminal.tell(
-        "OGD is told the number of rounds and the steepest loss, takes the step size that its theory "
-        "gives for them, and projects. POLA is told neither, and only minimises linear functions."
+        "POLAR is told nothing more, and only minimises linear functions. OGD is told the number of "
+        "rounds and the steepest loss, takes the step size that its theory gives for them, and projects."
     )
     runs = play_both(stream)
     for run in runs:
@@ -123,21 +121,20 @@ class Run:
             self.waits.append(int(caught[0]) if caught.size else end - start)
 
 
-def learners(stream: Stream) -> tuple[Learner, Learner]:
-    """Make OGD with the step size of its theory, and POLA, which only minimises linear functions."""
+def learners(stream: Stream) -> dict[str, Learner]:
+    """Make POLAR, which only minimises linear functions, and OGD with the step size of its theory."""
     domain = Simplex(PLACES)
     ogd = OGD(domain, horizon=len(stream), lipschitz=stream.lipschitz)
-    return ogd, POLA(domain, method="corrective")
+    return {"POLAR": POLAR(domain, method="corrective"), "OGD": ogd}
 
 
-def play_both(stream: Stream) -> tuple[Run, Run]:
-    """Play OGD and POLA."""
+def play_both(stream: Stream) -> list[Run]:
+    """Play POLAR and OGD."""
     with interpreted():  # in 8 dimensions, compiling takes longer than all rounds
-        ogd, pola = (
-            play(learner, stream, record_decisions=True, progress=False)
-            for learner in learners(stream)
-        )
-    return Run("OGD", stream, ogd), Run("POLA", stream, pola)
+        return [
+            Run(name, stream, play(learner, stream, record_decisions=True, progress=False))
+            for name, learner in learners(stream).items()
+        ]
 
 
 def best_in_hindsight(stream: Stream) -> tuple[float, float]:
@@ -160,7 +157,11 @@ def chart(run: Run, terminal: Terminal) -> list[str]:
     shades, missed, line, mark = LETTERS[terminal.unicode]
     edges = np.linspace(0, len(run.history), columns + 1).astype(int)
     weights = np.add.reduceat(run.weights, edges[:-1]) / np.diff(edges)[:, None]
-    painted = [terminal.paint(shade, _COLOURS[run.name]) for shade in shades[1:]]
+    # The nearest of the 256 colours that terminals know: 16 and three digits in base six.
+    parts = bytes.fromhex(style.line_styles([run.name])[run.name].colour[1:])
+    red, green, blue = (max(0, round((part - 55) / 40)) for part in parts)
+    colour = f"38;5;{16 + 36 * red + 6 * green + blue}"
+    painted = [terminal.paint(shade, colour) for shade in shades[1:]]
     letters = np.array([" ", *painted], dtype=object)
     cells = letters[np.digitize(weights.T, (0.1, 0.3, 0.55, 0.8))]
     # In a column with a jump, the target is where it stays longer.
@@ -175,7 +176,7 @@ def chart(run: Run, terminal: Terminal) -> list[str]:
     return [*rows, f"   {axis}", f"   {numbers.ljust(columns - len(last))}{last}"]
 
 
-def measures(runs: tuple[Run, Run]) -> list[str]:
+def measures(runs: list[Run]) -> list[str]:
     """Return the table: a row for each measure, a column for each learner."""
     rows = {
         "mean loss": [f"{run.history.losses.mean():.3f}" for run in runs],
@@ -188,19 +189,19 @@ def measures(runs: tuple[Run, Run]) -> list[str]:
     return table(["", *(run.name for run in runs)], [[name, *row] for name, row in rows.items()])
 
 
-def findings(runs: tuple[Run, Run]) -> str:
+def findings(runs: list[Run]) -> str:
     """Say how soon each learner found the target again, and compare their regrets and calls."""
-    ogd, pola = runs
+    polar, ogd = runs
     return (
-        f"After a jump OGD takes {np.median(ogd.waits):.0f} rounds until half its weight is on the "
-        f"target, POLA takes {np.median(pola.waits):.0f} rounds (median of {len(ogd.waits)} jumps). "
-        f"POLA's regret is {100 * pola.regret / ogd.regret:.0f} % of OGD's, with "
-        f"{pola.history.lmo.sum():,} linear minimisations in place of "
+        f"After a jump POLAR takes {np.median(polar.waits):.0f} rounds until half its weight is on the "
+        f"target, OGD takes {np.median(ogd.waits):.0f} rounds (median of {len(ogd.waits)} jumps). "
+        f"POLAR's regret is {100 * polar.regret / ogd.regret:.0f} % of OGD's, with "
+        f"{polar.history.lmo.sum():,} linear minimisations in place of "
         f"{ogd.history.projection.sum():,} projections."
     )
 
 
-def picture(runs: tuple[Run, Run]) -> Figure:
+def picture(runs: list[Run]) -> Figure:
     """Draw a map of weights for each learner, and the growth of their regrets."""
     styles = style.line_styles(run.name for run in runs)
     stream = runs[0].stream

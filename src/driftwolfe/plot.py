@@ -16,11 +16,10 @@ from driftwolfe.points.kinds import Array, Point
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["calls", "losses", "regret", "weights"]
+__all__ = ["calls", "colours", "losses", "regret", "weights"]
 
 #: A game; games by the names of their learners, of several streams each perhaps; or a comparison.
 Games = History | Comparison | Mapping[str, History | Sequence[History]]
-_MARKS = 6  # markers on a curve
 P = ParamSpec("P")
 
 
@@ -69,13 +68,8 @@ def losses(
         name: [game.average_loss if average else game.cumulative_loss for game in games]
         for name, games in _by_name(histories).items()
     }
-    axis = _lines(curves, "loss per round" if average else "loss so far", histories, drifts, ax)
-    if average:  # the averages of the first twentieth of the rounds are still noise
-        ends = [curve[len(curve) // 20 :] for several in curves.values() for curve in several]
-        low, high = min(map(np.min, ends)), max(map(np.max, ends))
-        margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
-        axis.set_ylim(low - margin, high + margin)
-    return axis
+    unit = "loss per round" if average else "loss so far"
+    return _lines(curves, unit, histories, drifts, ax, settled=average)
 
 
 @_styled
@@ -181,8 +175,7 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     table = np.full((len(experts), len(history.weights)), np.nan)
     for t, (names_then, held) in enumerate(zip(history.experts, history.weights, strict=True)):
         table[[rows[name] for name in names_then], t] = held
-    contested = table[:, (~np.isnan(table)).sum(axis=0) > 1]  # a single one always has weight 1
-    largest = float(np.nanmax(contested)) if contested.size else 1.0
+    largest = fs.largest_weight([table])
     axis = _axes(ax, 0.125 * max(6, min(len(experts), 2 * fs.NAMED)) + 1.0)
     image = fs.weight_map(axis, experts, np.arange(1, table.shape[1] + 1), table, largest)
     fs.mark_drifts(axis, drifts, color=fs.INK, zorder=3)
@@ -191,6 +184,23 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     bar = axis.get_figure().colorbar(image, ax=axis, pad=0.015)  # type: ignore[union-attr]
     bar.set_label("weight of the expert")
     return axis
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """Return a colour for each name; a method of the library has the same one in all figures.
+
+    Parameters
+    ----------
+    names
+        Of learners, estimators and whatever else is drawn, which takes the colours that are left.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.plot.colours(["POLAR", "mine"])
+    {'POLAR': '#0072B2', 'mine': '#D55E00'}
+    """
+    return {name: style.colour for name, style in fs.line_styles(names).items()}
 
 
 def _by_name(given: Games) -> dict[str, Sequence[History]]:
@@ -225,23 +235,21 @@ def _lines(
     given: Games,
     drifts: Iterable[int],
     ax: Axes | None,
+    *,
+    settled: bool = False,
 ) -> Axes:
     """Draw the mean of each learner's curves and a band around it, as far as all of them go."""
     axis, styles = _axes(ax), fs.line_styles(curves)
     marked = given.drifts if isinstance(given, Comparison) else ()
     fs.mark_drifts(axis, sorted({*marked, *drifts}))
+    bands = []
     for place, (name, several) in enumerate(curves.items()):
         length = min(map(len, several))
-        rounds, sample = np.arange(1, length + 1), np.array([each[:length] for each in several])
-        step = max(1, length // _MARKS)
-        marks = slice(place * step // max(1, len(curves)), None, step)
-        look = fs.pen(styles[name], markeredgewidth=0.0, markersize=4, markevery=marks)
-        mean = sample.mean(axis=0)
-        axis.plot(rounds, mean, label=fs.literal(name), **look)
-        if len(sample) > 1:
-            apart = sample.std(axis=0, ddof=1)
-            colour = styles[name].colour
-            axis.fill_between(rounds, mean - apart, mean + apart, color=colour, alpha=0.18, lw=0.0)
+        sample = np.array([each[:length] for each in several])
+        bands.append(fs.Band.of(np.arange(1, length + 1), sample))
+        fs.draw_band(axis, bands[-1], styles[name], place, label=fs.literal(name), markersize=4)
+    if settled:
+        axis.set_ylim(fs.settled_range(bands))
     axis.set_xlabel("round")
     axis.set_ylabel(unit)
     fs.count_axis(axis, "x")

@@ -37,14 +37,8 @@ NO_EXAMPLE = {
     "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
     "driftwolfe.regret.Record": _PROTOCOL,
     "driftwolfe.experiments.figures.draw_all": _RESULTS,
-    "driftwolfe.experiments.figures.oracle_calls": _RESULTS,
-    "driftwolfe.experiments.figures.prices": _RESULTS,
-    "driftwolfe.experiments.figures.regret_curves": _RESULTS,
     "driftwolfe.experiments.figures.panels": _RESULTS,
-    "driftwolfe.experiments.figures.regret": _RESULTS,
     "driftwolfe.experiments.figures.save": _RESULTS,
-    "driftwolfe.experiments.figures.sensitivity": _RESULTS,
-    "driftwolfe.experiments.figures.weights": _RESULTS,
     "driftwolfe.experiments.report.write_report": _RESULTS,
 }
 

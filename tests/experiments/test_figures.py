@@ -12,14 +12,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from driftwolfe import plot
 from driftwolfe.experiments import figure_style, figures
-from driftwolfe.experiments.chart_data import (
-    band,
-    evenly,
-    settled_range,
-    weight_chart,
-)
-from driftwolfe.experiments.figure_style import WARNING, expert_size
+from driftwolfe.experiments.chart_data import band, rows, weight_chart
+from driftwolfe.experiments.figure_style import WARNING, evenly, expert_size, settled_range
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.terminal import Spread
 from experiments.played import made, played, regrets, summary_of
@@ -160,15 +156,42 @@ def test_a_method_that_was_ended_says_how_far_it_came(unequal):
 def test_untuned_methods_have_thin_lines_and_a_row_of_their_own():
     titles = ["POLD", "POLA", "POLD, untuned"]
     other = [made(title, stream="other") for title in titles]
-    figure = figures.panels(
-        *(summary_of([made(t) for t in titles]), summary_of(other)), name="Figure 9"
-    )
-    assert len(figure.axes) == 2 * 2 * 3
-    curves = [[line for line in axis.lines if len(line.get_xdata()) > 2] for axis in figure.axes]
-    assert [len(found) for found in curves] == [2] * 3 + [1] * 3 + [2] * 3 + [1] * 3
-    assert curves[3][0].get_linewidth() < 0.7 * curves[0][0].get_linewidth()
-    assert curves[3][0].get_color() == curves[0][0].get_color()
+    both = summary_of([made(t) for t in titles]), summary_of(other)
+    figure = figures.panels(*both, name="Figure 9")
+    assert [len(found) for found in curves(figure)] == [2] * 2 * 3
     assert any(text.startswith("Figure 9 · ") for text in texts(figure))
+    rest = figures.panels(*both, name="Figure 9", rest=True)
+    assert [len(found) for found in curves(rest)] == [1] * 2 * 3
+    (thin,), (thick, _) = curves(rest)[0], curves(figure)[0]
+    assert thin.get_linewidth() < 0.7 * thick.get_linewidth()
+    assert thin.get_color() == thick.get_color()
+    told = texts(rest)
+    assert any(text.startswith("Figure 9, continued · ") for text in told)
+    assert any("other: untuned, c = D/G" in text for text in told)
+
+
+def curves(figure: Figure) -> list[list]:
+    """The lines of each panel but those at drifts."""
+    return [[line for line in axis.lines if len(line.get_xdata()) > 2] for axis in figure.axes]
+
+
+def test_a_panel_has_at_most_six_methods_the_papers_without_variants_first():
+    first = ["POLAR", "POLA", "POLD", "BOGD_IP", "Multi-OCG", "Ader"]
+    variants = ["Multi-OCG, K = 1", "POLD, tuned rate", "one-projection Ader"]
+    untuned = [f"{title}, untuned" for title in [*first, *variants[:1]]]
+    summary = summary_of([made(title) for title in [*untuned, *variants, *first]])
+    shown, *others = rows(summary)
+    assert set(shown) == set(first)
+    assert set(others[0]) == set(untuned[:6])
+    assert set(others[1]) == {*variants, untuned[6]}
+    for rest in (False, True):
+        drawn = curves(figures.panels(summary, rest=rest))
+        assert {len(lines) for lines in drawn} <= {4, 6} and len(drawn) == (6 if rest else 3)
+    few = summary_of([made(title) for title in [*first[:2], untuned[0]]])
+    assert rows(few) == [[t for t in few.titles if t in first], [untuned[0]]]
+    alone = summary_of([made(title) for title in untuned[:3]])
+    assert [set(row) for row in rows(alone)] == [set(untuned[:3])]
+    assert figures.panels(alone, rest=True) is None
 
 
 def test_run_times_far_apart_are_on_a_logarithmic_axis(unequal):
@@ -223,7 +246,8 @@ def test_titles_are_shown_as_they_stand():
 
 def test_a_method_is_known_by_its_letters():
     found = figure_style.line_styles(["POLD", "OGD", "BOGDIP"])
-    assert (found["POLD"].colour, found["BOGDIP"].colour) == ("#0072B2", "#767676")
+    table = figure_style.METHODS
+    assert (found["POLD"].colour, found["BOGDIP"].colour) == (table["POLD"], table["BOGD_IP"])
     assert found["OGD"] == figure_style.line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
 
 
@@ -236,11 +260,24 @@ def test_methods_keep_their_looks_whatever_else_is_drawn():
     assert figure_style.line_styles(["OGD", "SAOL"]) == figure_style.line_styles(["SAOL", "OGD"])
 
 
-@pytest.mark.parametrize("extra_titles", [0, 5, 40])
+@pytest.mark.parametrize("name", figure_style.METHODS)
+def test_a_method_has_one_colour_whatever_else_is_drawn(name):
+    variants = [name, f"{name}, untuned", f"{name} (first 9 rounds)"]
+    for others in ([], ["mine", "yours"], figure_style.METHODS):
+        found = figure_style.line_styles([*others, *variants])
+        assert {found[title].colour for title in variants} == {figure_style.METHODS[name]}
+    assert plot.colours([name, "mine"])[name] == figure_style.METHODS[name]
+
+
+@pytest.mark.parametrize("extra_titles", [0, 5, 25])
 def test_no_two_methods_look_the_same(extra_titles):
-    titles = [*figure_style.KNOWN, *(f"method {i}" for i in range(extra_titles))]
+    titles = [*figure_style.METHODS, *(f"method {i}" for i in range(extra_titles))]
     found = figure_style.line_styles(titles)
     assert len(set(found.values())) == len(titles)
+
+
+#: POLAR, and the methods of the paper.
+FIRST = list(figure_style.METHODS)[:7]
 
 
 def test_the_papers_methods_differ_in_colour_in_dash_and_in_marker():
@@ -249,7 +286,7 @@ def test_the_papers_methods_differ_in_colour_in_dash_and_in_marker():
             len(
                 {
                     getattr(line_style, part)
-                    for line_style in figure_style.line_styles(figure_style.KNOWN).values()
+                    for line_style in figure_style.line_styles(FIRST).values()
                 }
             )
             == 7

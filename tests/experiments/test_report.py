@@ -12,7 +12,9 @@ import pytest
 
 from driftwolfe.experiments import figure_style
 from driftwolfe.experiments.charts import axis_names, brief, dash, script_json
-from driftwolfe.experiments.report import write_report
+from driftwolfe.experiments.paper import experiment
+from driftwolfe.experiments.report import in_brief, overview, write_report
+from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
 from driftwolfe.terminal import spread_text
 from experiments.played import TWIN, made, played, regrets, summary_of
@@ -259,3 +261,49 @@ def test_without_an_extra_one_sentence_says_what_to_do(missing):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
     assert last == f"ImportError: this needs {missing}: pip install 'driftwolfe[experiments]'"
+
+
+def test_what_a_terminal_shows_fits_a_hundred_columns(tmp_path):
+    store = Store(tmp_path / "a")
+    long = "PAMO, exact gauge (reconstructed), and a name that is far too long, untuned"
+    results = [
+        made(title, seed=seed, level=123456.789, speed=9.87, stream=f"{TWIN[:-17]}, a {TWIN}")
+        for title, first in (("POLAR", 0), (long, 2))
+        for seed in (first, first + 1)
+    ]
+    for each in results:
+        each.projection[:] = each.gauge[:] = each.lmo
+    store.add(experiment("matrix-completion").title, [each.trial for each in results])
+    for each in results:
+        store.write(each)
+    told = in_brief(store)
+    assert max(map(len, told)) <= 100
+    assert any("..." in line for line in told) and any("POLAR " in line for line in told)
+    assert any("Synthetic twin" in line for line in told)
+    assert overview([tmp_path / "a"]) == told
+
+
+def test_the_report_of_a_twin_has_no_verdict(tmp_path):
+    title, path = experiment("matrix-completion").title, tmp_path / "report.html"
+    pair = {"POLD": "POLD", "Ader": "Ader"}
+    results = [made(name, seed=seed) for name in pair for seed in range(3)]
+    named = [
+        msgspec.structs.replace(r, trial=msgspec.structs.replace(r.trial, method=r.trial.label))
+        for r in results
+    ]
+    write_report([summary_of(named)], path, title=title)
+    text = Page(path.read_text()).text
+    assert "need the real data" in text and "not held" not in text
+    real = [msgspec.structs.replace(each, stream="MovieLens 100K") for each in named]
+    write_report([summary_of(real)], path, title=title)
+    text = Page(path.read_text()).text
+    assert "need the real data" not in text and "Verdict" in text
+
+
+def test_of_more_than_six_methods_six_are_shown_and_all_are_listed(tmp_path):
+    path = tmp_path / "report.html"
+    write_report([summary_of([made(f"method {i}") for i in range(8)])], path)
+    traces = Page(path.read_text()).charts["source-panels-1"]["traces"]
+    listed = [trace for trace in traces if trace.get("showlegend")]
+    assert len(listed) == 8
+    assert sum(trace.get("visible") == "legendonly" for trace in listed) == 2

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from driftwolfe.experiments import figure_style as fs
-from driftwolfe.experiments.figure_style import LineStyle
+from driftwolfe.experiments.figure_style import Band, LineStyle, settled_range
 from driftwolfe.experiments.summary import CALLS, Curve, Series, Summary, machines
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.terminal import Spread, counted, number, spread_text
 
 P = TypeVar("P")
+MOST = 6  # methods in a panel
 
 
 class Chart(NamedTuple, Generic[P]):
@@ -25,23 +26,6 @@ class Chart(NamedTuple, Generic[P]):
     shown: str  # which seeds
     description: str  # for those who do not see it
     panels: Sequence[P]
-
-
-class Band(NamedTuple):
-    """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
-
-    x: Array | Indices
-    mean: Array
-    deviation: Array
-
-    def edges(self, *, positive: bool = False) -> tuple[Array, Array]:
-        """The mean less the deviation, above zero for a logarithmic axis, and their sum."""
-        low, high = self.mean - self.deviation, self.mean + self.deviation
-        return np.maximum(low, 0.1 * self.mean) if positive else low, high
-
-    def thinned(self, most: int) -> Band:
-        kept = evenly(len(self.x), most)
-        return Band(self.x[kept], self.mean[kept], self.deviation[kept])
 
 
 class Line(NamedTuple):
@@ -68,31 +52,16 @@ class Panel(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """A regret of a method."""
+    """A regret of a method, or its loss per round and what it spent on all rounds."""
 
     label: str  # of the method
     style: LineStyle
     value: Spread | None  # None where it is not known
+    spent: float = 0.0
 
 
-class Price(NamedTuple):
-    """What a method spent on all rounds, and its loss."""
-
-    label: str  # of the method
-    style: LineStyle
-    spent: float
-    loss: Spread  # per round
-
-
-class Prices(NamedTuple):
-    """Methods on one axis of cost."""
-
-    unit: str
-    dots: list[Price]
-
-
-#: A measure of regret, and a dot for each method of which any measure is known.
-Regrets = tuple[str, list[Dot]]
+#: A measure of regret or a unit of cost, and a dot for each method of which any measure is known.
+Dots = tuple[str, list[Dot]]
 
 
 class ExpertTable(NamedTuple):
@@ -113,29 +82,36 @@ def seeds(series: Iterable[Series]) -> str:
     return f"mean ± standard deviation over {number} seeds"
 
 
-def evenly(size: int, most: int) -> Indices:
-    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
-    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
-
-
 def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
     """A cumulative curve, or its average over the rounds up to each."""
-    return _band(series.rounds, series.curve(curve) / (series.rounds if average else 1))
+    return Band.of(series.rounds, series.curve(curve) / (series.rounds if average else 1))
 
 
-def _band(rounds: Indices, values: Array) -> Band:
-    """The mean of rows, one for each seed."""
-    deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
-    return Band(rounds, values.mean(axis=0), deviation)
+def rows(summary: Summary) -> list[list[str]]:
+    """Titles by row of panels, at most `MOST` in each: what to look at first, and all others.
+
+    The first are tuned methods, in the order of `METHODS`, without the variants if there are too many.
+    """
+
+    def order(title: str) -> tuple[bool, int]:
+        return title.removesuffix(fs.UNTUNED) != fs.family(title), fs.rank(title)
+
+    untuned = {title for title, series in summary.chosen.items() if series.untuned}
+    titles = sorted(summary.chosen, key=lambda title: (title in untuned, *order(title)))
+    end = min(MOST, len(titles) - len(untuned) or MOST)
+    rest = sorted(titles[end:], key=lambda title: (title not in untuned, *order(title)))
+    parts = [titles[:end], *(rest[i : i + MOST] for i in range(0, len(rest), MOST))]
+    return [[title for title in summary.chosen if title in part] for part in parts]
 
 
-def loss_chart(summary: Summary) -> Chart[Panel]:
-    """Average loss, cumulative loss and run time."""
+def loss_chart(summary: Summary, titles: Collection[str] | None = None) -> Chart[Panel]:
+    """Average loss, cumulative loss and run time, of all methods or of some."""
+    chosen = {t: each for t, each in summary.chosen.items() if titles is None or t in titles}
 
     def lines(curve: Curve, *, average: bool = False) -> list[Line]:
         return [
             Line(title, series.label, summary.styles[title], band(series, curve, average=average))
-            for title, series in summary.chosen.items()
+            for title, series in chosen.items()
         ]
 
     losses, seconds = lines("loss", average=True), lines("seconds")
@@ -149,7 +125,7 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
     )
     told = f"Three line charts over {counted(summary.length, 'round')}: average loss, "
     told += f"cumulative loss and run time. At the end the average losses are: {ends}."
-    several = len(machines(*summary.chosen.values())) > 1
+    several = len(machines(*chosen.values())) > 1
     panels = [
         Panel("Average loss", "loss per round", losses, low=low, high=high),
         Panel("Cumulative loss", "loss", lines("loss")),
@@ -161,10 +137,10 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
             start if log else None,
         ),
     ]
-    return Chart("panels", seeds(summary.chosen.values()), told, panels)
+    return Chart("panels", seeds(chosen.values()), told, panels)
 
 
-def price_chart(summary: Summary) -> Chart[Prices]:
+def price_chart(summary: Summary) -> Chart[Dots]:
     """Loss against seconds, products and LMO calls, of the methods that played all rounds."""
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
     units: dict[Curve, str] = {
@@ -177,16 +153,14 @@ def price_chart(summary: Summary) -> Chart[Prices]:
         if name == "seconds" and len(machines(*whole)) > 1:
             unit += ", machines differ"
         dots = [
-            Price(each.label, summary.styles[each.title], spent, each.mean_loss)
+            Dot(each.label, summary.styles[each.title], each.mean_loss, spent)
             for each in whole
             if (spent := each.total(name).mean) > 0.0  # others have no place on a logarithmic axis
         ]
         if len(dots) > 1:
-            panels.append(Prices(unit, dots))
-            told = ", ".join(
-                f"{d.label} {number(d.loss.mean)} for {number(d.spent, 3)}" for d in dots
-            )
-            parts.append(f"{unit}: {told}")
+            panels.append((unit, dots))
+            each = (f"{d.label} {spread_text(d.value)} for {number(d.spent, 3)}" for d in dots)
+            parts.append(f"{unit}: {', '.join(each)}")
     told = f"Dot charts of the loss per round against what all rounds cost. {'; '.join(parts)}."
     return Chart("prices", seeds(whole), told, panels)
 
@@ -197,7 +171,7 @@ def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Panel
     for row in regrets:
         if row.so_far is not None and row.title in summary.chosen:
             series = summary.chosen[row.title]
-            found = _band(series.rounds, row.so_far)
+            found = Band.of(series.rounds, row.so_far)
             lines.append(Line(row.title, series.label, summary.styles[row.title], found))
     ends = ", ".join(f"{line.label} {number(float(line.band.mean[-1]))}" for line in lines)
     told = f"Line chart of dynamic regret over rounds. At the end: {ends}."
@@ -208,19 +182,6 @@ def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Panel
 def _wide(values: Sequence[float]) -> bool:
     """Whether only a logarithmic axis shows them all."""
     return 0.0 < 20.0 * min(values) < max(values)
-
-
-def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
-    """A range that holds the bands but for their first rounds, or the first half of short ones."""
-    last = max(int(each.x[-1]) for each in bands)
-    # The averages of the first twentieth of the rounds are still noise.
-    settled = [
-        np.array(each.edges())[:, each.x >= min(0.05 * last, 0.5 * each.x[-1])] for each in bands
-    ]
-    low = min(float(edges.min()) for edges in settled)
-    high = max(float(edges.max()) for edges in settled)
-    margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
-    return low - margin, high + margin
 
 
 def call_chart(summary: Summary) -> Chart[Panel]:
@@ -262,7 +223,7 @@ def scale_chart(summary: Summary) -> Chart[Panel]:
     return Chart("scales", shown, told, panels)
 
 
-def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regrets]:
+def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Dots]:
     """Dynamic regret, and adaptive regret for each length of window, as far as they are known."""
     known = [row for row in regrets if row.dynamic or row.adaptive]
     measures = {"Dynamic regret": [row.dynamic for row in known]}
@@ -299,9 +260,3 @@ def weight_chart(summary: Summary) -> Chart[ExpertTable]:
     shown = f"expert weights of seed {', '.join(map(str, sorted(of)))}"
     told = "Heat maps of the weight of each expert over rounds. The heaviest experts at the end: "
     return Chart("weights", shown, f"{told}{'; '.join(heaviest)}.", tables)
-
-
-def largest_weight(tables: Iterable[ExpertTable]) -> float:
-    """The largest weight where several experts are active: a single one always has weight 1."""
-    contested = [table.values[:, (~np.isnan(table.values)).sum(axis=0) > 1] for table in tables]
-    return max((float(np.nanmax(values)) for values in contested if values.size), default=1.0)

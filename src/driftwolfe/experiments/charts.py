@@ -12,16 +12,8 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import (
-    Chart,
-    ExpertTable,
-    Line,
-    Panel,
-    Prices,
-    Regrets,
-    evenly,
-)
-from driftwolfe.experiments.figure_style import INACTIVE, MARKERS
+from driftwolfe.experiments.chart_data import Chart, Dot, Dots, ExpertTable, Line, Panel
+from driftwolfe.experiments.figure_style import INACTIVE, MARKERS, evenly, largest_weight
 from driftwolfe.experiments.summary import Summary
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.terminal import spread_text
@@ -103,7 +95,8 @@ def axis_names(place: int) -> Json:
 
 
 def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json:
-    several = len(chart.panels) > 1
+    several, first = len(chart.panels) > 1, chart_data.rows(summary)[0]
+    over_rounds = chart.name in ("panels", "regret-curves")
     rounds: Json = {"kind": "rounds", "range": [0, summary.length], "nticks": 5 if several else 7}
     cells = []
     for place, panel in enumerate(chart.panels):
@@ -111,9 +104,12 @@ def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json:
         y: Json = {"kind": "log" if panel.log else "linear", "title": {"text": panel.unit}}
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
-        traces = [t for line in panel.lines for t in _line_traces(panel, line, points, place == 0)]
+        traces = [
+            trace if not over_rounds or line.title in first else {**trace, "visible": "legendonly"}
+            for line in panel.lines
+            for trace in _line_traces(panel, line, points, place == 0)
+        ]
         cells.append((plain(panel.title), x, y, traces))
-    over_rounds = chart.name in ("panels", "regret-curves")
     height, drifts = 260 if several else 300, summary.drifts if over_rounds else []
     return _page_chart(chart, cells, height, len(cells), drifts)
 
@@ -162,53 +158,52 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
     return [{**border, "y": low}, {**border, **fill, "y": high}, mean]
 
 
-def _price_chart(chart: Chart[Prices]) -> Json:
+def _dot_trace(dot: Dot, x: Any, y: Any, error: str, told: str, listed: bool = False) -> Json:
+    """A dot, with its deviation along the axis `error`."""
+    name = plain(dot.label)
+    symbol = SYMBOLS[dot.style.marker] + ("-open" if dot.style.width < 1.0 else "")
+    trace: Json = {
+        "mode": "markers",
+        "x": [x],
+        "y": [y],
+        "name": name,
+        "legendgroup": name,
+        "showlegend": listed,
+        "marker": {"symbol": symbol, "size": 10, "color": dot.style.colour},
+        "hovertemplate": told,
+    }
+    if dot.value and dot.value.deviation:
+        bar = {"array": brief([dot.value.deviation], 3), "thickness": 1.2, "width": 4}
+        trace[f"error_{error}"] = bar
+    return trace
+
+
+def _price_chart(chart: Chart[Dots]) -> Json:
     cells = []
     for place, (unit, dots) in enumerate(chart.panels):
         traces = []
         for dot in dots:
-            symbol = SYMBOLS[dot.style.marker] + ("-open" if dot.style.width < 1.0 else "")
-            trace: Json = {
-                "mode": "markers",
-                "x": brief([dot.spent]),
-                "y": brief([dot.loss.mean]),
-                "name": plain(dot.label),
-                "legendgroup": plain(dot.label),
-                "showlegend": place == 0,
-                "marker": {"symbol": symbol, "size": 10, "color": dot.style.colour},
-                "hovertemplate": f"{spread_text(dot.loss)} for %{{x:,.3~g}}",
-            }
-            if dot.loss.deviation:
-                trace["error_y"] = {"array": brief([dot.loss.deviation], 3), "thickness": 1.2}
-            traces.append(trace)
-        x: Json = {"kind": "log", "title": {"text": unit}}
+            told = f"{spread_text(dot.value)} for %{{x:,.3~g}}"
+            x, y = brief([dot.spent, dot.value.mean if dot.value else math.nan])
+            traces.append(_dot_trace(dot, x, y, "y", told, place == 0))
+        cost: Json = {"kind": "log", "title": {"text": unit}}
         if max(dot.spent for dot in dots) < 10.0 * min(dot.spent for dot in dots):
-            x["dtick"] = None  # powers of ten would leave the axis without a number
-        y: Json = {"kind": "linear", "title": {"text": "loss per round"}}
-        cells.append(("", x, y, traces))
+            cost["dtick"] = None  # powers of ten would leave the axis without a number
+        loss: Json = {"kind": "linear", "title": {"text": "loss per round"}}
+        cells.append(("", cost, loss, traces))
     return _page_chart(chart, cells, 260, max(1, len(cells)), hovermode="closest")
 
 
-def _regret_chart(chart: Chart[Regrets]) -> Json:
+def _regret_chart(chart: Chart[Dots]) -> Json:
     cells, height = [], 0
     for measure, dots in chart.panels:
         labels = [plain(dot.label).replace(" (", "<br>(") for dot in dots]
         traces = []
-        for label, (_, style, value) in zip(labels, dots, strict=True):
-            if value is not None:
-                trace: Json = {
-                    "mode": "markers",
-                    "x": brief([value.mean]),
-                    "y": [label],
-                    "name": label,
-                    "showlegend": False,
-                    "marker": {"symbol": SYMBOLS[style.marker], "size": 9, "color": style.colour},
-                    "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
-                }
-                if value.deviation:
-                    bar = {"array": brief([value.deviation], 3), "thickness": 1.4, "width": 4}
-                    trace["error_x"] = bar
-                traces.append(trace)
+        for label, dot in zip(labels, dots, strict=True):
+            if dot.value:
+                told = f"%{{y}}: {spread_text(dot.value)}<extra></extra>"
+                (x,) = brief([dot.value.mean])
+                traces.append(_dot_trace(dot, x, label, "x", told))
         methods = {"kind": "methods", "categoryarray": labels, "range": [len(labels) - 0.5, -0.5]}
         title = measure.replace(", ", "<br>")
         cells.append((title, {"kind": "regret"}, methods, traces))
@@ -225,7 +220,7 @@ def _weight_chart(summary: Summary, chart: Chart[ExpertTable], points: int) -> J
     for table in chart.panels:
         experts = {"kind": "experts", "dtick": -(-_ROW * len(table.experts) // height)}
         cells.append((plain(table.label), rounds, experts, _weight_traces(table, points)))
-    colours = {"cmin": 0, "cmax": round(chart_data.largest_weight(chart.panels), 4)}
+    colours = {"cmin": 0, "cmax": round(largest_weight(table.values for table in chart.panels), 4)}
     options: Json = {"hovermode": "closest", "coloraxis": colours}
     return _page_chart(chart, cells, height, drifts=summary.drifts, layer="above", **options)
 

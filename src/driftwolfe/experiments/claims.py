@@ -6,19 +6,13 @@ from dataclasses import dataclass
 from itertools import product
 
 from driftwolfe.experiments.paper import EXPERIMENTS
-from driftwolfe.experiments.summary import (
-    Paired,
-    Series,
-    Summary,
-    machines,
-    paired,
-)
+from driftwolfe.experiments.summary import Paired, Series, Summary, machines, paired
 from driftwolfe.experiments.tables import markdown_text, write_table
-from driftwolfe.terminal import number
+from driftwolfe.terminal import counted, number
 
-#: Times quicker that count as significantly faster, the share of loss that counts as slight, and the
-#: standard errors beyond which a difference counts.
-MUCH_FASTER, SLIGHT, ERRORS = 5.0, 0.10, 2.0
+#: Times quicker that count as significantly faster, the share of loss that counts as slight, the
+#: standard errors beyond which a difference counts, and the seeds that a verdict needs.
+MUCH_FASTER, SLIGHT, ERRORS, SEEDS = 5.0, 0.10, 2.0, 3
 #: By experiment: number and words of each claim, and whom it compares with whom.
 _CLAIMS: dict[str, list[tuple[str, str, tuple[str, ...], str]]] = {
     "matrix-completion": [
@@ -68,7 +62,7 @@ class Claim:
         return "held" if self.held else f"not held: {self.found}"
 
     def __str__(self) -> str:
-        return f"({self.number}) {self.text}\n     {self.measured}\n     {self.verdict}"
+        return f"({self.number}) {self.text}: {self.verdict}; {self.measured}"
 
 
 def quotes(found: list[Claim]) -> dict[str, str]:
@@ -91,13 +85,16 @@ def experiment_of(title: str) -> str | None:
     return None
 
 
-def claims(summary: Summary, title: str) -> list[Claim]:
-    """What became of the claims; none where the title is not that of an experiment of the paper."""
-    found = []
+def claims(summary: Summary, title: str) -> tuple[list[Claim], str]:
+    """What became of the claims; or why nothing is said about those that there are, in a line."""
+    found, seeds = list[Claim](), 0
     for numeral, words, ours, theirs in _CLAIMS.get(experiment_of(title) or "", ()):
         for one, other in product(_tuned(summary, *ours), _tuned(summary, theirs)):
             losses, times = paired(one, other, "loss"), paired(one, other, "seconds")
             if losses is None or times is None:
+                continue
+            seeds = max(seeds, len(losses.ours))
+            if summary.notice or len(losses.ours) < SEEDS:
                 continue
             parts: dict[str, tuple[str, bool | None, str]]
             if numeral == "ii":
@@ -112,7 +109,15 @@ def claims(summary: Summary, title: str) -> list[Claim]:
                 Claim(numeral, words, f"{one.title} {verb} {other.title}", *part)
                 for verb, part in parts.items()
             ]
-    return found
+    if found or not seeds:
+        return found, ""
+    if summary.notice:
+        return (
+            [],
+            "The paper's claims need the real data: a synthetic twin says nothing about them.",
+        )
+    played = counted(seeds, "order")
+    return [], f"The paper's claims need {SEEDS} orders of the data or more; this is {played}."
 
 
 def _tuned(summary: Summary, *methods: str) -> list[Series]:
@@ -164,11 +169,8 @@ _SAME = f"no difference beyond {ERRORS:g} standard errors"
 
 
 def _measured(losses: Paired) -> str:
-    """Both losses, their difference and its standard error, if there is more than one seed."""
+    """Both losses, their difference and its standard error."""
     (ours, theirs), (difference, error) = losses.means, losses.difference
-    seeds = len(losses.ours)
     told = f"{number(ours, 6)} against {number(theirs, 6)} after {losses.rounds:,} rounds: "
-    if seeds == 1:
-        return f"{told}{difference / theirs:+.1%}, one seed"
     share = f"{difference / theirs:+.1%} ± {error / abs(theirs):.1%}"
-    return f"{told}{share}, mean and standard error over {seeds} seeds"
+    return f"{told}{share}, mean and standard error over {len(losses.ours)} seeds"

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,10 +37,27 @@ DASHES: tuple[tuple[float, ...], ...] = (
     (1.8, 1.8),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-KNOWN = ("POLD", "POLA", "BOGD_IP", "Multi-OCG", "Ader", "PAMO", "POLAR")
+BLUE, ORANGE, GREY, GREEN, PINK, AMBER, SKY = COLOURS
+#: The colour of a method in all figures, those that are shown first before others; methods that share one
+#: differ in dash and marker.
+METHODS = {
+    "POLAR": BLUE,
+    "POLA": ORANGE,
+    "POLD": SKY,
+    "BOGD_IP": GREY,
+    "Multi-OCG": GREEN,
+    "Ader": PINK,
+    "PAMO": AMBER,
+    "OGD": PINK,
+    **dict.fromkeys(("OnlineFrankWolfe", "SAOL", "OneProjectionSAOL"), GREEN),
+    **dict.fromkeys(("OneProjectionAder", "OneOracleAder"), AMBER),
+    **dict.fromkeys(("TraceNormClassifier", "TraceNormRegressor", "MatrixCompleter"), BLUE),
+    **dict.fromkeys(("Recommender", "AdaptiveIntervals"), BLUE),
+}
 #: The end of the label of a method with the steps of its theory, c = D/G; its lines are thin.
 UNTUNED = ", untuned"
 _ROW = 0.165  # inches of a legend's row
+_MARKS = 6  # markers on a curve
 NAMED = 13  # experts that a map names at most
 
 
@@ -73,13 +90,11 @@ class LineStyle:
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
     """A line style for each title: variants of a method share its colour, those untuned are thin.
 
-    The paper's methods have their own colours, others take what is left.
+    Those of `METHODS` look the same in all figures, others take what is left.
     """
     wanted = list(dict.fromkeys(titles))
     families: dict[str, LineStyle] = {}
-    for name in sorted(
-        set(map(family, wanted)), key=lambda name: (_plain(name) not in _FIXED, name)
-    ):
+    for name in sorted(set(map(family, wanted)), key=lambda name: (rank(name), name)):
         free = [style for style in _CANDIDATES if style not in families.values()]
         colours = {style.colour for style in families.values()}
         fresh = [style for style in free if style.colour not in colours]
@@ -103,6 +118,12 @@ def family(title: str) -> str:
     return re.split(r",| \(", title)[0] or title
 
 
+def rank(title: str) -> int:
+    """The place of a title's method among `METHODS`; others come after them."""
+    name = _plain(family(title))
+    return list(_FIXED).index(name) if name in _FIXED else len(_FIXED)
+
+
 def _plain(title: str) -> str:
     """The letters and digits: ``BOGDIP`` and ``BOGD_IP`` are the same method."""
     return "".join(letter for letter in title.lower() if letter.isalnum())
@@ -113,7 +134,51 @@ _CANDIDATES = [
     LineStyle(COLOURS[i], DASHES[(i + shift) % 7], MARKERS[(i + 2 * shift) % 7])
     for shift, i in product(range(7), range(7))
 ]
-_FIXED = dict(zip(map(_plain, KNOWN), _CANDIDATES, strict=False))
+_FIXED: dict[str, LineStyle] = {}
+for _name, _colour in METHODS.items():
+    _alike = [style for style in _CANDIDATES if style.colour == _colour]
+    _FIXED[_plain(_name)] = next(style for style in _alike if style not in _FIXED.values())
+
+
+class Band(NamedTuple):
+    """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
+
+    x: Array | Indices
+    mean: Array
+    deviation: Array
+
+    @classmethod
+    def of(cls, x: Array | Indices, values: Array) -> Band:
+        """Of rows of values, one for each seed."""
+        deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+        return cls(x, values.mean(axis=0), deviation)
+
+    def edges(self, *, positive: bool = False) -> tuple[Array, Array]:
+        """The mean less the deviation, above zero for a logarithmic axis, and their sum."""
+        low, high = self.mean - self.deviation, self.mean + self.deviation
+        return np.maximum(low, 0.1 * self.mean) if positive else low, high
+
+    def thinned(self, most: int) -> Band:
+        kept = evenly(len(self.x), most)
+        return Band(self.x[kept], self.mean[kept], self.deviation[kept])
+
+
+def evenly(size: int, most: int) -> Indices:
+    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
+    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
+
+
+def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
+    """A range that holds the bands but for their first rounds, or the first half of short ones."""
+    last = max(int(each.x[-1]) for each in bands)
+    # The averages of the first twentieth of the rounds are still noise.
+    settled = [
+        np.array(each.edges())[:, each.x >= min(0.05 * last, 0.5 * each.x[-1])] for each in bands
+    ]
+    low = min(float(edges.min()) for edges in settled)
+    high = max(float(edges.max()) for edges in settled)
+    margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+    return low - margin, high + margin
 
 
 def literal(text: str) -> str:
@@ -156,6 +221,16 @@ def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
     return {**look, "linewidth": width, **more}
 
 
+def draw_band(axis: Axes, band: Band, style: LineStyle, place: int, **options: Any) -> None:
+    """The mean, with a few markers apart from those of lines in other places, and the deviation."""
+    step = max(1, len(band.x) // _MARKS)
+    marks = slice(place * step // _MARKS % step, None, step)
+    axis.plot(band.x, band.mean, **pen(style, markeredgewidth=0.0, markevery=marks, **options))
+    if band.deviation.any():
+        edges = band.edges(positive=axis.get_yscale() == "log")
+        axis.fill_between(band.x, *edges, color=style.colour, alpha=0.18, linewidth=0.0)
+
+
 def key(style: LineStyle, text: str, **line: Any) -> Line2D:
     """A legend's entry for a method."""
     options = pen(style, label=literal(text), **{"markeredgewidth": 0.0, **line})
@@ -189,6 +264,12 @@ def expert_size(expert: str) -> float:
     """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
     number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
     return float(number.group().replace(",", "")) if number else 0.0
+
+
+def largest_weight(tables: Iterable[Array]) -> float:
+    """The largest weight where several experts are active: a single one always has weight 1."""
+    contested = [values[:, (~np.isnan(values)).sum(axis=0) > 1] for values in tables]
+    return max((float(np.nanmax(values)) for values in contested if values.size), default=1.0)
 
 
 def weight_map(

@@ -17,23 +17,13 @@ from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, li
 from driftwolfe.experiments.summary import CALLS, Summary
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.storage import write
-from driftwolfe.terminal import Spread, counted, spread_text
+from driftwolfe.terminal import counted, spread_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "draw_all",
-    "oracle_calls",
-    "panels",
-    "prices",
-    "regret",
-    "regret_curves",
-    "save",
-    "sensitivity",
-    "weights",
-]
+__all__ = ["draw_all", "panels", "save"]
 
 #: Formats, and the metadata without which files would differ from run to run.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -41,7 +31,6 @@ FORMATS: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
     "svg": {"Date": None},
 }
-_MARKS = 6  # markers on a curve
 _COLUMNS = 3  # panels of regrets side by side
 _ROW = 0.125  # inches of an expert's row
 #: Marks the chosen c, and a c that was chosen on fewer rounds.
@@ -50,35 +39,38 @@ _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 
 
 @print_style()
-def panels(*summaries: Summary, name: str = "") -> Figure:
+def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | None:
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
 
-    A row of panels for each summary, and one for its untuned methods, if there are any.
+    A row of panels for each summary with its first methods, see `chart_data.rows`; or rows with the
+    `rest` of them; None where there is none.
 
     Parameters
     ----------
-    summaries, name
-        The trials of a sweep, summed up; and the name of the figure, such as "Figure 1".
+    summaries, name, rest
+        The trials of a sweep, summed up; the name of the figure, such as "Figure 1"; and whom it shows.
     """
-    rows = [row for summary in summaries for row in _rows(summary)]
-    shown_seeds = chart_data.seeds(each for one in summaries for each in one.chosen.values())
-    figure = _sheet(summaries, shown_seeds, 2.3 * len(rows), name=name)
-    axes = figure.subplots(len(rows), 3, squeeze=False)
+    chosen = slice(1, None) if rest else slice(1)
+    found = [(each, row) for each in summaries for row in chart_data.rows(each)[chosen]]
+    if not found:
+        return None
+    shown_seeds = chart_data.seeds(summary.chosen[title] for summary, row in found for title in row)
+    name = f"{name}, continued" if name and rest else name
+    figure = _sheet(summaries, shown_seeds, 2.3 * len(found), name=name)
+    axes = figure.subplots(len(found), 3, squeeze=False)
     entries: dict[str, Any] = {}
-    for (summary, heading, kept), line_of_axes in zip(rows, axes, strict=True):
-        for axis, panel in zip(line_of_axes, chart_data.loss_chart(summary).panels, strict=True):
+    for (summary, row), line_of_axes in zip(found, axes, strict=True):
+        panels = chart_data.loss_chart(summary, row).panels
+        for axis, panel in zip(line_of_axes, panels, strict=True):
             fs.mark_drifts(axis, summary.drifts)
             axis.grid(visible=False, axis="x")  # changes are marked there
-            shown = [line for line in panel.lines if line.title in kept]
-            panel = panel._replace(lines=shown)
-            if panel.high is not None:
-                low, high = chart_data.settled_range([line.band for line in shown])
-                panel = panel._replace(low=low, high=high)
             _draw_panel(axis, summary, panel, x_ticks=4)
-            for line in shown:
+            for line in panel.lines:
                 entries.setdefault(line.label, fs.key(line.style, line.label))
-        if len(rows) > 1:
-            above = f"{literal(heading)}\n{line_of_axes[0].get_title(loc='left')}"
+        if rest or len(found) > 1:
+            untuned = all(summary.chosen[title].untuned for title in row)
+            kind = (": untuned, c = D/G" if untuned else ": other methods") if rest else ""
+            above = f"{literal(summary.data_name + kind)}\n{line_of_axes[0].get_title(loc='left')}"
             line_of_axes[0].set_title(above, loc="left", fontweight="bold")
     if any(summary.drifts for summary in summaries):
         dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
@@ -87,27 +79,9 @@ def panels(*summaries: Summary, name: str = "") -> Figure:
     return figure
 
 
-def _rows(summary: Summary) -> list[tuple[Summary, str, set[str]]]:
-    """The rows of panels of a summary: what stands above each, and whom it shows."""
-    untuned = {title for title, series in summary.chosen.items() if series.untuned}
-    tuned = summary.chosen.keys() - untuned
-    if not (tuned and untuned):
-        return [(summary, summary.data_name, set(summary.chosen))]
-    return [
-        (summary, f"{summary.data_name}: c tuned", tuned),
-        (summary, f"{summary.data_name}: untuned, c = D/G", untuned),
-    ]
-
-
 @print_style()
 def prices(summary: Summary) -> Figure | None:
-    """Loss per round against seconds, matrix-vector products and LMO calls; None where none is known.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """Loss per round against seconds, matrix-vector products and LMO calls; None where none is known."""
     chart = chart_data.price_chart(summary)
     if not chart.panels:
         return None
@@ -117,13 +91,12 @@ def prices(summary: Summary) -> Figure | None:
     for axis, (unit, dots) in zip(axes, chart.panels, strict=True):
         axis.set_xscale("log")
         for dot in dots:
-            look = fs.pen(dot.style, linestyle="none", markersize=5.5)
-            if dot.style.width < 1.0:  # untuned
-                look |= {"markerfacecolor": "white", "markeredgewidth": 1.1}
-            bar: dict[str, Any] = {"yerr": dot.loss.deviation or None, "elinewidth": 0.8}
-            axis.errorbar(dot.spent, dot.loss.mean, **bar, **look)
-            entry = {k: v for k, v in look.items() if k not in ("color", "marker")}
-            entries.setdefault(dot.label, fs.key(dot.style, dot.label, **entry))
+            untuned = dot.style.width < 1.0
+            look = {"linestyle": "none", "markersize": 5.5, **(_HOLLOW if untuned else {})}
+            loss, error = dot.value or (np.nan, 0.0)
+            bar: dict[str, Any] = {"yerr": error or None, "elinewidth": 0.8}
+            axis.errorbar(dot.spent, loss, **bar, **fs.pen(dot.style, **look))
+            entries.setdefault(dot.label, fs.key(dot.style, dot.label, **look))
         axis.margins(x=0.12)
         axis.set_xlabel(unit)
         fs.count_axis(axis, "x", 5)
@@ -135,33 +108,22 @@ def prices(summary: Summary) -> Figure | None:
 
 @print_style()
 def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
-    """Dynamic regret up to each round; None where it is not known.
-
-    Parameters
-    ----------
-    summary, regrets
-        The trials of a sweep, summed up, and known regrets of its methods.
-    """
+    """Dynamic regret up to each round; None where it is not known."""
     chart = chart_data.regret_curves(summary, regrets)
     if not chart.panels:
         return None
     figure = _sheet([summary], chart.shown, 3.0)
-    axis, (panel,) = figure.subplots(), chart.panels
+    axis, (panel,), first = figure.subplots(), chart.panels, chart_data.rows(summary)[0]
+    kept = [line for line in panel.lines if line.title in first] or panel.lines[: chart_data.MOST]
     fs.mark_drifts(axis, summary.drifts)
-    _draw_panel(axis, summary, panel)
-    fs.legend_beside(figure, [fs.key(line.style, line.label) for line in panel.lines])
+    _draw_panel(axis, summary, panel._replace(lines=kept))
+    fs.legend_beside(figure, [fs.key(line.style, line.label) for line in kept])
     return figure
 
 
 @print_style()
 def oracle_calls(summary: Summary) -> Figure | None:
-    """Calls of each oracle up to each round, logarithmic; None where no method called any.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """Calls of each oracle up to each round, logarithmic; None where no method called any."""
     chart = chart_data.call_chart(summary)
     if not chart.panels:
         return None
@@ -183,13 +145,7 @@ def oracle_calls(summary: Summary) -> Figure | None:
 
 @print_style()
 def sensitivity(summary: Summary) -> Figure | None:
-    """Mean loss per round against c; None where no method was run with several c.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """Mean loss per round against c; None where no method was run with several c."""
     chart = chart_data.scale_chart(summary)
     if not chart.panels:
         return None
@@ -207,13 +163,7 @@ def sensitivity(summary: Summary) -> Figure | None:
 
 @print_style()
 def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
-    """Dynamic regret, and adaptive regret for each length of window; None where none is known.
-
-    Parameters
-    ----------
-    summary, regrets
-        The trials of a sweep, summed up, and known regrets of its methods.
-    """
+    """Dynamic regret, and adaptive regret for each length of window; None where none is known."""
     chart = chart_data.regret_chart(summary, regrets)
     found = chart.panels
     if not found:
@@ -227,7 +177,11 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     for axis, (measure, dots) in zip(axes.flat, found, strict=False):
         for place, dot in enumerate(dots):
             if dot.value:
-                _draw_regret(axis, place, dot.value, dot.style)
+                bars: dict[str, Any] = {"xerr": dot.value.deviation or None, "elinewidth": 1.0}
+                look = fs.pen(dot.style, capsize=2.5, markersize=3.6, markeredgewidth=0.8)
+                axis.errorbar(dot.value.mean, place, **bars, **look)
+                at: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center"}
+                axis.text(1.03, place, spread_text(dot.value), **at, fontsize=7.0, color=INK)
         axis.axvline(0.0, color=FAINT, linewidth=0.7)
         axis.margins(x=0.08)
         axis.set_xlabel("regret (loss)")
@@ -246,13 +200,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
 
 @print_style()
 def weights(summary: Summary) -> Figure | None:
-    """A heat map of weights in the first seed for each method with experts; None where none has any.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
+    """A heat map of weights in the first seed for each method with experts; None where none has any."""
     chart = chart_data.weight_chart(summary)
     tables = chart.panels
     if not tables:
@@ -265,7 +213,7 @@ def weights(summary: Summary) -> Figure | None:
     for axis in axes[len(tables) :]:
         axis.remove()
     axes = axes[: len(tables)]
-    largest = chart_data.largest_weight(tables)
+    largest = fs.largest_weight(table.values for table in tables)
     for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
         image = fs.weight_map(axis, table.experts, table.rounds, table.values, largest)
         axis.set_title(literal(table.label), loc="left", pad=3)
@@ -350,7 +298,10 @@ def _draw_panel(
         if panel.over_c:
             _draw_scales(axis, line)
         else:
-            _draw_curve(axis, line, summary, positive=panel.log)
+            fs.draw_band(axis, line.band, line.style, list(summary.chosen).index(line.title))
+            if not summary.chosen[line.title].complete:  # a cross at an early end
+                end = line.band.x[-1], line.band.mean[-1]
+                axis.plot(*end, "x", color=line.style.colour, markersize=6, markeredgewidth=1.4)
     axis.set_xlabel("scale c of the step sizes" if panel.over_c else "round")
     axis.set_ylabel(panel.unit)
     if not panel.over_c:
@@ -358,21 +309,6 @@ def _draw_panel(
     fs.count_axis(axis, "x", x_ticks)
     fs.count_axis(axis, "y", y_ticks)
     axis.set_ylim(panel.low, panel.high)
-
-
-def _draw_curve(axis: Axes, line: Line, summary: Summary, *, positive: bool) -> None:
-    """A line with its band, a few markers, apart from those of others, and a cross at an early end."""
-    band, colour = line.band, line.style.colour
-    step = max(1, len(band.x) // _MARKS)
-    start = (list(summary.chosen).index(line.title) * step) // _MARKS % step
-    marks = slice(min(start, len(band.x) - 1), None, step)
-    axis.plot(band.x, band.mean, **fs.pen(line.style, markeredgewidth=0.0, markevery=marks))
-    if band.deviation.any():
-        edges = band.edges(positive=positive)
-        axis.fill_between(band.x, *edges, color=colour, alpha=0.18, linewidth=0.0)
-    if not summary.chosen[line.title].complete:
-        end = band.x[-1], band.mean[-1]
-        axis.plot(*end, "x", color=colour, markersize=6, markeredgewidth=1.4)
 
 
 def _draw_scales(axis: Axes, line: Line) -> None:
@@ -384,11 +320,3 @@ def _draw_scales(axis: Axes, line: Line) -> None:
     if line.chosen is not None:
         x, y = band.x[line.chosen], band.mean[line.chosen]
         axis.plot(x, y, "o", color=line.style.colour, zorder=4, **_RING)
-
-
-def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle) -> None:
-    """A dot, and its number at the end of its row."""
-    bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
-    axis.errorbar(value.mean, place, **bars, **fs.pen(style, markersize=3.6, markeredgewidth=0.8))
-    row = axis.get_yaxis_transform()
-    axis.text(1.03, place, spread_text(value), transform=row, va="center", fontsize=7.0, color=INK)

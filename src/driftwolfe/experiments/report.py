@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from driftwolfe import storage, terminal
@@ -27,6 +28,7 @@ __all__ = ["write_report"]
 
 #: Characters that the data of all charts may take, and points on a curve, from fine to coarse.
 DATA_LIMIT = 1_400_000
+WIDTH = 100  # letters in a line of a terminal
 _POINTS = (400, 240, 120, 60, 30)
 _REAL: dict[DataFile | None, str] = {
     RATINGS: f"Real data: MovieLens 100K by GroupLens, file {RATINGS.path}, from {RATINGS.source}; for "
@@ -61,8 +63,10 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
     storage.write_text(written[1], tables.trial_table(results))
     folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
-    drawn = figures.panels(*summaries, name=figure or "")
-    written += figures.save(drawn, folder, figure.lower().replace(" ", "-") if figure else "panels")
+    file = figure.lower().replace(" ", "-") if figure else "panels"
+    for rest, ending in ((False, ""), (True, "-rest")):
+        if drawn := figures.panels(*summaries, name=figure or "", rest=rest):
+            written += figures.save(drawn, folder, file + ending)
     for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
         place = folder / ("" if len(summaries) == 1 else str(i))
         written += figures.draw_all(summary, rows, place)
@@ -93,8 +97,9 @@ def as_text(
         parts += [f"## {markdown_text(summary.name)}", tables.method_table(summary, rows)]
         if notes := tables.tuning_notes(summary):
             parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
-        if found := claims.claims(summary, title):
-            parts += ["### The paper's claims", claims.as_markdown(found)]
+        found, missing = claims.claims(summary, title)
+        if found or missing:
+            parts += ["### The paper's claims", missing or claims.as_markdown(found)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -158,7 +163,7 @@ def _section(
     title: str, summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What the page says about a stream."""
-    found = claims.claims(summary, title)
+    found, missing = claims.claims(summary, title)
     told = tables.method_rows(summary, regrets)
     # The least loss of those that played all rounds, if several did.
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
@@ -172,6 +177,7 @@ def _section(
         "notes": tables.tuning_notes(summary),
         "claims": found,
         "quotes": claims.quotes(found),
+        "no_verdict": missing,
     }
 
 
@@ -215,32 +221,43 @@ def _fact(value: Any) -> str:
 
 def overview(places: Iterable[Path]) -> list[str]:
     """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
-    rows, notices, opened = list[list[str]](), list[str](), dict[Path, str]()
+    lines, opened = list[str](), dict[Path, str]()
     for place in (inner for outer in places for inner in _sweeps_in(outer)):
         if place.is_file():
             opened[place] = "picture"
             continue
-        store = Store(place)
-        for summary in summaries_of(store):
-            notices += [summary.notice] if summary.notice else []
-            rows.append([summary.name, "", "", "", ""])
-            for title, series in summary.chosen.items():
-                calls = {oracle.label: series.per_round(name) for name, oracle in CALLS.items()}
-                told = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
-                loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
-                rows.append([f"  {title}", f"{series.played:,}", loss, seconds, told])
+        lines += in_brief(Store(place))
         if (place / "report.html").exists():
-            opened[place / "report.html"] = f"report: {store.title}"
+            opened[place / "report.html"] = "report"
         for path in sorted(
             [*place.glob("figures/panels.png"), *place.glob("figures/figure-?.png")]
         ):
             opened[path] = "figure"
-    heads = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
-    lines = [*terminal.table(heads, rows), *notices, ""] if rows else []
     if opened:
         widest = max(len(str(path)) for path in opened)
         lines.append("to open:")
         lines += [printable(f"  {path!s:{widest}}  {what}") for path, what in opened.items()]
+    return lines
+
+
+def in_brief(store: Store) -> list[str]:
+    """Lines of at most `WIDTH` letters with what all methods came to, and what became of the claims."""
+    lines, title = list[str](), store.title
+    for summary in summaries_of(store):
+        rows = []
+        for series in summary.chosen.values():
+            calls = {each.label: series.per_round(name) for name, each in CALLS.items()}
+            calls.pop(CALLS["products"].label)  # summary.md has room for them
+            told = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
+            loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
+            rows.append([f"  {series.label}", loss, seconds, told])
+        heads = ("method", "loss per round", "seconds", "oracle calls per round")
+        found, notes = claims.claims(summary, title)
+        if found:
+            held = sum(claim.held is True for claim in found)
+            notes = f"The paper's claims: {held} of {len(found)} parts held (`driftwolfe claims`)."
+        lines += [*wrap(printable(summary.name), WIDTH), *terminal.table(heads, rows, WIDTH)]
+        lines += [*wrap(summary.notice or "", WIDTH), *wrap(notes, WIDTH), ""]
     return lines
 
 
