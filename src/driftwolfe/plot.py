@@ -11,6 +11,7 @@ import numpy as np
 from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
 from driftwolfe.experiments import figure_style as fs
 from driftwolfe.game import History
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 
 if TYPE_CHECKING:
@@ -141,8 +142,7 @@ def calls(
     >>> dw.plot.calls({"OFW": history}).get_ylabel()
     'LMO calls so far'
     """
-    if oracle not in CALL_NAMES:
-        raise ValueError(f"oracle must be one of {', '.join(CALL_NAMES)}, got {oracle!r}")
+    checks.one_of(oracle, "oracle", CALL_NAMES)
     curves = {
         name: [np.cumsum(game.oracle_calls[oracle], dtype=float) for game in games]
         for name, games in _by_name(histories).items()
@@ -171,6 +171,11 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     >>> axes.get_xlabel()
     'round'
     """
+    if not isinstance(history, History):
+        raise TypeError(
+            "history must be one game: what driftwolfe.play returns, or histories[name][0] of a "
+            f"comparison; got {type(history).__name__}"
+        )
     if not history.weights:
         raise ValueError(
             "there are no expert weights in this game; play it with record_weights=True"

@@ -63,14 +63,29 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
         before = [part.copy() for part in parts]
         try:
             return update(self, loss, **more)
-        except BaseException:
+        except BaseException as error:
             for part, attributes in zip(parts, before, strict=True):
                 part.update(attributes)
                 for new in part.keys() - attributes.keys():
                     del part[new]
+            if isinstance(error, ValueError) and isinstance(loss, Loss):
+                _explain(error, loss, self.domain)
             raise
 
     return undoing
+
+
+def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
+    """Raise an error that names the set, where a loss was refused because it is not for its points."""
+    name = type(domain.unwrapped).__name__
+    try:
+        loss.check_shape(domain.shape)
+    except ValueError as problem:
+        told = f"{problem}; the points of this {name} have shape {domain.shape}"
+        raise ValueError(told) from problem
+    if loss.only_on not in ("", name) and loss.only_on not in str(error):
+        told = f"{error}; {type(loss).__name__} is for a {loss.only_on}, not for this {name}"
+        raise ValueError(told) from error
 
 
 class Learner(Guarded, ABC):
@@ -142,7 +157,7 @@ class Learner(Guarded, ABC):
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Remember the arguments of the constructor: `load` makes the learner again from them."""
-        learner = super().__new__(cls)
+        learner = super().__new__(cls, *given, **named)
         if not given and not named:  # a copy, or a mistake that the constructor reports
             return learner
         try:
@@ -389,7 +404,8 @@ def as_loss(given: Any) -> Loss:
     value, gradient = getattr(given, "value", None), getattr(given, "gradient", None)
     if callable(value) and callable(gradient):
         return FunctionLoss(value, gradient)
+    linear = "; a vector g of losses or a gradient is driftwolfe.losses.LinearLoss(g)"
     raise TypeError(
-        "a loss must be a driftwolfe.losses.Loss or have methods value(x) and gradient(x), "
-        f"got {type(given).__name__}"
+        "a loss must be a driftwolfe.losses.Loss or have methods value(x) and gradient(x), got "
+        f"{type(given).__name__}{linear if hasattr(given, '__len__') else ''}"
     )

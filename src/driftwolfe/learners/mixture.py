@@ -12,9 +12,10 @@ from driftwolfe.domains import Domain, OracleCalls
 from driftwolfe.ensemble import AdaHedge, ExpConcaveHedge
 from driftwolfe.ensemble.experts import combine, products, require_finite, stack, weighted_sum
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import make_options, one_of
+from driftwolfe.learners.options import make_options
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.single_point import Constant
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
 
@@ -78,7 +79,7 @@ class Mixture(Learner):
     ) -> None:
         super().__init__(domain)
         make_options(domain, horizon, lipschitz)  # checked as for any learner
-        one_of(weights, "weights", ("share", "natural"))
+        checks.one_of(weights, "weights", ("share", "natural"))
         given = (Constant, POLAR) if learners is None else learners
         if isinstance(given, Learner) or not isinstance(given, Sequence) or not given:
             raise TypeError(f"learners must be a list of learners or classes, got {given!r:.80}")
