@@ -173,7 +173,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
         (["sweep", "."], 3, "there is no file ."),
         (["sweep", "bad.toml"], 2, "bad.toml: "),
         (["sweep", "unknown.toml"], 2, "unknown.toml: unknown method 'POLDA'"),
-        (["sweep", "key.toml"], 2, "key.toml: unknown key `method`; did you mean `methods`?"),
+        (["sweep", "key.toml"], 2, "key.toml: unknown key `method`; did you mean 'methods'?"),
         (["sweep", "steps.toml", "--scheduler", "tcp://127.0.0.1:9"], 5, "no Dask scheduler"),
         (["status", "nowhere"], 3, "there is no folder nowhere"),
         (["report", "nowhere"], 3, "there is no folder nowhere"),

@@ -172,10 +172,7 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     'round'
     """
     if not isinstance(history, History):
-        raise TypeError(
-            "history must be one game: what driftwolfe.play returns, or histories[name][0] of a "
-            f"comparison; got {type(history).__name__}"
-        )
+        raise TypeError(f"history must be one game, as play returns it, got {history!r:.80}")
     if not history.weights:
         raise ValueError(
             "there are no expert weights in this game; play it with record_weights=True"

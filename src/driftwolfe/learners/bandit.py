@@ -65,13 +65,8 @@ class Wrapper(Learner):
                 f"options go with a learner's class, got {', '.join(options)} with a learner"
             )
         made = learner if isinstance(learner, Learner) else self._made(learner, arguments | options)
-        if not isinstance(made, Learner) or made.domain is not domain or made.t:
-            raise ValueError(
-                f"learner must be one on the same set that has played no round, or a class or function "
-                f"that makes one; got {learner!r:.80}"
-            )
         #: The learner that sees estimates.
-        self.learner = made.clone()
+        self.learner = self._inner(made)
         own = self.learner.options
         if isinstance(made, BLOCKED) and own is not None and own.step_scale is not None:
             mean, spread, _ = self._estimates

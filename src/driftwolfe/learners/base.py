@@ -68,7 +68,7 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
                 part.update(attributes)
                 for new in part.keys() - attributes.keys():
                     del part[new]
-            if isinstance(error, ValueError) and isinstance(loss, Loss):
+            if isinstance(error, ValueError) and isinstance(loss, Loss) and self.domain:
                 _explain(error, loss, self.domain)
             raise
 
@@ -76,15 +76,15 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
-    """Raise an error that names the set, where a loss was refused because it is not for its points."""
-    name = type(domain.unwrapped).__name__
+    """Raise an error that names the set, for a loss that is not for its points."""
+    name, told = type(domain.unwrapped).__name__, ""
     try:
         loss.check_shape(domain.shape)
+        if loss.only_on not in ("", name) and loss.only_on not in str(error):
+            told = f"{error}; {type(loss).__name__} is for a {loss.only_on}, not for this {name}"
     except ValueError as problem:
         told = f"{problem}; the points of this {name} have shape {domain.shape}"
-        raise ValueError(told) from problem
-    if loss.only_on not in ("", name) and loss.only_on not in str(error):
-        told = f"{error}; {type(loss).__name__} is for a {loss.only_on}, not for this {name}"
+    if told:
         raise ValueError(told) from error
 
 
@@ -328,6 +328,15 @@ class Learner(Guarded, ABC):
         if "_epoch_start" in self.__dict__:
             *_, epoch = self._epochs()
             require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
+
+    def _inner(self, learner: Any) -> Learner:
+        """Return a copy of another learner, to play within this one."""
+        if not isinstance(learner, Learner) or learner.domain is not self.domain or learner.t:
+            raise ValueError(
+                f"{type(self).__name__} takes learners on its own set, the same object, that have played "
+                f"no round, or classes; got {learner!r:.80} for {self.domain!r:.80}"
+            )
+        return learner.clone()
 
     @reads
     def clone(self) -> Self:

@@ -123,12 +123,7 @@ class LongTerm(Learner):
         if violation_scale not in (None, math.inf):
             self._beta = checks.positive(violation_scale, "violation_scale")
         made = learner if isinstance(learner, Learner) else learner(domain, horizon=horizon)
-        if not isinstance(made, Learner) or made.domain is not domain or made.t:
-            raise ValueError(
-                "learner must be one on this set, the same object, that has played no round; got "
-                f"{made!r:.80} for {domain!r:.80}"
-            )
-        self.learner: Any = made.clone()
+        self.learner: Any = self._inner(made)
         self._arguments["learner"] = made.clone()  # what `load` makes it again from
         self._violated = self._late = self._paid = 0.0  # late: what tickets add
         self._slopes: Array = np.zeros(2)  # largest gradient norms of losses and constraints

@@ -89,7 +89,7 @@ class Mixture(Learner):
             else each(domain, horizon=horizon, lipschitz=lipschitz)
             for each in given
         )
-        self.learners = tuple(self._own(each) for each in made)
+        self.learners = tuple(map(self._inner, made))
         # What `load` makes the mixture again from: they stay as they are.
         self._arguments["learners"] = tuple(each.clone() for each in self.learners)
         size = len(self.learners)
@@ -97,17 +97,6 @@ class Mixture(Learner):
         if prior is not None and not self.natural:
             raise ValueError('prior goes with weights="natural"; leave one of the two out')
         self._meta = ExpConcaveHedge(size, alpha, prior) if self.natural else AdaHedge(size)
-
-    def _own(self, learner: Any) -> Learner:
-        """A copy of a learner that can take part."""
-        if not isinstance(learner, Learner) or learner.domain is not self.domain:
-            raise ValueError(
-                "a mixture takes learners on its own set, the same object; got "
-                f"{learner!r:.80} for {self.domain!r:.80}"
-            )
-        if learner.t:
-            raise ValueError(f"a mixture takes learners that have played no round, got {learner!r}")
-        return learner.clone()
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of what the learners play; weigh them; let each see the loss."""

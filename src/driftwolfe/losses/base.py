@@ -57,6 +57,9 @@ class Loss(checks.Constructed, ABC):
     #: Whether the methods for stacks take tensors of a device; if not, they are given arrays.
     on_devices: bool = False
 
+    def __init__(self) -> None:
+        """Take no arguments."""
+
     @abstractmethod
     def scores(self, x: Point) -> Array:
         """Return A x."""

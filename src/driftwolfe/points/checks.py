@@ -84,31 +84,26 @@ def meant(given: object, known: Iterable[object]) -> str:
 def refuse_class(model: Any) -> None:
     """Raise TypeError for a class in place of a model."""
     if isinstance(model, type):
-        name = model.__name__
-        raise TypeError(f"model must be a model, got the class {name}; make one: {name}()")
+        raise TypeError(f"model must be a model, got a class; make one: {model.__name__}()")
 
 
 class Constructed:
     """Base of classes whose constructor, given an unknown option, names the one that was meant."""
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
-        if cls.__init__ is object.__init__ and (given or named):
-            raise TypeError(f"{cls.__name__}() takes no arguments")
-        known = _options(cls) if named else None  # type: ignore[arg-type]
-        if known is not None and (unknown := [name for name in named if name not in known]):
-            hint = meant(unknown[0], known) or f"; there are {', '.join(known) or 'none'}"
-            raise TypeError(
-                f"{cls.__name__}() got an unexpected keyword argument {unknown[0]!r}{hint}"
-            )
+        if named:
+            _check_options(cls, *named)  # type: ignore[arg-type]
         return super().__new__(cls)
 
 
-@lru_cache(maxsize=256)
-def _options(cls: Any) -> list[str] | None:
-    """The names that a constructor takes; None where it takes any."""
+@lru_cache(maxsize=1024)
+def _check_options(cls: Any, *named: str) -> None:
     own = getattr(cls, "__signature__", None)  # of learners, with all options
     taken = (own or inspect.signature(partial(cls.__init__, None))).parameters
-    return None if any(each.kind is each.VAR_KEYWORD for each in taken.values()) else [*taken]
+    unknown = [name for name in named if name not in taken]
+    if unknown and all(each.kind is not each.VAR_KEYWORD for each in taken.values()):
+        hint = meant(unknown[0], taken) or f"; there are {', '.join(taken)}"
+        raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {unknown[0]!r}{hint}")
 
 
 def shape(value: Any, name: str = "shape") -> Shape:
