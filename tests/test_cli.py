@@ -183,7 +183,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
         (["reproduce", "classification", "--data", "nowhere"], 3, "there is no folder "),
         (["reproduce", "classification", "--data", "nowhere"], 3, "; set --data, or set "),
         (["reproduce", "classification", "--data", "."], 3, "neither shuttle"),
-        (["reproduce", "classification", "--preset", "short"], 2, "no preset 'short'"),
+        (["reproduce", "classification", "--preset", "short"], 2, "got 'short'"),
     ],
 )
 def test_mistakes_in_experiments_get_one_sentence(
