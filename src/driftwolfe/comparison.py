@@ -107,14 +107,13 @@ class Comparison:
 
     def to_latex(self) -> str:
         """The table in LaTeX, with the lines of its package booktabs."""
-        rows = [
-            [cell.translate(_LATEX) for cell in row] for row in (self._cells[0], *self._cells[1])
-        ]
-        head, *lines = [" & ".join(row) + r" \\" for row in rows]
-        lines = [re.sub(r"(?<= )-(?=\d)", "$-$", line) for line in lines]
-        begin = rf"\begin{{tabular}}{{l{'r' * (len(rows[0]) - 1)}}}"
-        table = [begin, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}"]
-        return "\n".join(table)
+        heads, rows = self._cells
+        cells = [[cell.translate(_LATEX) for cell in row] for row in (heads, *rows)]
+        lines = [" & ".join(row) + r" \\" for row in cells]
+        lines[1:1] = [r"\midrule"]
+        body = re.sub(r"(?<= )-(?=\d)", "$-$", "\n".join(lines))
+        begin = rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}"
+        return "\n".join([begin, r"\toprule", body, r"\bottomrule", r"\end{tabular}"])
 
     def _values(self, learner: str, measure: str) -> list[float]:
         checks.one_of(learner, "learner", self.measures)
@@ -212,7 +211,7 @@ def compare(
         streams = [replace(each, comparators=list(comparators)) for each in streams]
     for domain in (getattr(learner, "domain", None) for learner in learners.values()):
         if isinstance(domain, Domain):
-            streams = [replace(each, domain=each.domain or domain) for each in streams]
+            streams = [replace(each, domain=each.domain or domain.unwrapped) for each in streams]
     games = [(name, place) for place in range(len(streams)) for name in learners]
     histories: dict[str, list[History]] = {name: [] for name in learners}
     for name, place in _shown(games, progress):

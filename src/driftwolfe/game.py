@@ -140,14 +140,11 @@ def player(given: Any, domain: Domain | None) -> Learner:
     learner = given
     if isinstance(given, type) or (callable(given) and not hasattr(given, "update")):
         taken = inspect.signature(given).parameters.values()
-        needed = [
-            p.name for p in taken if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
-        ]
-        names = [p.name for p in taken if p.name in ("domain", *needed[:1]) and domain]
-        if needed and not names:
-            raise ValueError(
-                "these losses name no set; give a learner, or Stream(losses, domain=...)"
-            )
+        needed = [p for p in taken if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        if needed and domain is None:
+            told = "these losses name no set; give a learner, or Stream(losses, domain=...)"
+            raise ValueError(told)
+        names = [p.name for p in taken if domain and (p in needed[:1] or p.name == "domain")]
         learner = given(**dict.fromkeys(names[:1], domain))
     if isinstance(learner, Learner):
         return learner
@@ -245,11 +242,14 @@ def play(
         from tqdm import tqdm  # slow to import
 
         stream = iter(tqdm(losses, unit="round", leave=False))
-    before = list(islice(stream, len(record.rows)))  # the checkpoint
-    functions = before if keep_losses else []
-    if len(before) < len(record.rows):
+    functions, played = [], 0
+    for loss in islice(stream, len(record.rows)):  # those before the checkpoint
+        played += 1
+        if keep_losses:
+            functions.append(loss)
+    if played < len(record.rows):
         raise ValueError(
-            f"the checkpoint has {len(record.rows):,} rounds, but there are only {len(before):,} losses; "
+            f"the checkpoint has {len(record.rows):,} rounds, but there are only {played:,} losses; "
             "give the whole stream again, from its start"
         )
 

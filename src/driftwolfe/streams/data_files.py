@@ -138,8 +138,7 @@ class DataFile:
             unavailable.add_note(
                 f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
                 f"downloading {self.url} failed: {type(error).__name__}: {error}; {_remedy()}, to the "
-                f"folder that holds {self.path}[.gz] from {self.source}, or use the synthetic twin in "
-                "driftwolfe.streams"
+                f"folder of {self.path}[.gz] from {self.source}, or use the synthetic twin"
             )
         raise unavailable
 
