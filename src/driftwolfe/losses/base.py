@@ -21,7 +21,7 @@ class Ball(Protocol):
     def radius(self) -> float: ...
 
 
-class Loss(checks.Constructed, ABC):
+class Loss(ABC):
     r"""A convex loss :math:`f(x) = \varphi(A x)` with A linear.
 
     The scores A x are some entries of a matrix, products with some rows, one inner product, or the
@@ -56,9 +56,6 @@ class Loss(checks.Constructed, ABC):
     only_on: str = ""
     #: Whether the methods for stacks take tensors of a device; if not, they are given arrays.
     on_devices: bool = False
-
-    def __init__(self) -> None:
-        """Take no arguments."""
 
     @abstractmethod
     def scores(self, x: Point) -> Array:
