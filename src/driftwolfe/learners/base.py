@@ -378,6 +378,42 @@ class Learner(Guarded, ABC):
             self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._restart_point())
 
 
+class Outer(Learner):
+    """Plays by a learner within, which sees other losses."""
+
+    learner: Learner
+
+    @property
+    def decision(self) -> Point:
+        """What the learner within plays."""
+        return self.learner.decision
+
+    @property
+    def expert_weights(self) -> Array | None:
+        """Those of the learner within."""
+        return self.learner.expert_weights
+
+    @property
+    def expert_names(self) -> list[str] | None:
+        """Those of the learner within."""
+        return self.learner.expert_names
+
+    @property
+    def oracle_calls(self) -> OracleCalls:
+        """Calls so far, those of the learner within among them."""
+        both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
+        return OracleCalls(*map(sum, zip(*both, strict=True)))
+
+    @property
+    def lmo_budget(self) -> float | None:
+        """That of the learner within."""
+        return self.learner.lmo_budget
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.learner.t == self.t, "learner and rounds")
+
+
 def _signature(init: Callable[..., Any]) -> inspect.Signature:
     """The constructor's parameters without self, and with the options of an Unpack[TypedDict]."""
     signature = inspect.signature(init)
