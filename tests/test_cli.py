@@ -174,7 +174,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
         (["sweep", "."], 3, "there is no file ."),
         (["sweep", "bad.toml"], 2, "bad.toml: "),
         (["sweep", "unknown.toml"], 2, "unknown.toml: unknown method 'POLDA'"),
-        (["sweep", "key.toml"], 2, "key.toml: unknown key `method`; did you mean `methods`?"),
+        (["sweep", "key.toml"], 2, "key.toml: unknown key `method`; did you mean 'methods'?"),
         (["sweep", "steps.toml", "--scheduler", "tcp://127.0.0.1:9"], 5, "no Dask scheduler"),
         (["status", "nowhere"], 3, "there is no folder nowhere"),
         (["report", "nowhere"], 3, "there is no folder nowhere"),
@@ -184,7 +184,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
         (["reproduce", "classification", "--data", "nowhere"], 3, "there is no folder "),
         (["reproduce", "classification", "--data", "nowhere"], 3, "; set --data, or set "),
         (["reproduce", "classification", "--data", "."], 3, "neither shuttle"),
-        (["reproduce", "classification", "--preset", "short"], 2, "no preset 'short'"),
+        (["reproduce", "classification", "--preset", "short"], 2, "got 'short'"),
     ],
 )
 def test_mistakes_in_experiments_get_one_sentence(

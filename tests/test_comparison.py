@@ -1,7 +1,11 @@
 """`dw.compare`: the games, what is measured, and what is refused."""
 
+import sys
+from functools import partial
+
 import numpy as np
 import pytest
+import scipy.stats
 
 import driftwolfe as dw
 from driftwolfe.learners.base import as_loss
@@ -31,6 +35,157 @@ class Halfway(dw.Learner):
         self._x = self._counted.project(self._x - self.step * gradient)
         self.t += 1
         return float(value)
+
+
+class Plain:
+    """Not even a `Learner`: gradient steps from 0, back to the unit ball."""
+
+    def __init__(self, step=0.5):
+        self.step, self.x = step, np.zeros(3)
+
+    @property
+    def decision(self):
+        return self.x
+
+    def update(self, loss):
+        self.x -= self.step * loss.gradient(self.x)  # in place, and nothing is returned
+        self.x /= max(1.0, np.linalg.norm(self.x))
+
+
+class Projecting(Plain):
+    """On a set, whose calls it counts; its decision is a method."""
+
+    def __init__(self, domain, step=0.5):
+        super().__init__(step)
+        self.domain = dw.CountedDomain(domain)
+        self.oracle_calls = self.domain.calls
+
+    def decision(self):
+        return self.x.tolist()
+
+    def update(self, loss):
+        self.x = self.domain.project(self.x - self.step * loss.gradient(self.x))
+        return "not a loss"
+
+
+def test_anything_with_decision_and_update_is_a_learner():
+    def of_the_set(domain):
+        return Projecting(domain, step=0.5)
+
+    def made(place=BALL):
+        return Projecting(place)
+
+    learner = Plain()
+    contenders = {
+        "learner": learner,
+        "class": Plain,
+        "on a set": Projecting,
+        "made": made,
+        "made on a set": of_the_set,
+        "partial": partial(Projecting, step=0.5),
+        "ours": Halfway,
+        "ours, made": lambda domain: Halfway(domain),
+    }
+    result = dw.compare(contenders, jumps, seeds=3)
+    assert not learner.x.any()  # copies played
+    for seed in range(3):
+        expected = dw.play(Halfway(BALL), jumps(seed)).losses
+        for name in contenders:
+            game = result.histories[name][seed]
+            np.testing.assert_allclose(game.losses, expected, atol=1e-12, err_msg=name)
+            assert game.domain.unwrapped is BALL or isinstance(game.domain, dw.L2Ball)
+    for name in ("on a set", "made", "partial", "ours"):
+        assert result.measures[name]["projections per round"] == [1.0] * 3
+    assert "LMO calls per round" not in result.measures["class"]  # not counted, so not known
+    regrets = [each["dynamic regret"] for each in result.measures.values()]
+    for regret in regrets:
+        assert regret == pytest.approx(regrets[0])
+
+
+def test_a_class_finds_the_set_of_the_stream_or_of_another_learner():
+    losses = list(jumps(0))
+    stream = dw.streams.Stream(losses, domain=BALL)
+    alone = dw.compare({"POLAR": dw.POLAR}, stream).histories["POLAR"][0]
+    assert alone.domain is BALL
+    beside = dw.compare({"one": Projecting(BALL), "POLAR": dw.POLAR}, losses)
+    assert beside.histories["POLAR"][0].losses.tolist() == alone.losses.tolist()
+
+
+def test_comparators_of_a_plain_list_of_losses():
+    stream = jumps(0)
+    points = np.array(stream.comparators)
+    known = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, stream)
+    for given in (points, list(points)):
+        listed = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, list(stream), comparators=given)
+        for name in "ab":
+            told, expected = listed.measures[name], known.measures[name]
+            assert told["dynamic regret"] == expected["dynamic regret"]
+    without = dw.compare({"a": Plain()}, list(stream), comparators=points)  # no set anywhere
+    assert without.histories["a"][0].domain is None
+    assert without.measures["a"]["dynamic regret"] == known.measures["a"]["dynamic regret"]
+    still = dw.compare({"a": Plain()}, jumps, seeds=2, comparators=np.zeros((120, 3)))
+    for seed, game in enumerate(still.histories["a"]):
+        value = sum(loss.value(np.zeros(3)) for loss in jumps(seed))
+        found = still.measures["a"]["dynamic regret"][seed]
+        assert found == pytest.approx(game.losses.sum() - value)
+
+
+def test_intervals_are_those_of_a_paired_t_test():
+    result = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps, seeds=5)
+    ours, theirs = (result.measures[name]["dynamic regret"] for name in "ab")
+    test = scipy.stats.ttest_rel(ours, theirs)
+    for confidence in (0.95, 0.5):
+        low, high = result.interval("a", "b", "dynamic regret", confidence)
+        assert (low, high) == pytest.approx(tuple(test.confidence_interval(confidence)))
+    mean, error = result.difference("a", "b", "dynamic regret")
+    assert mean == pytest.approx(np.mean(ours) - np.mean(theirs))
+    assert error == pytest.approx(mean / test.statistic)
+    assert result.interval("a", "a") == (0.0, 0.0)
+    single = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps)
+    assert np.isnan(single.interval("a", "b")).all()
+    for wrong in (0.0, 1.0, 95):
+        with pytest.raises(ValueError, match="confidence must"):
+            result.interval("a", "b", confidence=wrong)
+    with pytest.raises(ValueError, match=r"learner must be one of .*did you mean 'b'\?"):
+        result.difference("a", "B")
+    with pytest.raises(ValueError, match="did you mean 'dynamic regret'"):
+        result.spread("a", "dynamic_regret")
+
+
+def test_a_frame_has_a_row_for_each_game(monkeypatch):
+    result = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps, seeds=[3, 5])
+    frame = result.to_frame()
+    assert frame[["learner", "seed"]].values.tolist() == [["a", 3], ["a", 5], ["b", 3], ["b", 5]]
+    for name in "ab":
+        rows = frame[frame["learner"] == name]
+        for measure, values in result.measures[name].items():
+            assert rows[measure].tolist() == values
+    assert frame["LMO calls per round"].isna().tolist() == [True, True, False, False]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        result.to_frame()
+
+
+def test_a_table_in_latex():
+    losses = [dw.losses.LinearLoss([1.0, 0.0, 0.0], constant=-2.5)] * 4
+    result = dw.compare({"A&B_1 \\x": dw.Constant(BALL)}, losses)
+    lines = result.to_latex().splitlines()
+    assert lines[0] == r"\begin{tabular}{lrrr}"
+    assert lines[1] == r"\toprule" and lines[3] == r"\midrule" and lines[-1] == r"\end{tabular}"
+    assert lines[2] == r"learner & loss per round & LMO calls per round & seconds \\"
+    assert lines[4].startswith(r"A\&B\_1 \textbackslash{}x & $-$2.5 & 0 & ")
+    both = dw.compare({"a": Plain()}, jumps, seeds=2).to_latex()
+    assert r" $\pm$ " in both and "±" not in both
+
+
+def test_seeds_that_agree_show_one_number():
+    def stream(seed):
+        return [dw.losses.LinearLoss([0.1, 0.2, 0.3], constant=6.754 + seed * 1e-15)] * 8
+
+    result = dw.compare({"stays": dw.Constant(BALL)}, stream, seeds=2)
+    first, second = result.measures["stays"]["loss per round"]
+    assert first != second
+    assert str(result).splitlines()[1].split()[:3] == ["stays", "6.754", "0"]
 
 
 def test_own_learners_and_ours_play_the_same_streams():
@@ -96,7 +251,11 @@ class Failing(Halfway):
     ("learners", "stream", "options", "kind", "told"),
     [
         ({}, jumps, {}, ValueError, "at least one learner"),
-        ({"a": 3}, jumps, {}, TypeError, "'a' must be a Learner or a function"),
+        ([dw.POLA(BALL)], jumps, {}, ValueError, 'by its name, as {"POLAR": dw.POLAR}'),
+        ({"a": 3}, jumps, {}, TypeError, r"must have decision and update.*\n.*game of 'a'"),
+        ({"a": lambda: 3}, jumps, {}, TypeError, "must have decision and update"),
+        ({"a": Plain}, list(jumps(0)), {"tau": 5}, ValueError, "names no set"),
+        ({"a": dw.POLA}, jumps, {"comparators": [[0.0] * 3]}, ValueError, "one point for each of"),
         ({"a": dw.POLA}, list(jumps(0)), {}, ValueError, "name no set"),
         ({"a": dw.POLA(BALL)}, list(jumps(0)), {"seeds": 2}, ValueError, "a function of the seed"),
         ({"a": dw.POLA(BALL)}, jumps, {"seeds": 0}, ValueError, "seeds"),

@@ -2,6 +2,8 @@
 
 import gzip
 import hashlib
+import os
+import subprocess
 import sys
 import tomllib
 from dataclasses import replace
@@ -65,6 +67,18 @@ def test_a_healthy_machine(capsys, tmp_path):
     well = "All is well. See it at work: driftwolfe demo"
     assert text.splitlines()[-1] == (well if HAS_TORCH else missing)
     assert not list(tmp_path.iterdir())  # nothing is made
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a stream by its number")
+@pytest.mark.parametrize("closed", [[1], [1, 2]])
+def test_a_closed_output_is_no_fault(closed):
+    def close():
+        for number in closed:
+            os.close(number)
+
+    command = [sys.executable, "-m", "driftwolfe", "doctor"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, preexec_fn=close)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_narrow_and_ascii_terminals(capsys, monkeypatch):

@@ -135,6 +135,86 @@ def test_a_late_game_tells_callbacks_when_losses_come():
     assert seen == [(1, 2), (2, 2), (3, 2), (4, 1), (5, 0)]
 
 
+class Foreign:
+    """Has a decision and an update, and no more."""
+
+    def __init__(self, domain=None):
+        self.x, self.seen = np.zeros(3), []
+
+    @property
+    def decision(self):
+        return self.x
+
+    def update(self, loss):
+        self.seen.append(loss)
+        self.x += 0.1
+
+
+def test_a_foreign_learner_plays():
+    losses, told = stream(5), []
+    learner = Foreign()
+    callback = [lambda own, loss: told.append((own, loss))]
+    history = dw.play(learner, losses, callback, record_decisions=True, record_weights=True)
+    assert learner.seen == losses == history.functions
+    np.testing.assert_allclose(history.decisions, 0.1 * np.arange(5)[:, None] * np.ones(3))
+    expected = [loss.value(x) for loss, x in zip(losses, history.decisions, strict=True)]
+    assert history.losses.tolist() == expected == [loss for _, loss in told]
+    assert all(own is learner for own, _ in told)
+    assert history.domain is None and history.lmo.size == 0 and history.weights == []
+    assert history.oracle_calls["projection"].size == 0 and "calls: none" in repr(history)
+
+
+def test_a_foreign_learner_sees_losses_late_and_ignores_constraints():
+    losses, learner = stream(5), Foreign()
+    limits = [SquaredDistance(np.zeros(3))] * 5
+    history = dw.play(learner, losses, delay=3, constraints=limits)
+    points = 0.1 * np.array([0, 0, 0, 1, 2])[:, None] * np.ones(3)
+    np.testing.assert_allclose(
+        history.losses, [loss.value(x) for loss, x in zip(losses, points, strict=True)]
+    )
+    np.testing.assert_allclose(history.constraint_values, 0.5 * (points**2).sum(axis=1))
+    assert learner.seen == losses
+
+
+def test_classes_and_functions_make_the_learner():
+    ball = dw.L1Ball(3)
+    known = dw.streams.Stream(stream(), domain=ball)
+    expected = dw.play(dw.POLAR(ball), stream()).losses.tolist()
+    for maker in (dw.POLAR, lambda domain: dw.POLAR(domain), lambda: dw.POLAR(ball)):
+        history = dw.play(maker, known)
+        assert history.losses.tolist() == expected and history.domain is ball
+    assert dw.play(Foreign, known).domain is ball
+    assert dw.play(Foreign, stream()).domain is dw.play(lambda: Foreign(), stream()).domain is None
+
+
+@pytest.mark.parametrize("measure", ["static_regret", "worst_case_dynamic_regret"])
+def test_a_game_without_a_set_has_dynamic_regret_only(measure):
+    history = dw.play(Foreign(), stream())
+    regret = dw.regret.dynamic_regret(history, [loss.target for loss in stream()])
+    assert regret == pytest.approx(history.losses.sum())
+    with pytest.raises(ValueError, match="the game names no set"):
+        getattr(dw.regret, measure)(history)
+
+
+def test_refused_learners(tmp_path):
+    for wrong in (3, None, lambda: 3, np.ones(3)):
+        with pytest.raises(TypeError, match="must have decision and update"):
+            dw.play(wrong, stream())
+    for maker in (dw.POLAR, lambda domain: dw.POLAR(domain)):
+        with pytest.raises(ValueError, match=r"name no set; .*Stream\(losses, domain=\.\.\.\)"):
+            dw.play(maker, stream())
+    learner = Foreign()
+    with pytest.raises(ValueError, match=r"only a driftwolfe\.Learner has checkpoints"):
+        dw.play(learner, stream(), checkpoint=tmp_path / "game")
+    for bad, told in (
+        (np.ones(3), "LinearLoss"),
+        (dw.losses.PortfolioLoss(np.ones(3)), "not finite"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=told):
+            dw.play(learner, [bad])
+    assert learner.seen == []
+
+
 def test_refused_delays(tmp_path):
     learner = dw.OGD(dw.L1Ball(3), horizon=30)
     with pytest.raises(ValueError, match="delay or checkpoint"):

@@ -90,7 +90,7 @@ def test_calls_and_given_axes():
     axis = dw.plot.calls({"OFW": history}, ax=given)
     assert axis is given
     assert line(axis, "OFW").tolist() == list(range(1, 91))
-    with pytest.raises(ValueError, match="oracle must be one of lmo, projection"):
+    with pytest.raises(ValueError, match='oracle must be one of "lmo", "projection"'):
         dw.plot.calls(history, oracle="oracle")
 
 

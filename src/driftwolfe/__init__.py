@@ -93,7 +93,12 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"driftwolfe.{name}")
     if name == "compare":
         return _import_module("driftwolfe.comparison").compare
-    raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}")
+    hint, homes = "", ("losses", "estimators", "streams", "regret")
+    if name[:1].isupper():  # not a module that is about to be imported
+        found = {home: _import_module(f"driftwolfe.{home}").__all__ for home in homes}
+        known = [f"driftwolfe.{home}.{each}" for home, names in found.items() for each in names]
+        hint = points.checks.meant(name, [*known, *__all__])
+    raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -51,6 +51,9 @@ exit status:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status."""
+    for name in ("stdout", "stderr"):  # None where the caller has closed it
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 until the process ends
     options = make_parser().parse_args(arguments)
     try:
         with Output.of_command():

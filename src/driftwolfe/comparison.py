@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe import regret
 from driftwolfe.domains import Domain
@@ -23,8 +26,6 @@ from driftwolfe.terminal import Spread, counted, number, spread, spread_text, ta
 
 __all__ = ["Comparison", "compare"]
 
-#: A learner that has played nothing yet, or a function of the set that makes one.
-Contender = Learner | Callable[[Domain], Learner]
 #: A stream or just its losses.
 Losses = Stream | Sequence[Loss]
 #: What tables and figures call the calls of an oracle.
@@ -34,6 +35,9 @@ CALL_NAMES = {
     "gauge": "gauge calls",
     "membership": "membership tests",
 }
+#: How LaTeX spells what it would not print as it is.
+_LATEX = str.maketrans({letter: rf"\{letter}" for letter in "&%$#_{}"} | {"±": r"$\pm$"})
+_LATEX |= str.maketrans({"\\": r"\textbackslash{}", "~": r"\~{}", "^": r"\^{}"})
 
 
 @dataclass(eq=False, repr=False)
@@ -50,6 +54,8 @@ class Comparison:
         Rounds at which the first stream changes abruptly.
     measures
         By learner, then by the name of the measure: its value in each game.
+    seeds
+        That of each stream.
 
     Examples
     --------
@@ -65,17 +71,54 @@ class Comparison:
     comparators: list[Sequence[Point] | None]
     drifts: tuple[int, ...]
     measures: dict[str, dict[str, list[float]]]
+    seeds: list[int] = field(default_factory=list)
 
     def spread(self, learner: str, measure: str = "loss per round") -> Spread:
         """The mean and the standard deviation of a measure over the streams."""
-        return spread(self.measures[learner][measure])
+        return spread(self._values(learner, measure))
 
     def difference(self, first: str, second: str, measure: str = "loss per round") -> Spread:
         """The mean of first less second, stream by stream, and its standard error (nan for one stream)."""
-        ours, theirs = (np.array(self.measures[name][measure]) for name in (first, second))
-        apart = ours - theirs
+        apart = np.subtract(self._values(first, measure), self._values(second, measure))
         error = apart.std(ddof=1) / math.sqrt(apart.size) if apart.size > 1 else math.nan
         return Spread(float(apart.mean()), float(error))
+
+    def interval(
+        self, first: str, second: str, measure: str = "loss per round", confidence: float = 0.95
+    ) -> tuple[float, float]:
+        """The ends of the confidence interval of `difference`, of a paired t test over the streams."""
+        if not 0.0 < checks.positive(confidence, "confidence") < 1.0:
+            raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+        mean, error = self.difference(first, second, measure)
+        reach = error * float(scipy.special.stdtrit(len(self.seeds) - 1, 0.5 + 0.5 * confidence))
+        return mean - reach, mean + reach
+
+    def to_frame(self) -> Any:
+        """A pandas frame with a row for each game: learner, seed, and what was measured."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas") from None
+        return pandas.DataFrame(
+            {"learner": name, "seed": seed} | {head: values[i] for head, values in found.items()}
+            for name, found in self.measures.items()
+            for i, seed in enumerate(self.seeds)
+        )
+
+    def to_latex(self) -> str:
+        """The table in LaTeX, with the lines of its package booktabs."""
+        heads, rows = self._cells
+        cells = [[cell.translate(_LATEX) for cell in row] for row in (heads, *rows)]
+        lines = [" & ".join(row) + r" \\" for row in cells]
+        lines[1:1] = [r"\midrule"]
+        body = re.sub(r"(?<= )-(?=\d)", "$-$", "\n".join(lines))
+        begin = rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}"
+        return "\n".join([begin, r"\toprule", body, r"\bottomrule", r"\end{tabular}"])
+
+    def _values(self, learner: str, measure: str) -> list[float]:
+        checks.one_of(learner, "learner", self.measures)
+        checks.one_of(measure, "measure", self.measures[learner])
+        return self.measures[learner][measure]
 
     @property
     def _cells(self) -> tuple[list[str], list[list[str]]]:
@@ -106,10 +149,11 @@ class Comparison:
 
 
 def compare(
-    learners: Mapping[str, Contender],
+    learners: Mapping[str, Any],
     stream: Losses | Callable[[int], Losses],
     seeds: int | Sequence[int] = 1,
     *,
+    comparators: Sequence[Point] | Array | None = None,
     tau: int | None = None,
     record_weights: bool = False,
     progress: bool | None = None,
@@ -122,13 +166,17 @@ def compare(
     Parameters
     ----------
     learners
-        By name: a learner that has played nothing yet, of which every game takes a copy; or a function
-        that makes one for a set, such as ``dw.POLA``.
+        By name: a learner that has played nothing yet, of which every game takes a copy; or a class,
+        such as ``dw.POLA``, or a function that makes one of the set, or of nothing. Learners of your own
+        need no more than ``decision`` and ``update(loss)``; see `play`.
     stream
         A function of the seed that returns a stream, or a list of losses. Or one stream: for seed 0 it
-        is played as it is, for others its rounds change places between its drifts.
+        is played as it is, for others its rounds change places between its drifts. The set is that of
+        the stream, or else of the first learner that has one.
     seeds
         How many (0, 1, ...), or a list of them.
+    comparators
+        One point per round, to measure dynamic regret against, in place of those of the stream.
     tau
         Measure the adaptive regret over windows of so many rounds too.
     record_weights
@@ -148,36 +196,41 @@ def compare(
     >>> result.difference("POLAR", "fixed").mean < 0
     True
     """
-    if not learners:
-        raise ValueError("give at least one learner, by its name")
+    if not isinstance(learners, Mapping) or not learners:
+        raise ValueError(
+            f'give at least one learner, by its name, as {{"POLAR": dw.POLAR}}; got {learners!r:.80}'
+        )
     for name, learner in learners.items():
         if isinstance(learner, Learner) and learner.t:
             raise ValueError(
                 f"{name!r} has played {learner.t:,} rounds already; give one made anew"
             )
-        if not (isinstance(learner, Learner) or callable(learner)):
-            raise TypeError(f"{name!r} must be a Learner or a function that makes one for a set")
-    chosen = range(checks.count(seeds, "seeds")) if isinstance(seeds, int) else list(seeds)
+    chosen = [*range(checks.count(seeds, "seeds"))] if isinstance(seeds, int) else list(seeds)
     streams = [_stream(stream, seed, len(chosen) > 1) for seed in chosen]
+    if comparators is not None:
+        streams = [replace(each, comparators=list(comparators)) for each in streams]
+    for domain in (getattr(learner, "domain", None) for learner in learners.values()):
+        if isinstance(domain, Domain):
+            streams = [replace(each, domain=each.domain or domain.unwrapped) for each in streams]
     games = [(name, place) for place in range(len(streams)) for name in learners]
     histories: dict[str, list[History]] = {name: [] for name in learners}
     for name, place in _shown(games, progress):
-        losses = streams[place]
+        given, losses = learners[name], streams[place]
         try:
-            learner = _fresh(learners[name], losses)
+            learner = given.clone() if isinstance(given, Learner) else copy.deepcopy(given)
             played = play(learner, losses, record_weights=record_weights, progress=False)
         except Exception as problem:
-            problem.add_note(f"raised in the game of {name!r}, seed {list(chosen)[place]}")
+            problem.add_note(f"raised in the game of {name!r}, seed {chosen[place]}")
             raise
         histories[name].append(played)
-    comparators = [each.comparators for each in streams]
-    measures = {name: _measures(games, comparators, tau) for name, games in histories.items()}
-    return Comparison(histories, comparators, streams[0].drifts, measures)
+    points = [each.comparators for each in streams]
+    measures = {name: _measures(games, points, tau) for name, games in histories.items()}
+    return Comparison(histories, points, streams[0].drifts, measures, chosen)
 
 
 def _stream(given: Losses | Callable[[int], Losses], seed: int, several: bool) -> Stream:
     made = given(seed) if callable(given) else given
-    stream = made if isinstance(made, Stream) else Stream(list(made), "losses", math.inf)
+    stream = made if isinstance(made, Stream) else Stream(list(made))
     if callable(given) or seed == 0:
         return stream
     if several and not isinstance(made, Stream):
@@ -186,14 +239,6 @@ def _stream(given: Losses | Callable[[int], Losses], seed: int, several: bool) -
             "do not say where they may change places"
         )
     return reordered(stream, seed)
-
-
-def _fresh(contender: Contender, stream: Stream) -> Learner:
-    if isinstance(contender, Learner):
-        return contender.clone()
-    if stream.domain is None:
-        raise ValueError("these losses name no set to make a learner for; give the learner itself")
-    return contender(stream.domain)
 
 
 def _shown(games: Sequence[Any], progress: bool | None) -> Any:
@@ -213,8 +258,9 @@ def _measures(
         name = f"regret, worst {counted(tau, 'round')}"
         found[name] = [float(regret.adaptive_regret(game, tau)) for game in games]
     for oracle, name in CALL_NAMES.items():
-        calls = [float(game.oracle_calls[oracle].mean()) for game in games]
-        if any(calls) or oracle == "lmo":
+        made = [game.oracle_calls[oracle] for game in games]
+        calls = [float(each.mean()) for each in made if each.size]
+        if any(calls) or (calls and oracle == "lmo"):
             found[f"{name} per round"] = calls
     found["seconds"] = [float(game.seconds.sum()) for game in games]
     return found
@@ -223,13 +269,8 @@ def _measures(
 def regret_so_far(history: History, comparators: Sequence[Point] | None) -> Array:
     """Return the regret up to each round against comparators; None for the best fixed point."""
     if comparators is None:
-        best = regret.offline_minimum(history.domain, history.functions)
-        comparators = [best.point] * len(history)
-    if not len(comparators) == len(history.functions) == len(history):
-        raise ValueError(
-            f"there must be a comparator and a loss for each of {len(history)} rounds, got "
-            f"{len(comparators)} and {len(history.functions)}; play with keep_losses=True"
-        )
+        comparators = regret.static_regret(history).comparators * len(history)
+    comparators = regret.dynamic_regret(history, comparators).comparators  # checked
     pairs = zip(history.functions, comparators, strict=True)
     return np.cumsum(history.losses - np.array([loss.value(point) for loss, point in pairs]))
 

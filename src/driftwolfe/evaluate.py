@@ -199,6 +199,7 @@ def prequential(model: Any, X: Any, y: Any, *, delay: int = 0, classes: Any = No
 
 def _row_verbs(model: Any, classes: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
     """Return how a model predicts one row, and how it learns it."""
+    checks.refuse_class(model)
     if hasattr(model, "predict_one") and hasattr(model, "learn_one"):
 
         def given(rows: Any) -> Any:
@@ -248,6 +249,7 @@ def _triples(events: Iterable[Any], progress: bool) -> Iterable[tuple[Hashable, 
 
 def _verbs(model: Any) -> tuple[Callable[..., list[Any]], Callable[..., Any]]:
     """Return how a model recommends to a user, and how it learns an event."""
+    checks.refuse_class(model)
     if callable(getattr(model, "recommend", None)) and hasattr(model, "partial_fit"):
         rated = "ratings" in inspect.signature(model.partial_fit).parameters
         name = "ratings" if rated else "weights"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import os
 import sys
 import time
@@ -16,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe import storage
-from driftwolfe.domains import Domain
+from driftwolfe.domains import Domain, OracleCalls
+from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners import archive
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.losses import Loss
@@ -26,7 +29,7 @@ from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.saved_state import Field, TreeReader, TreeWriter, check_fields
 from driftwolfe.storage import Archive, refused, require
 
-Callback = Callable[[Learner, float], None]
+Callback = Callable[[Any, float], None]
 #: Rounds per batch where experts run ahead of their combination.
 _BATCH = 512
 #: The oracles whose calls are counted.
@@ -40,13 +43,13 @@ class History:
     Attributes
     ----------
     domain
-        The learner's set.
+        The learner's set; None where neither it nor the stream names one.
     losses
         What the decisions suffered, :math:`f_t(x_t)`, in units of the loss.
     seconds
         Time spent in updates; a mean over some rounds where experts ran ahead in threads.
     lmo, projection, gauge, membership
-        Oracle calls made.
+        Oracle calls made; empty where a learner of your own does not count them.
     functions
         The losses themselves, for the regret measures; empty if not kept.
     decisions, weights
@@ -107,6 +110,52 @@ class History:
         )
 
 
+class Guest(Learner):
+    """Anything with `decision` and `update`, as a learner."""
+
+    domain: Any
+
+    def __init__(self, learner: Any, domain: Any) -> None:
+        found = getattr(learner, "domain", domain)
+        self.learner, self.t, self.domain = learner, 0, getattr(found, "unwrapped", None)
+
+    @property
+    def decision(self) -> Point:
+        found = self.learner.decision
+        return copy.copy(checks.as_point(found() if callable(found) else found, "decision"))
+
+    @property
+    def oracle_calls(self) -> OracleCalls:
+        return getattr(self.learner, "oracle_calls", OracleCalls())
+
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        value = as_loss(loss).value(self.decision)  # whatever the learner's own update returns
+        require_finite(value)
+        self.learner.update(loss)
+        return value
+
+
+def player(given: Any, domain: Domain | None) -> Learner:
+    """Return a learner, made for the set where a class or a function is given."""
+    learner = given
+    if isinstance(given, type) or (callable(given) and not hasattr(given, "update")):
+        taken = inspect.signature(given).parameters.values()
+        needed = [p for p in taken if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        if needed and domain is None:
+            told = "these losses name no set; give a learner, or Stream(losses, domain=...)"
+            raise ValueError(told)
+        names = [p.name for p in taken if domain and (p in needed[:1] or p.name == "domain")]
+        learner = given(**dict.fromkeys(names[:1], domain))
+    if isinstance(learner, Learner):
+        return learner
+    if not (hasattr(learner, "decision") and hasattr(learner, "update")):
+        raise TypeError(
+            "a learner must have decision and update, or be a class or a function that makes one; got "
+            f"{type(learner).__name__}"
+        )
+    return Guest(learner, domain)
+
+
 class GameRecord(NamedTuple):
     """What has been recorded of a game so far."""
 
@@ -121,8 +170,8 @@ class GameRecord(NamedTuple):
 
 
 def play(
-    learner: Learner,
-    losses: Iterable[Loss],
+    learner: Any,
+    losses: Iterable[Any],
     callbacks: Sequence[Callback] = (),
     *,
     record_decisions: bool = False,
@@ -139,7 +188,9 @@ def play(
     Parameters
     ----------
     learner
-        Moved forward by the game.
+        A `Learner`, or anything with ``decision`` and ``update(loss)``, which the game moves forward; or a
+        class, or a function, that makes one, of a set (that of a `Stream`) or of nothing. Decisions of
+        your own learners are not checked to lie in the set.
     losses
         One loss per round; any iterable, also one that reacts to the learner.
     callbacks
@@ -172,8 +223,12 @@ def play(
     >>> len(history), bool(history.losses[-1] < history.losses[0])
     (50, True)
     """
+    learner = player(learner, getattr(losses, "domain", None))
+    guest = learner if isinstance(learner, Guest) else None
     recording = [record_decisions, record_weights]
     late, waiting = checks.count(delay, "delay", least=0), deque[Any]()
+    if guest and checkpoint is not None:
+        raise ValueError("only a driftwolfe.Learner has checkpoints: derive yours from it")
     for name, given in (("a delay", late > 1), ("constraints", constraints is not None)):
         if given and checkpoint is not None:
             raise ValueError(
@@ -231,7 +286,7 @@ def play(
         if keep_losses:
             functions += batch
         for callback in callbacks:
-            callback(learner, rounds[0].value)
+            callback(guest.learner if guest else learner, rounds[0].value)
         unsaved += len(batch)
         if saved is not None and unsaved >= period:
             saved.save(learner, record)
@@ -240,7 +295,8 @@ def play(
         saved.save(learner, record)
 
     spent, suffered, *counts = record.table.T
-    lmo, projection, gauge, membership = (each.astype(np.int64) for each in counts)
+    kept = 0 if guest and not hasattr(guest.learner, "oracle_calls") else None
+    lmo, projection, gauge, membership = (each.astype(np.int64)[:kept] for each in counts)
     lists = (functions, record.decisions, record.weights)
     made = (suffered, spent, lmo, projection, gauge)
     more_lists = (membership, record.experts, np.array(values))

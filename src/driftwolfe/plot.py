@@ -11,6 +11,7 @@ import numpy as np
 from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
 from driftwolfe.experiments import figure_style as fs
 from driftwolfe.game import History
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 
 if TYPE_CHECKING:
@@ -135,8 +136,7 @@ def calls(
     >>> dw.plot.calls({"OFW": history}).get_ylabel()
     'LMO calls so far'
     """
-    if oracle not in CALL_NAMES:
-        raise ValueError(f"oracle must be one of {', '.join(CALL_NAMES)}, got {oracle!r}")
+    checks.one_of(oracle, "oracle", CALL_NAMES)
     curves = {
         name: [np.cumsum(game.oracle_calls[oracle], dtype=float) for game in games]
         for name, games in _by_name(histories).items()
@@ -165,6 +165,8 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     >>> axes.get_xlabel()
     'round'
     """
+    if not isinstance(history, History):
+        raise TypeError(f"history must be one game, as play returns it, got {history!r:.80}")
     if not history.weights:
         raise ValueError(
             "there are no expert weights in this game; play it with record_weights=True"

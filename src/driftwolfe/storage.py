@@ -182,6 +182,8 @@ def write_archive(
     >>> read_archive(path)
     Archive(kind='Example', settings={'t': 3}, arrays={'x': array([0., 1.])})
     """
+    if not os.fspath(path):
+        raise ValueError("path must name a file, got ''")
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     content = {"version": VERSION, "kind": kind, "settings": dict(settings)}
     text = json.dumps(content, allow_nan=False)
@@ -246,7 +248,9 @@ def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) 
 def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]]]:
     """Open an archive: the file, its content with `Described` arrays, and the safetensors metadata."""
     if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+        if os.path.isdir(path):
+            raise IsADirectoryError(f"{path} is a folder; give the file in it")
+        raise FileNotFoundError(f"there is no file {path or repr('')}")
     with open(path, "rb") as file, enough_memory(path):
         try:
             metadata, arrays = _container(file)

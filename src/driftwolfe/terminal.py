@@ -148,11 +148,11 @@ def counted(number: int, noun: str) -> str:
 def number(value: float, digits: int = 4) -> str:
     """A number with so many significant digits and thousands separators.
 
-    >>> number(1234.56), number(0.0123456), number(1000000.0), number(3.0)
-    ('1,235', '0.01235', '1,000,000', '3')
+    >>> number(1234.56), number(0.0123456), number(1000000.0), number(3.0), number(2.5e-9)
+    ('1,235', '0.01235', '1,000,000', '3', '2.5e-09')
     """
-    if value == 0.0 or not math.isfinite(value):
-        return f"{value:g}"
+    if not 1e-6 <= abs(value) < math.inf:
+        return f"{value:.{digits}g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -161,12 +161,19 @@ def number(value: float, digits: int = 4) -> str:
 def spread_text(spread: Spread | None) -> str:
     """A mean and its deviation, to two digits of the deviation; a dash for None.
 
+    The mean alone where the deviation is less than a millionth of it, or no number.
+
     >>> spread_text(Spread(0.81234, 0.0123)), spread_text(Spread(2345.6, 78.9)), spread_text(None)
     ('0.812 ± 0.012', '2,346 ± 79', '–')
+    >>> spread_text(Spread(6.754, 1.1e-15)), spread_text(Spread(0.0, 1.1e-15))
+    ('6.754', '0 ± 1.1e-15')
     """
     if spread is None:
         return "–"
-    if not spread.deviation:
-        return number(spread.mean)
-    decimals = max(0, 1 - math.floor(math.log10(spread.deviation)))
-    return f"{spread.mean:,.{decimals}f} ± {spread.deviation:,.{decimals}f}"
+    mean, deviation = spread
+    if not 1e-6 * abs(mean) < deviation < math.inf:
+        return number(mean)
+    if deviation < 1e-6:
+        return f"{mean:.2g} ± {deviation:.2g}"
+    decimals = max(0, 1 - math.floor(math.log10(deviation)))
+    return f"{mean:,.{decimals}f} ± {deviation:,.{decimals}f}"

@@ -1,5 +1,6 @@
 """Hostile input: what is refused changes nothing, what is accepted keeps decisions feasible."""
 
+import inspect
 import itertools
 
 import numpy as np
@@ -81,6 +82,137 @@ def test_a_refused_loss_changes_no_bit(cls, settings, name):
     for loss in stream(domain, 5, seed=1):
         assert learner.update(loss) == before.update(loss)
     assert_unchanged(learner, before, "afterwards")
+
+
+@pytest.mark.in_turn("cls", "name")
+@pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
+def test_a_loss_that_does_not_fit_is_explained(cls, settings, name):
+    domain = domains()[name]
+    learner = played(cls, settings, domain)
+    before = learner.clone()
+    if cls not in (*VALUES_ONLY, dw.SemiBandit):  # those take numbers, and losses of components
+        for array in (np.ones(domain.shape), np.ones(domain.shape).tolist()):
+            with pytest.raises(TypeError, match=r"driftwolfe\.losses\.LinearLoss\(g\)"):
+                learner.update(array)
+    wrong = dw.losses.LinearLoss(np.ones((*domain.shape, 2)))
+    told = f"LinearLoss takes points of shape .*this {type(domain).__name__} have shape"
+    with pytest.raises(ValueError, match=told):
+        learner.update(wrong)
+    with pytest.raises(ValueError, match=told):
+        dw.play(learner, [wrong])
+    assert_unchanged(learner, before, "afterwards")
+
+
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_a_portfolio_on_a_ball_is_told_of_the_simplex(cls):
+    if not suits(cls, ball := dw.L2Ball(3)):
+        return
+    learner = make(cls, LEARNER_CASES[cls][0], ball)
+    try:
+        learner.update(dw.losses.PortfolioLoss([1.0, 1.1, 0.9]))
+    except ValueError as refusal:
+        assert str(refusal).endswith("PortfolioLoss is for a Simplex, not for this L2Ball")
+        assert str(refusal).count("Simplex") == 1
+    else:
+        assert cls in VALUES_ONLY or cls is dw.FTPL  # they evaluate it elsewhere, or not at all
+
+
+def names_of(cls):
+    """Keywords of a constructor; none where it passes any on, as bandits to their learner."""
+    taken = inspect.signature(cls).parameters.values()
+    return [] if any(each.kind is each.VAR_KEYWORD for each in taken) else [p.name for p in taken]
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        cls
+        for home in (dw.domains, dw.learners, estimators)  # losses are made too often to look
+        for name in home.__all__
+        if inspect.isclass(cls := getattr(home, name))
+        and names_of(cls)
+        and not inspect.isabstract(cls)
+        and cls is not dw.OracleCalls
+    ],
+    ids=lambda cls: cls.__name__,
+)
+def test_a_misspelt_option_is_told_which_was_meant(cls):
+    for name in names_of(cls):
+        wrong = f"{name[:-1]}_{name[-1:]}"
+        with pytest.raises(TypeError, match=f"'{wrong}'; did you mean '{name}'"):
+            cls(**{wrong: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'zzzzzzzz'; there are "):
+        cls(zzzzzzzz=1)
+
+
+def test_options_of_own_classes_may_be_any():
+    class Loose(dw.L2Ball):
+        def __init__(self, shape, **more):
+            super().__init__(shape)
+            self.more = more
+
+    assert Loose(3, colour="red").more == {"colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: dw.POLAR(dw.L1Ball(3), tuning="certifed"), "tuning .*mean 'certified'"),
+        (lambda: dw.POLAR(dw.L1Ball(3), method="half-space"), "method .*mean 'halfspace'"),
+        (lambda: dw.POLAR(dw.L1Ball(3), loss_scale="certfied"), "loss_scale.*mean 'certified'"),
+        (lambda: dw.POLAR(dw.L1Ball(3), lipschitz="atuo"), 'lipschitz, if not "auto", must'),
+        (lambda: dw.POLAR(dw.L1Ball(3), tuning=np.ones(3)), 'must be one of "practical"'),
+        (
+            lambda: dw.infeasible_projection(
+                dw.L1Ball(3), np.zeros(3), np.ones(3), 0.1, method="halfspac"
+            ),
+            "method .*mean 'halfspace'",
+        ),
+        (lambda: estimators.MatrixCompleter(loss="hubr"), "loss .*mean 'huber'"),
+        (lambda: dw.Polar, "no attribute 'Polar'; did you mean 'POLAR'"),
+        (lambda: dw.LinearLoss, "mean 'driftwolfe.losses.LinearLoss'"),
+        (lambda: dw.Recommender, "mean 'driftwolfe.estimators.Recommender'"),
+        (lambda: estimators.Recomender, "mean 'Recommender'"),
+    ],
+)
+def test_a_misspelt_name_is_told_which_was_meant(make, told):
+    with pytest.raises((ValueError, TypeError, AttributeError), match=told):
+        make()
+
+
+def test_a_bare_id_is_no_list_of_ids():
+    ranker, completer = estimators.RiverRecommender(), estimators.RiverMatrixCompleter()
+    for user, item in [("ann", "tea"), ("bob", "tea"), ("ann", "jam")]:
+        ranker.learn_one(user, item)
+        completer.learn_one(user, item, 3.0)
+    known = estimators.Recommender().partial_fit([("ann", "tea"), ("bob", "jam")])
+    for bare in ("ann", b"ann", 7):
+        for call in (
+            lambda bare=bare: known.recommend_many(bare),
+            lambda bare=bare: ranker.rank("ann", bare),
+            lambda bare=bare: completer.rank("ann", bare),
+            lambda bare=bare: estimators.TraceNormClassifier().partial_fit(
+                [[1.0], [2.0]], ["a", "n"], classes=bare
+            ),
+        ):
+            with pytest.raises(TypeError, match=r"must be a list, got .*; for one, give \["):
+                call()
+        for pairs in (known.partial_fit, known.predict, completer.predict_many):
+            with pytest.raises(ValueError, match="pairs must be a list"):
+                pairs(bare)
+    assert (
+        known.recommend_many(np.array(["ann"])) == known.recommend_many(iter(["ann"])) == [["jam"]]
+    )
+
+
+def test_a_class_is_no_model():
+    for call in (
+        lambda: estimators.AdaptiveIntervals(estimators.TraceNormRegressor),
+        lambda: dw.evaluate.prequential(estimators.TraceNormRegressor, [[1.0]], [1.0]),
+        lambda: dw.evaluate.ranking(estimators.Recommender, [("ann", "tea")]),
+    ):
+        with pytest.raises(TypeError, match=r"got a class; make one: \w+\(\)"):
+            call()
 
 
 @pytest.mark.in_turn("cls", "name")

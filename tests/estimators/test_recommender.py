@@ -187,9 +187,9 @@ def test_pairs_that_cannot_be_learned_cannot_be_asked_for(fault):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "cubic"}, "loss must be one of absolute, huber, squared, got 'cubic'"),
+        ({"loss": "cubic"}, 'loss must be one of "absolute", "huber", "squared", got'),
         ({"loss": ["huber"]}, "loss must be one of"),
-        ({"learner": "ader"}, "learner must be one of both, pold, pola"),
+        ({"learner": "ader"}, 'learner must be one of "both", "pold", "pola"'),
         ({"radii": (0.0,)}, "radii must be a positive finite number, got 0.0"),
         ({"radii": 0.5}, "radii must be a sequence of positive numbers, got 0.5"),
         ({"rank": 0}, "rank must be a whole number >= 1"),

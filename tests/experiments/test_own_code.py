@@ -122,7 +122,7 @@ def test_a_list_that_came_from_elsewhere_starts_no_code(folder):
         ("MODULE:Sleepy", "MODULE:Lazy", "has no attribute 'Lazy'"),
         ("MODULE:Sleepy", "no_such_module_here:Lazy", "there is no module no_such_module_here"),
         ("MODULE:Sleepy", "MODULE:not_a_learner", "must derive from driftwolfe.Learner"),
-        ("nap = [2, 3]", "naps = 2", "has no option 'naps'; there are nap"),
+        ("nap = [2, 3]", "naps = 2", "has no option 'naps'; did you mean 'nap'?"),
         ("MODULE:targets", "MODULE:aims", "has no attribute 'aims'"),
         ("MODULE:Sleepy", "MODULE:", "unknown method 'MODULE:'; there are AFLH, Ader"),
         ("MODULE:Sleepy", "../x:Y", "unknown method '../x:Y'"),

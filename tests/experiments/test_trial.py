@@ -44,7 +44,7 @@ from experiments.small import DATA, trial
         ({"options": {"colour": 1}}, "OGD has no option 'colour'; there are none"),
         (
             {"method": "POLA", "options": {"strat": "origin"}},
-            "POLA has no option 'strat'; there are accuracy, feedback, ",
+            "POLA has no option 'strat'; did you mean 'start'?",
         ),
         # Those that a trial sets itself are not options.
         ({"method": "POLA", "options": {"horizon": 5}}, "POLA has no option 'horizon'; "),

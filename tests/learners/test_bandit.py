@@ -224,7 +224,7 @@ def test_what_bandit_refuses():
         dw.Bandit(dw.SpanningTreePolytope(4))
     with pytest.raises(ValueError, match="arrays"):
         dw.Bandit(dw.TraceNormBall((3, 4), representation="factored"))
-    with pytest.raises(ValueError, match="same set"):
+    with pytest.raises(ValueError, match="own set"):
         dw.Bandit(ball, dw.POLA(dw.L2Ball(3)))
     with pytest.raises(ValueError, match="step_scale"):
         dw.Bandit(ball, dw.POLA(ball), step_scale=1.0)

@@ -345,7 +345,7 @@ def test_what_is_refused():
     played = dw.OGD(ball)
     played.update(loss)
     for learner in (played, dw.OGD(dw.L2Ball(2)), lambda domain, horizon: "none"):
-        with pytest.raises(ValueError, match="learner must be one on this set"):
+        with pytest.raises(ValueError, match="LongTerm takes learners on its own set"):
             dw.LongTerm(ball, learner)
     for name in ("weight", "violation_scale", "constraint_lipschitz"):
         for value in (0.0, -1.0, math.nan):

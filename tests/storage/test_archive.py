@@ -73,8 +73,12 @@ def test_other_files_are_refused(path):
         read_archive(path)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_archive(path.with_name("absent"))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the file in it"):
         read_archive(path.parent)
+    with pytest.raises(FileNotFoundError, match="there is no file ''"):
+        read_archive("")
+    with pytest.raises(ValueError, match="path must name a file, got ''"):
+        write_archive("", "Example", {}, {})
 
 
 def test_a_newer_format_says_so(path, monkeypatch):

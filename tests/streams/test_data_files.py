@@ -107,9 +107,11 @@ def test_a_missing_file_says_where_it_was_sought(folder, monkeypatch):
 def test_offline_without_a_folder_says_what_to_do(folder, load, name):
     with pytest.raises(DataUnavailable, match=r"pass data=.*DRIFTWOLFE_DATA.*twin") as missing:
         load()
-    message = str(missing.value)
-    assert message.startswith(f"{name} is not in the cache folder {folder / 'cache'}")
-    assert "DRIFTWOLFE_OFFLINE forbids downloading it" in message
+    assert str(missing.value) == (
+        f"download of {name} failed: DRIFTWOLFE_OFFLINE forbids it; set DRIFTWOLFE_DATA"
+    )
+    (note,) = missing.value.__notes__
+    assert note.startswith(f"{name} is not in the cache folder {folder / 'cache'}")
 
 
 def test_the_cache_is_read_where_no_folder_is_named(folder, cached, monkeypatch):

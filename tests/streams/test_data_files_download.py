@@ -189,8 +189,11 @@ def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path,
     file = data_file(server, path)
     with pytest.raises(DataUnavailable, match=why) as refusal:
         file.read()
-    message = str(refusal.value)
     assert isinstance(refusal.value, FileNotFoundError)
+    line, (message,) = str(refusal.value), refusal.value.__notes__
+    assert line.startswith("download of some/where.txt failed: ") and len(line) <= 100
+    assert line.endswith("; set DRIFTWOLFE_DATA") and "\n" not in line
+    assert refusal.value.__cause__ is None is refusal.value.__context__  # no second traceback
     assert message.startswith(f"some/where.txt is not in the cache folder {folder}")
     assert file.url in message
     for remedy in ("pass data=...", "DRIFTWOLFE_DATA", "https://example.org", "synthetic twin"):

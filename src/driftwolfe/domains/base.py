@@ -39,7 +39,7 @@ class Cut(NamedTuple):
     calls: int  # oracle calls made
 
 
-class Domain(ABC):
+class Domain(checks.Constructed, ABC):
     r"""A closed bounded convex set :math:`K` of points of one `shape`.
 
     A new set overrides `_lmo` and `_contains`, where they are cheap also `_project` and `_gauge`,
@@ -228,7 +228,7 @@ class Domain(ABC):
             )
         return {name: getattr(self, attribute) for name, attribute in self._made_from}
 
-    def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
+    def warm_up(self) -> None:  # most sets have nothing to do
         """Do what the first call would otherwise wait for, such as compiling."""
 
     @cached_property

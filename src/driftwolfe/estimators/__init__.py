@@ -9,6 +9,8 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from driftwolfe.points.checks import meant as _meant
+
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
     "AdaptiveIntervals": ("intervals", None),
@@ -28,7 +30,8 @@ __all__ = [*_HOMES]
 
 def __getattr__(name: str) -> _Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'driftwolfe.estimators' has no attribute {name!r}")
+        hint = _meant(name, _HOMES) if name[:1].isupper() else ""
+        raise AttributeError(f"module 'driftwolfe.estimators' has no attribute {name!r}{hint}")
     module, extra = _HOMES[name]
     try:
         return getattr(_import_module(f"driftwolfe.estimators.{module}"), name)

@@ -181,6 +181,13 @@ def plain_keys(keys: Collection[Any], what: str) -> list[Any]:
     return [plain_key(key) for key in keys]
 
 
+def several(ids: Any, name: str) -> list[Any]:
+    """Return ids or classes as a list; refuse a bare one: the letters of a text are no ids."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise TypeError(f"{name} must be a list, got {ids!r:.80}; for one, give [{ids!r:.80}]")
+    return list(ids)
+
+
 def _encoded(key: Any) -> list[Any]:
     plain = plain_key(key)
     if type(plain) is tuple:

@@ -143,6 +143,7 @@ class AdaptiveIntervals(Guarded):
     STATE = ("_centre", "_radius", "_means", "_sizes", "_levels", "offset_", "recent_", "n_rows_")
 
     def __init__(self, model: Any = None, coverage: float = 0.9, *, gain: float = 2.0) -> None:
+        checks.refuse_class(model)
         self.model, self.coverage = model, checks.positive(coverage, "coverage")
         if self.coverage >= 1.0:
             raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}")

@@ -18,6 +18,7 @@ from driftwolfe.estimators.ids import (
     distinct_keys,
     encode_keys,
     plain_keys,
+    several,
 )
 from driftwolfe.estimators.ranker_pool import RankingPool
 from driftwolfe.estimators.ranker_tables import RankingTables, ranking_tables
@@ -248,7 +249,7 @@ class Recommender(UsersAndItems):
         With `return_scores`, a pair: these lists, and a list of arrays of their probabilities.
         """
         count = min(checks.count(n, "n", least=0), len(self._items))
-        rows = self._users.find(plain_keys(users, "the id of one user"))
+        rows = self._users.find(plain_keys(several(users, "users"), "the id of one user"))
         names, items, scores = self._items.names, [], []
         for first in range(0, rows.size, BLOCK):
             best, chances = self._pool.recommend(rows[first : first + BLOCK], count)

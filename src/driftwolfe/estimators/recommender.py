@@ -160,8 +160,7 @@ class MatrixCompleter(UsersAndItems):
         keep_seen: bool = True,
     ) -> None:
         for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
-            if given not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {given!r}")
+            checks.one_of(given, name, allowed)
         if not isinstance(radii, Iterable):
             raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
         balls = tuple(islice(radii, MOST_RADII + 1))

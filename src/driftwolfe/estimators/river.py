@@ -14,7 +14,7 @@ from river.reco.base import Ranker
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
-from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys
+from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.ranker import Recommender
 from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.estimators.regressor_experts import OPTIONS as REGRESSOR_OPTIONS
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class RiverMatrixCompleter(Ranker):
+class RiverMatrixCompleter(checks.Constructed, Ranker):
     """`MatrixCompleter` for river: one rating at a time, or several.
 
     Parameters
@@ -118,11 +118,11 @@ class RiverMatrixCompleter(Ranker):
 
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
         """Return the items in the order of their predictions for a user, best first."""
-        given = list(items)
+        given = several(items, "items")
         return _ranked(given, self.completer.predict([(user, item) for item in given]))
 
 
-class RiverRecommender(Ranker):
+class RiverRecommender(checks.Constructed, Ranker):
     """`Recommender` for river: events one at a time, or several.
 
     Attributes
@@ -161,7 +161,7 @@ class RiverRecommender(Ranker):
 
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
         """Return the items in the order of their probabilities, best first; what was seen comes last."""
-        given = list(items)
+        given = several(items, "items")
         return _ranked(given, self.recommender.predict([(user, item) for item in given]))
 
     def save(self, path: str | os.PathLike[str]) -> None:

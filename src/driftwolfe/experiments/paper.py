@@ -214,16 +214,13 @@ def experiment(
     name: str, preset: str = "quick", seeds: int | None = None, only: Sequence[str] = ()
 ) -> Experiment:
     """The experiment of that name at that size, or the part of it with `only` some methods."""
-    if name not in EXPERIMENTS:
-        raise ValueError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
-    presets = EXPERIMENTS[name]
-    if preset not in presets:
-        raise ValueError(f"{name} has no preset {preset!r}; there are {', '.join(presets)}")
-    found = presets[preset]
+    checks.one_of(name, "experiment", EXPERIMENTS)
+    checks.one_of(preset, f"preset of {name}", EXPERIMENTS[name])
+    found = EXPERIMENTS[name][preset]
     if only:
         known = {each.label: each for each in found.contenders}
-        if unknown := [label for label in only if label not in known]:
-            raise ValueError(f"there is no method {unknown[0]!r}; there are {'; '.join(known)}")
+        for label in only:
+            checks.one_of(label, "method", known)
         asked = {*only, *(known[label].like for label in only)}
         found = replace(found, contenders=tuple(known[label] for label in known if label in asked))
     if seeds is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import os
@@ -34,6 +33,7 @@ from driftwolfe.experiments.trial import (
     remove_checkpoint,
     short,
 )
+from driftwolfe.points import checks
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
@@ -145,10 +145,8 @@ def _with_hint(problem: str) -> str:
     kinds: dict[str, type[msgspec.Struct]] = {"$": Spec, "$.data": DataSet}
     kind = kinds.get(place, MethodSpec)
     known = [field.name for field in msgspec.structs.fields(kind)]
-    close = difflib.get_close_matches(key, known, 1)
-    where = "" if place == "$" else f" in {place.removeprefix('$.')}"
-    hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
-    return f"unknown key `{key}`{where}; {hint}"
+    there, where = ", ".join(known), "" if place == "$" else f" in {place.removeprefix('$.')}"
+    return f"unknown key `{key}`{where}{checks.meant(key, known) or f'; there are {there}'}"
 
 
 class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

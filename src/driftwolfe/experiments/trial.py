@@ -72,6 +72,11 @@ def own(name: str) -> Any:
         raise ValueError(f"{name}: {missing}") from missing
 
 
+def _unknown(what: str, given: Any, known: Collection[str], form: str) -> ValueError:
+    own = f"package.module:{form} for your own{checks.meant(given, known)}"
+    return ValueError(f"unknown {what} {given[:40]!r}; there are {', '.join(known)}, and {own}")
+
+
 class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stream by its name, one of `DATA_SETS` or ``package.module:function`` of seed and rounds."""
 
@@ -80,11 +85,7 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         if self.name not in DATA_SETS and not is_own(self.name):
-            there = ", ".join(DATA_SETS)
-            raise ValueError(
-                f"unknown data {self.name[:40]!r}; there are {there}, and package.module:function for "
-                "your own"
-            )
+            raise _unknown("data", self.name, DATA_SETS, "function")
         if self.rounds is not None:
             # A stream is made whole before it is played.
             checks.count(self.rounds, "rounds", most=10_000_000)
@@ -177,11 +178,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         if self.method not in list(METHODS) and not is_own(self.method):  # it may not be a text
-            there = ", ".join(METHODS)
-            raise ValueError(
-                f"unknown method {self.method[:40]!r}; there are {there}, and package.module:Class for "
-                "your own"
-            )
+            raise _unknown("method", self.method, METHODS, "Class")
         if not isinstance(self.data, DataSet):
             raise TypeError(f"data must be a DataSet, got {self.data!r}")
         if not isinstance(self.taus, tuple | list):
@@ -212,7 +209,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for option in self.options:
             if option not in allowed:
                 there = ", ".join(allowed) or "none"
-                raise ValueError(f"{self.method} has no option {option!r}; there are {there}")
+                hint = checks.meant(option, allowed) or f"; there are {there}"
+                raise ValueError(f"{self.method} has no option {option!r}{hint}")
 
     @property
     def title(self) -> str:

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.domains import CountedDomain, Domain
 from driftwolfe.ensemble.experts import require_finite
-from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.base import Learner, Outer, as_loss
 from driftwolfe.learners.bogd_ip import BOGDIP
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.pola import POLA
@@ -39,7 +39,7 @@ class Estimates(NamedTuple):
     largest: float
 
 
-class Wrapper(Learner):
+class Wrapper(Outer):
     """Plays by a learner that sees estimates of the losses; what both kinds of partial feedback share."""
 
     STATE: ClassVar[tuple[str, ...]] = ("learner",)
@@ -65,13 +65,8 @@ class Wrapper(Learner):
                 f"options go with a learner's class, got {', '.join(options)} with a learner"
             )
         made = learner if isinstance(learner, Learner) else self._made(learner, arguments | options)
-        if not isinstance(made, Learner) or made.domain is not domain or made.t:
-            raise ValueError(
-                f"learner must be one on the same set that has played no round, or a class or function "
-                f"that makes one; got {learner!r:.80}"
-            )
         #: The learner that sees estimates.
-        self.learner = made.clone()
+        self.learner = self._inner(made)
         own = self.learner.options
         if isinstance(made, BLOCKED) and own is not None and own.step_scale is not None:
             mean, spread, _ = self._estimates
@@ -113,32 +108,6 @@ class Wrapper(Learner):
         raise NotImplementedError(
             f"{type(self).__name__} learns from the point it plays, so losses cannot come late"
         )
-
-    @property
-    def oracle_calls(self) -> OracleCalls:
-        """Calls so far, the learner's among them."""
-        both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
-        return OracleCalls(*map(sum, zip(*both, strict=True)))
-
-    @property
-    def lmo_budget(self) -> float | None:
-        """LMO calls per round, as the learner has it."""
-        return self.learner.lmo_budget
-
-    @property
-    @reads
-    def expert_weights(self) -> Array | None:
-        """The weights of the learner's experts."""
-        return self.learner.expert_weights
-
-    @property
-    def expert_names(self) -> list[str] | None:
-        """The names of the learner's experts."""
-        return self.learner.expert_names
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(self.learner.t == self.t, "learner and rounds")
 
 
 class Exploration(NamedTuple):

@@ -63,14 +63,29 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
         before = [part.copy() for part in parts]
         try:
             return update(self, loss, **more)
-        except BaseException:
+        except BaseException as error:
             for part, attributes in zip(parts, before, strict=True):
                 part.update(attributes)
                 for new in part.keys() - attributes.keys():
                     del part[new]
+            if isinstance(error, ValueError) and isinstance(loss, Loss) and self.domain:
+                _explain(error, loss, self.domain)
             raise
 
     return undoing
+
+
+def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
+    """Raise an error that names the set, for a loss that is not for its points."""
+    name, told = type(domain.unwrapped).__name__, ""
+    try:
+        loss.check_shape(domain.shape)
+        if loss.only_on not in ("", name) and loss.only_on not in str(error):
+            told = f"{error}; {type(loss).__name__} is for a {loss.only_on}, not for this {name}"
+    except ValueError as problem:
+        told = f"{problem}; the points of this {name} have shape {domain.shape}"
+    if told:
+        raise ValueError(told) from error
 
 
 class Learner(Guarded, ABC):
@@ -142,7 +157,7 @@ class Learner(Guarded, ABC):
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Remember the arguments of the constructor: `load` makes the learner again from them."""
-        learner = super().__new__(cls)
+        learner = super().__new__(cls, *given, **named)
         if not given and not named:  # a copy, or a mistake that the constructor reports
             return learner
         try:
@@ -314,6 +329,15 @@ class Learner(Guarded, ABC):
             *_, epoch = self._epochs()
             require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
 
+    def _inner(self, learner: Any) -> Learner:
+        """Return a copy of another learner, to play within this one."""
+        if not isinstance(learner, Learner) or learner.domain is not self.domain or learner.t:
+            raise ValueError(
+                f"{type(self).__name__} takes learners on its own set, the same object, that have played "
+                f"no round, or classes; got {learner!r:.80} for {self.domain!r:.80}"
+            )
+        return learner.clone()
+
     @reads
     def clone(self) -> Self:
         """Return an independent copy in the same state, on the same set."""
@@ -354,6 +378,42 @@ class Learner(Guarded, ABC):
             self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._restart_point())
 
 
+class Outer(Learner):
+    """Plays by a learner within, which sees other losses."""
+
+    learner: Learner
+
+    @property
+    def decision(self) -> Point:
+        """What the learner within plays."""
+        return self.learner.decision
+
+    @property
+    def expert_weights(self) -> Array | None:
+        """Those of the learner within."""
+        return self.learner.expert_weights
+
+    @property
+    def expert_names(self) -> list[str] | None:
+        """Those of the learner within."""
+        return self.learner.expert_names
+
+    @property
+    def oracle_calls(self) -> OracleCalls:
+        """Calls so far, those of the learner within among them."""
+        both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
+        return OracleCalls(*map(sum, zip(*both, strict=True)))
+
+    @property
+    def lmo_budget(self) -> float | None:
+        """That of the learner within."""
+        return self.learner.lmo_budget
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.learner.t == self.t, "learner and rounds")
+
+
 def _signature(init: Callable[..., Any]) -> inspect.Signature:
     """The constructor's parameters without self, and with the options of an Unpack[TypedDict]."""
     signature = inspect.signature(init)
@@ -389,7 +449,8 @@ def as_loss(given: Any) -> Loss:
     value, gradient = getattr(given, "value", None), getattr(given, "gradient", None)
     if callable(value) and callable(gradient):
         return FunctionLoss(value, gradient)
+    linear = "; a vector g of losses or a gradient is driftwolfe.losses.LinearLoss(g)"
     raise TypeError(
-        "a loss must be a driftwolfe.losses.Loss or have methods value(x) and gradient(x), "
-        f"got {type(given).__name__}"
+        "a loss must be a driftwolfe.losses.Loss or have methods value(x) and gradient(x), got "
+        f"{type(given).__name__}{linear if hasattr(given, '__len__') else ''}"
     )

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 
-from driftwolfe.domains import Domain, OracleCalls
+from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Cut
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Epoch, Learner, as_loss
+from driftwolfe.learners.base import Epoch, Learner, Outer, as_loss
 from driftwolfe.learners.bogd_ip import BOGDIP
 from driftwolfe.learners.options import CacheOptions, Options, make_options
 from driftwolfe.learners.pola import POLA
@@ -27,7 +27,7 @@ from driftwolfe.storage import require
 LARGEST_EXPONENT = 50.0
 
 
-class LongTerm(Learner):
+class LongTerm(Outer):
     r"""Any learner, with constraints that are revealed after each decision.
 
     In round t it plays x, then sees the loss f and a convex constraint g, which asks for
@@ -123,12 +123,7 @@ class LongTerm(Learner):
         if violation_scale not in (None, math.inf):
             self._beta = checks.positive(violation_scale, "violation_scale")
         made = learner if isinstance(learner, Learner) else learner(domain, horizon=horizon)
-        if not isinstance(made, Learner) or made.domain is not domain or made.t:
-            raise ValueError(
-                "learner must be one on this set, the same object, that has played no round; got "
-                f"{made!r:.80} for {domain!r:.80}"
-            )
-        self.learner: Any = made.clone()
+        self.learner: Any = self._inner(made)
         self._arguments["learner"] = made.clone()  # what `load` makes it again from
         self._violated = self._late = self._paid = 0.0  # late: what tickets add
         self._slopes: Array = np.zeros(2)  # largest gradient norms of losses and constraints
@@ -186,11 +181,6 @@ class LongTerm(Learner):
         return value
 
     @property
-    def decision(self) -> Point:
-        """What the learner within plays."""
-        return cast(Point, self.learner.decision)
-
-    @property
     def violation(self) -> float:
         """The sum of violations so far, at the decisions played."""
         return self._violated + self._late
@@ -200,29 +190,8 @@ class LongTerm(Learner):
         """The weight of the last constraint."""
         return self._weight
 
-    @property
-    def expert_weights(self) -> Array | None:
-        """Those of the learner within."""
-        return cast("Array | None", self.learner.expert_weights)
-
-    @property
-    def expert_names(self) -> list[str] | None:
-        """Those of the learner within."""
-        return cast("list[str] | None", self.learner.expert_names)
-
-    @property
-    def oracle_calls(self) -> OracleCalls:
-        """Those of the learner within."""
-        return cast(OracleCalls, self.learner.oracle_calls)
-
-    @property
-    def lmo_budget(self) -> float | None:
-        """That of the learner within."""
-        return cast("float | None", self.learner.lmo_budget)
-
     def check_state(self) -> None:
         super().check_state()
-        require(self.learner.t == self.t, "learner and rounds")
         require(min(self._violated, self._paid, self._weight, self._least) >= 0.0, "violations")
         require(self._slopes.shape == (2,) and bool((self._slopes >= 0.0).all()), "gradients")
 

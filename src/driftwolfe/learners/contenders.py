@@ -17,7 +17,6 @@ from driftwolfe.learners.options import (
     Options,
     WeightOptions,
     make_options,
-    one_of,
     require_projection,
 )
 from driftwolfe.learners.pola import CoverLearner
@@ -186,8 +185,8 @@ class PAMO(CoverLearner):
         start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
-        one_of(gauge, "gauge", ("bisection", "exact"))
-        one_of(steps, "steps", ("agile", "lazy"))
+        checks.one_of(gauge, "gauge", ("bisection", "exact"))
+        checks.one_of(steps, "steps", ("agile", "lazy"))
         lazy = steps == "lazy"
         if options.get("tolerance_scale") is None:
             options["tolerance_scale"] = 1.0

@@ -12,9 +12,10 @@ from driftwolfe.domains import Domain, OracleCalls
 from driftwolfe.ensemble import AdaHedge, ExpConcaveHedge
 from driftwolfe.ensemble.experts import combine, products, require_finite, stack, weighted_sum
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import make_options, one_of
+from driftwolfe.learners.options import make_options
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.single_point import Constant
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
 
@@ -78,7 +79,7 @@ class Mixture(Learner):
     ) -> None:
         super().__init__(domain)
         make_options(domain, horizon, lipschitz)  # checked as for any learner
-        one_of(weights, "weights", ("share", "natural"))
+        checks.one_of(weights, "weights", ("share", "natural"))
         given = (Constant, POLAR) if learners is None else learners
         if isinstance(given, Learner) or not isinstance(given, Sequence) or not given:
             raise TypeError(f"learners must be a list of learners or classes, got {given!r:.80}")
@@ -88,7 +89,7 @@ class Mixture(Learner):
             else each(domain, horizon=horizon, lipschitz=lipschitz)
             for each in given
         )
-        self.learners = tuple(self._own(each) for each in made)
+        self.learners = tuple(map(self._inner, made))
         # What `load` makes the mixture again from: they stay as they are.
         self._arguments["learners"] = tuple(each.clone() for each in self.learners)
         size = len(self.learners)
@@ -96,17 +97,6 @@ class Mixture(Learner):
         if prior is not None and not self.natural:
             raise ValueError('prior goes with weights="natural"; leave one of the two out')
         self._meta = ExpConcaveHedge(size, alpha, prior) if self.natural else AdaHedge(size)
-
-    def _own(self, learner: Any) -> Learner:
-        """A copy of a learner that can take part."""
-        if not isinstance(learner, Learner) or learner.domain is not self.domain:
-            raise ValueError(
-                "a mixture takes learners on its own set, the same object; got "
-                f"{learner!r:.80} for {self.domain!r:.80}"
-            )
-        if learner.t:
-            raise ValueError(f"a mixture takes learners that have played no round, got {learner!r}")
-        return learner.clone()
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of what the learners play; weigh them; let each see the loss."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
@@ -214,9 +214,9 @@ def make_options(
     """
     check_set(domain)
     o = {name: default for name, (default, _) in OPTIONS.items()} | given
-    one_of(o["tuning"], "tuning", ("practical", "certified"))
-    one_of(o["feedback"], "feedback", ("full", "linear"))
-    one_of(o["method"], "method", ("auto", *METHODS))
+    checks.one_of(o["tuning"], "tuning", ("practical", "certified"))
+    checks.one_of(o["feedback"], "feedback", ("full", "linear"))
+    checks.one_of(o["method"], "method", ("auto", *METHODS))
     certified, budget = o["tuning"] == "certified", o["lmo_budget"]
     defaults = {
         "tolerance_scale": 1.0 if certified else 1e-6,  # small beside any step
@@ -231,7 +231,7 @@ def make_options(
         o["lazy"] = CACHED if scarce and dense else 0
     D = 2.0 * domain.radius
     learned = isinstance(lipschitz, str) and lipschitz == "auto"
-    G = None if learned else checks.positive(lipschitz, "lipschitz")
+    G = None if learned else checks.positive(lipschitz, 'lipschitz, if not "auto",')
     step_scale = None if G is None else D / G
     if o["step_scale"] is not None:
         step_scale = checks.positive(o["step_scale"], "step_scale")
@@ -278,28 +278,21 @@ def require_projection(domain: Domain, learner: str, instead: str) -> None:
         )
 
 
-def one_of(given: Any, name: str, allowed: Collection[str]) -> None:
-    """Refuse what is none of some words."""
-    if given not in allowed:
-        known = ", ".join(f'"{word}"' for word in allowed)
-        raise ValueError(f"{name} must be one of {known}, got {given!r}")
-
-
 def _method(domain: Domain, o: Mapping[str, Any], leaders: bool) -> str:
     """The method asked for; with a budget, one whose only cost is LMO calls."""
     method, budget, schedule, lazy = (o[n] for n in ("method", "lmo_budget", "schedule", "lazy"))
-    one_of(schedule, "schedule", ("blocks", "even"))
+    checks.one_of(schedule, "schedule", ("blocks", "even"))
     if schedule == "even" and budget is None:
         raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
     if schedule == "even" and lazy:
         raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
     if schedule == "even":
-        one_of(
+        checks.one_of(
             method, "with an even schedule, method", ("auto", "halfspace")
         )  # runs that can pause
         return "halfspace"
     if lazy:
-        one_of(method, "with lazy, method", ("auto", "halfspace", "corrective"))
+        checks.one_of(method, "with lazy, method", ("auto", "halfspace", "corrective"))
     if method != "auto" or (budget is None and not lazy):
         return str(method)
     return (
@@ -310,10 +303,9 @@ def _method(domain: Domain, o: Mapping[str, Any], leaders: bool) -> str:
 def _loss_scale(given: Any, G: float | None, diameter: float) -> float | Literal["auto"]:
     if not isinstance(given, str):
         return checks.positive(given, "loss_scale")
+    checks.one_of(given, "loss_scale, if not a number,", ("auto", "certified"))
     if given == "auto":
         return "auto"
-    if given != "certified":
-        raise ValueError(f'loss_scale must be "auto", "certified" or a number, got {given!r}')
     if G is None:
         raise ValueError(
             "a certified loss scale is lipschitz * diameter, so lipschitz must be a number; "

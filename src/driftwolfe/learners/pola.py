@@ -15,7 +15,8 @@ from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_share
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
+from driftwolfe.learners.options import EnsembleOptions, Options, make_options
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.rounding import near_largest
 from driftwolfe.storage import require
@@ -45,7 +46,7 @@ class CoverLearner(Learner):
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
     ) -> None:
         super().__init__(domain)
-        one_of(start, "start", ("current", "origin"))
+        checks.one_of(start, "start", ("current", "origin"))
         self.options = options
         self.start = start
         self._plan = plan

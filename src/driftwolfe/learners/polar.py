@@ -13,8 +13,8 @@ from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
 from driftwolfe.ensemble.plan import CERTAIN_CALLS, FOREVER, Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import LeaderOptions, Options, make_options, one_of
-from driftwolfe.points import FactoredMatrix
+from driftwolfe.learners.options import LeaderOptions, Options, make_options
+from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import near_largest, whole_above
 from driftwolfe.storage import require
@@ -111,7 +111,7 @@ class POLAR(Learner):
         **options: Unpack[LeaderOptions],
     ) -> None:
         super().__init__(domain)
-        one_of(weights, "weights", ("share", "sleeping"))
+        checks.one_of(weights, "weights", ("share", "sleeping"))
         if weights == "share" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
         self.options = make_options(domain, horizon, lipschitz, leaders=True, lazy=lazy, **options)
@@ -366,5 +366,5 @@ def _kinds(given: Any) -> tuple[str, ...]:
     if not isinstance(given, list | tuple) or not given:
         raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
     for kind in given:
-        one_of(kind, "each of experts", KINDS)
+        checks.one_of(kind, "each of experts", KINDS)
     return tuple(kind for kind in KINDS if kind in given)

@@ -22,8 +22,9 @@ from driftwolfe.ensemble.list import ListDescent
 from driftwolfe.ensemble.plan import SHARES, Plan, budgeted_grid
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, Round, all_or_nothing, as_loss
-from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
+from driftwolfe.learners.options import EnsembleOptions, Options, make_options
 from driftwolfe.losses import FunctionLoss
+from driftwolfe.points import checks
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.rounding import near_largest
@@ -268,9 +269,9 @@ class POLD(GridLearner):
         shares: str = "prior",
         **options: Unpack[EnsembleOptions],
     ) -> None:
-        one_of(grid, "grid", GRIDS)
-        one_of(weights, "weights", ("hedge", "share"))
-        one_of(shares, "shares", SHARES)
+        checks.one_of(grid, "grid", GRIDS)
+        checks.one_of(weights, "weights", ("hedge", "share"))
+        checks.one_of(shares, "shares", SHARES)
         self.grid = grid
         if weights == "share" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"

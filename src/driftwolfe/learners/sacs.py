@@ -21,7 +21,6 @@ from driftwolfe.learners.options import (
     Options,
     WeightOptions,
     make_options,
-    one_of,
     require_projection,
 )
 from driftwolfe.learners.pola import CoverLearner
@@ -115,7 +114,7 @@ class SACS(CoverLearner):
     ) -> None:
         if "step_scale" in options and options["step_scale"] is not None:
             raise ValueError("step_scale: SACS sets its steps by itself; leave it out")
-        one_of(projections, "projections", ("each", "one"))
+        checks.one_of(projections, "projections", ("each", "one"))
         one = projections == "one"
         if one:
             options["feedback"] = "linear"

@@ -11,7 +11,7 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.experts import SUMS, require_below, require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import Options, make_options, one_of, require_projection
+from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import line_search_share
@@ -217,7 +217,7 @@ class OnlineFrankWolfe(SinglePointLearner):
         variant: str = "optimized",
     ) -> None:
         super().__init__(domain)
-        one_of(variant, "variant", ("optimized", "classic"))
+        checks.one_of(variant, "variant", ("optimized", "classic"))
         self.variant = variant
         self.options: Options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
         self._first = self._x

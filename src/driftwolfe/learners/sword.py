@@ -18,7 +18,6 @@ from driftwolfe.learners.options import (
     Options,
     StepOptions,
     make_options,
-    one_of,
     require_projection,
 )
 from driftwolfe.learners.pold import GridLearner
@@ -111,11 +110,11 @@ class Sword(GridLearner):
         checked = make_options(
             domain, horizon, lipschitz, method=method, loss_scale="auto", **options
         )
-        one_of(projections, "projections", ("each", "one", None))  # type: ignore[arg-type]
+        checks.one_of(projections, "projections", ("each", "one", None))
         each = projections == "each" or (projections is None and method == "exact")
         if each and method != "exact":
             raise ValueError('projections="each" are exact; for another method say "one"')
-        one_of(gradients, "gradients", ("one", "own"))
+        checks.one_of(gradients, "gradients", ("one", "own"))
         own = gradients == "own"
         if own and not (each and isinstance(domain.origin(), np.ndarray)):
             raise ValueError('gradients="own" needs points that are arrays, and projections="each"')

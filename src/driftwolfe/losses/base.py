@@ -52,6 +52,8 @@ class Loss(ABC):
 
     #: Shape of the points, where the loss fixes it.
     shape: Shape | None = None
+    #: Name of the class of sets it is for, where it may be infinite elsewhere.
+    only_on: str = ""
     #: Whether the methods for stacks take tensors of a device; if not, they are given arrays.
     on_devices: bool = False
 

@@ -89,6 +89,8 @@ class PortfolioLoss(Loss):
     (-0.0, array([-1.2, -0.8]))
     """
 
+    only_on = "Simplex"
+
     def __init__(self, returns: Any, *, centred: bool = False) -> None:
         rows = np.atleast_2d(checks.finite_array(returns, "returns"))
         if rows.ndim != 2 or not rows.size or not (rows > 0.0).all():

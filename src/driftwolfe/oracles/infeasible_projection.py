@@ -170,9 +170,7 @@ def _project(
 ) -> LMORequests[InfeasibleProjection]:
     """Check the input, choose the method and run it; yields the LMO calls that can be batched."""
     x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
-    if method != "auto" and method not in METHODS:
-        known = ", ".join(f'"{name}"' for name in ("auto", *METHODS))
-        raise ValueError(f"method must be one of {known}, got {method!r}")
+    checks.one_of(method, "method", ("auto", *METHODS))
     tolerance = checks.nonnegative(tolerance, "tolerance")
     final = DEFAULT_ACCURACY if method in ("auto", "corrective", "block") else math.inf
     if accuracy is not None:

@@ -14,6 +14,8 @@ from threading import get_ident
 from typing import Any, NamedTuple, TypeVar
 from weakref import finalize
 
+from driftwolfe.points.checks import Constructed
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -80,7 +82,7 @@ def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Meth
     return guarded  # type: ignore[return-value]
 
 
-class Guarded:
+class Guarded(Constructed):
     """A class whose copies are reads too; a write during pickling goes unnoticed."""
 
     @reads

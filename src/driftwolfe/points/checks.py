@@ -1,10 +1,12 @@
-"""Checks of user input: numbers, shapes, arrays, indices, sparse matrices."""
+"""Checks of user input: numbers, names, options, shapes, arrays, indices, sparse matrices."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache, partial
+from typing import Any, Self
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -61,6 +63,47 @@ def count(value: Any, name: str, least: int = 1, most: float = LARGEST_COUNT) ->
     if number > most:
         raise ValueError(f"{name} must be at most {most:g}, got {str(value)[:40]}")
     return number
+
+
+def one_of(given: Any, name: str, allowed: Collection[str | None]) -> None:
+    """Refuse what is none of some words."""
+    if not (given is None or isinstance(given, str)) or given not in allowed:
+        known = ", ".join(f'"{word}"' for word in allowed)
+        raise ValueError(f"{name} must be one of {known}, got {given!r}{meant(given, allowed)}")
+
+
+def meant(given: object, known: Iterable[object]) -> str:
+    """Return "; did you mean 'name'?" with the known name nearest to the one given, or nothing."""
+    import difflib  # slow to import, and seldom needed
+
+    names = {str(name).rpartition(".")[2].lower(): str(name) for name in known}
+    close = difflib.get_close_matches(str(given)[:80].lower(), names, 1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+def refuse_class(model: Any) -> None:
+    """Raise TypeError for a class in place of a model."""
+    if isinstance(model, type):
+        raise TypeError(f"model must be a model, got a class; make one: {model.__name__}()")
+
+
+class Constructed:
+    """Base of classes whose constructor, given an unknown option, names the one that was meant."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        if named:
+            _check_options(cls, *named)  # type: ignore[arg-type]
+        return super().__new__(cls)
+
+
+@lru_cache(maxsize=1024)
+def _check_options(cls: Any, *named: str) -> None:
+    own = getattr(cls, "__signature__", None)  # of learners, with all options
+    taken = (own or inspect.signature(partial(cls.__init__, None))).parameters
+    unknown = [name for name in named if name not in taken]
+    if unknown and all(each.kind is not each.VAR_KEYWORD for each in taken.values()):
+        hint = meant(unknown[0], taken) or f"; there are {', '.join(taken)}"
+        raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {unknown[0]!r}{hint}")
 
 
 def shape(value: Any, name: str = "shape") -> Shape:

@@ -63,12 +63,13 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
     >>> round(dw.regret.dynamic_regret(history, [[-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]), 4)
     4.1547
     """
-    rounds = check_record(history)
+    rounds = check_record(history, on_set=False)
     if (number := len(comparators)) != rounds:
         raise ValueError(
             f"comparators must hold one point for each of {rounds} rounds, got {number}"
         )
-    points = tuple(history.domain.check_point(point, "a comparator") for point in comparators)
+    check = checks.as_point if history.domain is None else history.domain.check_point
+    points = tuple(check(point, "a comparator") for point in comparators)
     compared = [loss.value(u) for loss, u in zip(history.functions, points, strict=True)]
     return Regret(math.fsum(history.losses) - math.fsum(compared), 0.0, (0, rounds), points)
 

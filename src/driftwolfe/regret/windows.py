@@ -30,8 +30,10 @@ class Record(Protocol):
     functions: list[Loss]
 
 
-def check_record(history: Record) -> int:
+def check_record(history: Record, on_set: bool = True) -> int:
     """Return the number of rounds, or raise `ValueError` if the game cannot be measured."""
+    if on_set and history.domain is None:
+        raise ValueError("the game names no set; play a Stream with its domain")
     rounds = len(history.losses)
     if rounds == 0:
         raise ValueError("the history holds no rounds; play at least one before measuring")

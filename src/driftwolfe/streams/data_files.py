@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 from driftwolfe.terminal import Output
 
@@ -115,29 +116,31 @@ class DataFile:
 
     def _download(self) -> Path:
         """Download the file into the cache; return its place there."""
-        folder, cause = cache_folder(), None
-        if offline():
-            reason = f"{OFFLINE_VARIABLE} forbids downloading it"
-        elif folder is None:
-            reason = "this user has no home folder"
-        else:
+        folder = cache_folder()
+        try:
+            if offline():
+                raise OSError(f"{OFFLINE_VARIABLE} forbids it")
+            if folder is None:
+                raise OSError("this user has no home folder")
             import pooch
 
             pooch.get_logger().setLevel("WARNING")  # by default it prints every download
             target = folder / self.path
             place = {"fname": target.name, "path": target.parent}
-            try:
-                # pooch writes a temporary file, checks it and renames it: no kill leaves half a file.
-                pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
-                return target
-            except Exception as error:  # no connection, a broken archive, a read-only cache, ...
-                reason = f"downloading {self.url} failed: {type(error).__name__}: {error}"
-                cause = error
-        raise DataUnavailable(
-            f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
-            f"{reason}; {_remedy()}, to the folder that holds {self.path}[.gz] "
-            f"from {self.source}, or use the synthetic twin in driftwolfe.streams"
-        ) from cause
+            # pooch writes a temporary file, checks it and renames it: no kill leaves half a file.
+            pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
+            return target
+        except Exception as error:  # no connection, a broken archive, a read-only cache, ...
+            told, end = f"download of {self.path} failed: ", f"; set {DATA_VARIABLE}"
+            why = str(error).removeprefix("<urlopen error ").removesuffix(">")
+            told += shorten(why, 100 - len(told) - len(end), placeholder="...") + end
+            unavailable = DataUnavailable(told)
+            unavailable.add_note(
+                f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
+                f"downloading {self.url} failed: {type(error).__name__}: {error}; {_remedy()}, to the "
+                f"folder of {self.path}[.gz] from {self.source}, or use the synthetic twin"
+            )
+        raise unavailable
 
     def _write_download(self, url: str, target: str, _pooch: object) -> None:
         """Download the content into a file; pooch calls this."""

@@ -50,8 +50,8 @@ class Stream:
     """
 
     losses: Sequence[Loss]
-    name: str
-    lipschitz: float
+    name: str = "losses"
+    lipschitz: float = math.inf
     comparators: Sequence[Point] | None = None
     domain: Domain | None = None
     drifts: tuple[int, ...] = ()
