@@ -1,7 +1,14 @@
 """The rows of the speed budget in order; each measures and returns its ratios."""
 
 from benchmarks import classifier, ranking, recommender
-from benchmarks.rows import ensembles, linear_oracle, movielens, paper_algorithms, resources
+from benchmarks.rows import (
+    ensembles,
+    first_use,
+    linear_oracle,
+    movielens,
+    paper_algorithms,
+    resources,
+)
 
 ROWS = {
     "matrix_completion": movielens.matrix_completion,
@@ -16,4 +23,6 @@ ROWS = {
     "scale": resources.scale,
     "threads": movielens.two_threads,
     "startup": resources.startup,
+    "cold": first_use.cold,
+    "plain": first_use.plain,
 }

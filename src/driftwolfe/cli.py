@@ -38,6 +38,7 @@ _EPILOG = """\
 start here:
   driftwolfe demo                            a drifting target, in seconds
   driftwolfe doctor                          what is installed, found and working
+  driftwolfe warmup                          compile now what the first use would compile
   driftwolfe reproduce classification        the paper's second experiment, in a minute
   driftwolfe reproduce matrix-completion     its first, in minutes
   driftwolfe sweep --example > sweep.toml    a sweep of your own: edit this file, then
@@ -172,6 +173,20 @@ def run_doctor(options: argparse.Namespace) -> int:
     from driftwolfe.doctor import examine
 
     return examine(Terminal.of(), options.data)
+
+
+@_option("names", nargs="*", metavar="NAME", help="learners, or an estimator (default: all)")
+def run_warmup(options: argparse.Namespace) -> None:
+    """Compile ahead of the first use.
+
+    Compile the loops of learners and estimators into the cache: for images, CI, and machines that start many
+    processes. NAME is one of: learners, TraceNormClassifier, TraceNormRegressor, MatrixCompleter, Recommender
+    (river's classes use the loops of these). Takes up to half a minute; what is in the cache is not compiled
+    again. Code is for this kind of processor, this version of Python, and this copy of the package.
+    """
+    from driftwolfe.warmup import warm_up
+
+    print(f"{warm_up(options.names)} compiled loops are ready")
 
 
 @_option("experiment", choices=("matrix-completion", "classification"))

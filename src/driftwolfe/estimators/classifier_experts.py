@@ -16,7 +16,7 @@ from driftwolfe.estimators.classifier_features import (
     ends,
     make_writable,
 )
-from driftwolfe.estimators.random_views import START, RandomViews
+from driftwolfe.estimators.random_views import FERNS, START, RandomViews
 from driftwolfe.points import checks
 from driftwolfe.points.blas import one_blas_thread
 from driftwolfe.points.devices import eigh
@@ -210,7 +210,8 @@ class ClassExperts:
     def _play(self, seen: Seen, labels: Indices, parts: Array, begin: int, out: Array) -> int:
         return kernels().play.unchecked(
             *(seen, labels, parts, begin, self.t, self.adaptive, self.classes, self._steps),
-            *(self._limits, self.tables, self.rests, self.credits, self.weights, self.norms, out),
+            *(self._limits, self.tables, self.rests, self.credits, self.weights, self.norms),
+            *(np.empty((4, max(self.weights.size * self.classes, len(VIEWS)))), out),
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -389,12 +390,20 @@ class ClassLearner(MappedLearner):
         if not self.map.full:
             found = self.map.rows(rows, parts)
             return None if found is None else (found, _NO_ROWS, _NO_ROWS)
-        z, waves, leaves, ferns, sound = kernels().see.unchecked(
-            *rows, parts, self.map.parts, self.random.parts, self.experts.rests
+        n, width, number = rows.number, self.map.features, self.random.offsets.size
+        rests = self.experts.rests
+        waving, testing = (0 if rests[2] else n), (0 if rests[3] else n)
+        z, waves = np.empty((n, width + 1)), np.empty((waving, number + width + 2))
+        leaves = np.empty((testing, FERNS), np.int64)
+        ferns = np.empty((testing, FERNS))
+        sound = kernels().see.unchecked(
+            *(*rows, parts, self.map.parts, self.random.parts, np.empty((n, width))),
+            *(np.empty((2, max(width, number))), z, np.empty((waving, number))),
+            *(waves, leaves, ferns),
         )
         if not sound:
             return None
-        return (every(z.shape[1]), z), (every(waves.shape[1]), waves), (leaves, ferns)
+        return (every(width + 1), z), (every(waves.shape[1]), waves), (leaves, ferns)
 
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
         """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""

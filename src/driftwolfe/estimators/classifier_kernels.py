@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from driftwolfe.estimators.map_kernels import MAP, dense, divisor, map_rows
+from driftwolfe.estimators.map_kernels import MAP, divisor, fill, map_rows
 from driftwolfe.points.compiling import (
     ANSWER,
     NEW_NUMBERS,
@@ -23,6 +23,7 @@ from driftwolfe.points.compiling import (
 
 _tuple: Any = numba.types.Tuple
 _alike: Any = numba.types.UniTuple
+NEW_INDICES = numba.int64[:, ::1]
 INDICES = numba.types.Array(numba.int64, 2, "C", readonly=True)
 #: Experts are in four views: linear, linear with doubts about labels, waves, ferns; a table of points each.
 POINTS = _alike(NEW_TABLE, 4)
@@ -35,18 +36,18 @@ NOISE = 0.1
 LEAST = 1e-300
 
 
-@jit()
-def _add(total, factor, values):
-    for c in range(min(total.size, values.size)):
+@jit(allocates=False)
+def _add(total, factor, values, number):
+    for c in range(number):
         total[c] += factor * values[c]
 
 
-@jit()
+@jit(allocates=False)
 def _reweigh(weights, gains, first, last, rate, share):
     """Multiply weights by exp(rate * gain) and normalise; then spread a share of them evenly."""
     total, top = 0.0, gains[first]
     for i in range(first, last):
-        top = max(top, gains[i])
+        top = gains[i] if gains[i] > top else top
     for i in range(first, last):
         weights[i] *= math.exp(rate * (gains[i] - top))
         total += weights[i]
@@ -56,7 +57,8 @@ def _reweigh(weights, gains, first, last, rate, share):
 
 @jit(
     *(SEEN, PLACES, NUMBERS, WHOLE, WHOLE, ANSWER, WHOLE, NUMBERS, NUMBERS, POINTS, PLACES),
-    *(NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE, NEW_TABLE),
+    *(NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE, NEW_TABLE, NEW_TABLE),
+    allocates=False,
 )
 def play(
     seen,
@@ -73,6 +75,7 @@ def play(
     credits,
     weights,
     norms,
+    work,
     out,
 ):
     """Mix the probabilities of the experts for every row of `out`; or, with labels, learn rows.
@@ -83,32 +86,32 @@ def play(
     """
     # One function, and few views of parts of arrays: it is compiled in a fraction of the time.
     learning = labels.size > 0
-    scores, slopes = np.empty(weights.size * classes), np.empty(weights.size * classes)
-    logs, gains = np.empty(weights.size), np.empty(credits.size)
-    for k in range(begin, max(labels.size, out.shape[0])):
-        first, awake, mixed, outside = 0, 0.0, 0.0, False
+    scores, slopes, logs, gains = work[0], work[1], work[2], work[3]
+    for k in range(begin, labels.size if learning else out.shape[0]):
+        # Not the literal 0: what is called with it would be compiled for that, and for numbers.
+        first, awake, mixed, outside = begin - begin, 0.0, 0.0, False
         label, part = (labels[k], parts[k]) if learning else (0, 0.0)
         share = 1.0 / (t + k + 2.0)
         share = share if adaptive else share * share
         for v in range(credits.size):
-            table, (places, values) = points[v], seen[max(v - 1, 0)]
+            table, (places, values) = points[v], seen[v - 1 if v > 1 else 0]
             columns, noise = table.shape[1], NOISE / classes if v == 1 else 0.0
             last = first + columns // classes
             if rests[v] == 0:
                 squared, told = 0.0, 0.0
                 for c in range(columns):
                     scores[c] = 0.0
-                row = min(k, places.shape[0] - 1)
+                row = k if places.shape[0] > 1 else 0
                 for e in range(values.shape[1]):
                     place, value = places[row, e], values[k, e]
                     squared += value * value
-                    _add(scores, value, table[place])
+                    _add(scores, value, table[place], columns)
                 for i in range(first, last):
                     begins = (i - first) * classes
                     ends, own = begins + classes, begins + label
                     top, total, sure = scores[begins], 0.0, 1.0
                     for c in range(begins, ends):
-                        top = max(top, scores[c])
+                        top = scores[c] if scores[c] > top else top
                     for c in range(begins, ends):
                         slopes[c] = math.exp(scores[c] - top)
                         total += slopes[c]
@@ -135,15 +138,17 @@ def play(
                     length *= squared
                     # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix
                     # is at most its norm times the root of its number of columns.
-                    square = max(norms[1, i] - 2.0 * step * inner + step * step * length, 0.0)
-                    norm = min(norms[0, i] + step * math.sqrt(length), math.sqrt(classes * square))
+                    square = norms[1, i] - 2.0 * step * inner + step * step * length
+                    square = square if square > 0.0 else 0.0
+                    norm, most = norms[0, i] + step * math.sqrt(length), math.sqrt(classes * square)
+                    norm = norm if norm < most else most
                     norms[0, i], norms[1, i] = norm, square
                     outside |= norm > limits[i]
                 if learning:
                     for e in range(values.shape[1]):
                         place, value = places[row, e], values[k, e]
-                        _add(table[place], value, slopes)
-                    gains[v] = math.log(max(told, LEAST))
+                        _add(table[place], value, slopes, columns)
+                    gains[v] = math.log(told if told > LEAST else LEAST)
                     awake += credits[v]
                     mixed += credits[v] * told
                     _reweigh(weights, logs, first, last, part, share)
@@ -154,10 +159,11 @@ def play(
             for c in range(classes):
                 out[k, c] /= mixed
             continue
+        mixed = mixed / awake if mixed > LEAST * awake else LEAST
         for v in range(credits.size):
             if rests[v] != 0:  # it says what the others say, so its weight stays
-                gains[v] = math.log(max(mixed / awake, LEAST))
-        _reweigh(credits, gains, 0, credits.size, part, share)
+                gains[v] = math.log(mixed)
+        _reweigh(credits, gains, begin - begin, credits.size, part, share)
         if outside:
             return -k - 1
     return labels.size
@@ -168,23 +174,21 @@ def play(
 RANDOM = _tuple((INDICES, TABLE, NUMBERS, MAP, INDICES, TABLE, NEW_NUMBERS, NEW_NUMBERS))
 
 
-@jit(PLACES, PLACES, NUMBERS, NUMBERS, MAP, RANDOM, PLACES)
-def see(starts, places, values, parts, state, random, rests):
-    """Return rows mapped, as waves and as ferns, those that do not rest; count those with weights `parts`.
+@jit(
+    *(PLACES, PLACES, NUMBERS, NUMBERS, MAP, RANDOM, *[NEW_TABLE] * 5, NEW_INDICES, NEW_TABLE),
+    allocates=False,
+)
+def see(starts, places, values, parts, state, random, x, work, z, cosines, waves, leaves, ferns):
+    """Fill in rows mapped, as waves and as ferns, where these have room; count those with weights `parts`.
 
-    Return also whether all values are in range; otherwise nothing changes.
+    Return whether all values are in range; otherwise nothing changes.
     """
-    x, sound = dense(starts, places, values, state[3].size)
-    n, width = (x.shape[0] if sound else 0), x.shape[1] + 1
+    if not fill(starts, places, values, x):
+        return False
     inputs, slopes, offsets, inner, tests, cuts, counts, totals = random
-    z = np.empty((n, width))
-    waves = np.empty((n if rests[2] == 0 else 0, offsets.size + 1 + width))
-    ferns = np.empty((n if rests[3] == 0 else 0, tests.shape[0]))
-    leaves = np.empty(ferns.shape, np.int64)
-    if sound:
-        map_rows(x, parts, 1.0, state, z)
-    if waves.size > 0:
-        number, cosines = offsets.size, np.empty((n, offsets.size))
+    n, width, number = x.shape[0], z.shape[1], offsets.size
+    map_rows(x, parts, 1.0, state, work, z)
+    if waves.shape[0] > 0:
         # Each entry has the same variance in the end.
         share = math.sqrt(width / waves.shape[1])
         for k in range(n):
@@ -196,7 +200,7 @@ def see(starts, places, values, parts, state, random, rests):
                 cosines[k, m] = math.cos(angle)
             for j in range(width):
                 waves[k, number + 1 + j] = share * z[k, j]
-        map_rows(cosines, parts, math.sqrt((number + 1.0) / waves.shape[1]), inner, waves)
+        map_rows(cosines, parts, math.sqrt((number + 1.0) / waves.shape[1]), inner, work, waves)
     for k in range(ferns.shape[0]):
         part, squared = parts[k] if parts.size > 0 else 0.0, 0.0
         totals[0] += part
@@ -213,10 +217,10 @@ def see(starts, places, values, parts, state, random, rests):
         length = divisor(totals, squared, part)
         for f in range(ferns.shape[1]):
             ferns[k, f] /= length
-    return z, waves, leaves, ferns, sound
+    return True
 
 
-@jit(NEW_TABLE, NUMBERS, NUMBERS, WHOLE)
+@jit(NEW_TABLE, NUMBERS, NUMBERS, WHOLE, allocates=False)
 def average_experts(points, weights, rates, classes):
     """Move the last experts, one for each rate, towards the weighted mean of those before them."""
     number = weights.size * classes

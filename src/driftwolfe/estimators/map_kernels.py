@@ -33,49 +33,54 @@ NEGLIGIBLE = 1e-12
 LARGEST, SMALLEST = 1e100, 1e-100
 
 
-@jit()
+# Conditions in place of `min` and `max`, and working memory that is handed over: each kind of either that numba
+# knows would be compiled too.
+
+
+@jit(allocates=False)
 def divisor(totals, squared, part):
     """Count a squared norm with weight `part`, and return what its row is to be divided by."""
+    earlier, length = totals[0] - part, math.sqrt(squared) / LONGEST
     if part > 0.0:
-        earlier = totals[0] - part
-        counted = min(squared, CAP * totals[1] / earlier) if earlier > 0.0 else squared
-        totals[1] += part * counted
+        most = CAP * totals[1] / earlier if earlier > 0.0 else squared
+        totals[1] += part * (squared if squared < most else most)
     mean = math.sqrt(totals[1] / totals[0]) if totals[1] > 0.0 else 1.0
-    return max(mean, math.sqrt(squared) / LONGEST)
+    return mean if mean > length else length
 
 
-@jit()
-def map_rows(x, parts, factor, state, out):
+@jit(allocates=False)
+def map_rows(x, parts, factor, state, work, out):
     """Map rows to factor (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`."""
     constant, _, totals, seen, mean, moments, _, centre, table = state
-    width = x.shape[1]
-    mapped, before, after = np.empty(width), np.empty(width), np.empty(width)
+    width, mapped, after = x.shape[1], work[0], work[1]
     for k in range(x.shape[0]):
-        part, squared = 0.0, constant * constant
+        part, squared, row = 0.0, constant * constant, x[k]
         if parts.size > 0:
             part = parts[k]
             totals[0] += part
             for i in range(width):  # means, and moments about them, as in Welford (1962)
-                before[i] = x[k, i] - mean[i]
+                mapped[i] = row[i] - mean[i]
                 if constant > 0.0:
-                    mean[i] += part / totals[0] * before[i]
-                after[i] = x[k, i] - mean[i]
+                    mean[i] += part / totals[0] * mapped[i]
+                after[i] = row[i] - mean[i]
             for i in range(width):
-                usual = moments[i, i] + totals[0] * mean[i] * mean[i]
-                if totals[0] * x[k, i] * x[k, i] > NEGLIGIBLE * NEGLIGIBLE * usual:
+                moment, weighed = moments[i], part * mapped[i]
+                usual = moment[i] + totals[0] * mean[i] * mean[i]
+                if totals[0] * row[i] * row[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
                     seen[i] += part
-                if before[i] != 0.0:
-                    row, weighed = moments[i], part * before[i]
+                if weighed != 0.0:
                     for j in range(i + 1):
-                        row[j] += weighed * after[j]
+                        moment[j] += weighed * after[j]
         for i in range(width):
             mapped[i] = 0.0
         for j in range(width):
-            ahead, row = x[k, j] - centre[j], table[j]
+            ahead, entries = row[j] - centre[j], table[j]
             for i in range(width):
-                mapped[i] += ahead * row[i]
+                mapped[i] += ahead * entries[i]
         for i in range(width):
-            mapped[i] = min(max(mapped[i], -WILD), WILD)
+            value = mapped[i]
+            if not abs(value) <= WILD:
+                mapped[i] = math.copysign(WILD, value)
             squared += mapped[i] * mapped[i]
         length = divisor(totals, squared, part)
         out[k, 0] = factor * (constant / length)
@@ -83,18 +88,20 @@ def map_rows(x, parts, factor, state, out):
             out[k, 1 + i] = factor * (mapped[i] / length)
 
 
-@jit()
-def dense(starts, places, values, features):
-    """Return rows as a table, and whether all values are in range; those too small, or of unknown places, are 0."""
-    x, sound = np.empty((starts.size - 1, features)), True
+@jit(allocates=False)
+def fill(starts, places, values, x):
+    """Write rows to a table, 0 for values too small or of unknown places; return whether all are in range."""
+    for e in range(values.size):
+        if not abs(values[e]) <= LARGEST:
+            return False
     for k in range(x.shape[0]):
-        for j in range(features):
-            x[k, j] = 0.0
+        row = x[k]
+        for j in range(row.size):
+            row[j] = 0.0
         for e in range(starts[k], starts[k + 1]):
-            sound = sound and abs(values[e]) <= LARGEST
             if places[e] >= 0 and abs(values[e]) >= SMALLEST:
-                x[k, places[e]] = values[e]
-    return x, sound
+                row[places[e]] = values[e]
+    return True
 
 
 @jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE)
@@ -158,7 +165,9 @@ def map_row(places, values, parts, state):
     starts, mapped = np.zeros(2, np.int64), np.zeros(out.size, np.int64)
     starts[1] = places.size
     if full:
-        map_rows(dense(starts, places, values, centre.size)[0], parts, 1.0, state, out)
+        x, work = np.empty((1, centre.size)), np.empty((2, centre.size))
+        fill(starts, places, values, x)
+        map_rows(x, parts, 1.0, state, work, out)
     else:
         diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out)
     for e in range(1, out.size):

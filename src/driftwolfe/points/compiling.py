@@ -58,7 +58,7 @@ class Announcement(Listener):
     def _tell(self) -> None:
         try:
             command = Output.command_line and parent_process() is None  # not each of its workers
-            if command or sys.stderr.isatty():
+            if command or sys.stderr.isatty() or "ipykernel" in sys.modules:
                 words = "driftwolfe: compiling for the first use; the next start is quick"
                 print(words, file=sys.stderr, flush=True)
         except (AttributeError, ValueError):  # there is no stderr, or it is closed
@@ -79,15 +79,16 @@ NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba
 NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
-def jit(*types: Any, **options: Any) -> Any:
+def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
     """Return the decorator that compiles for these types when first called; without any, for compiled callers only.
 
     A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call, as it does
-    not check the types of its arguments.
+    not check the types of its arguments. One that makes no arrays, and calls none that does, is compiled in a
+    tenth less time if it says so.
     """
     # What is for compiled callers is in their code, which is cached.
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
-    options |= {"nogil": True, "error_model": "numpy"}
+    options |= {"nogil": True, "error_model": "numpy", "_nrt": allocates}
 
     def decorator(function: Callable[..., Any]) -> Any:
         if function.__module__ == Loading.module:  # see `kinds.interpreted`
