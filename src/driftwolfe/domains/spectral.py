@@ -14,7 +14,12 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.domains.balls import NormBall
 from driftwolfe.domains.base import LMO, Answer, Domain
 from driftwolfe.domains.boxes import Simplex
-from driftwolfe.domains.thresholds import kernels, load_kernels, threshold_to_sum
+from driftwolfe.domains.thresholds import (
+    kernels,
+    load_kernels,
+    threshold_falling,
+    threshold_to_sum,
+)
 from driftwolfe.points import (
     FactoredMatrix,
     Triplet,
@@ -277,7 +282,7 @@ class TraceNormBall(NormBall):
         """Return what `_svd` does, from falling eigenvalues of the Gram matrix of the shorter side."""
         # Only the last vectors lose digits: below 1e-8 of the first, singular values are noise.
         s = np.sqrt(np.maximum(squares, 0.0))
-        count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
+        count = int(np.count_nonzero(threshold_falling(s, self.scale)))
         U = U[:, :count]
         products.count(count)
         V = wide.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
@@ -307,7 +312,7 @@ class TraceNormBall(NormBall):
         core[: x.rank, : x.rank].flat[:: x.rank + 1] += x.s
         squares, W = HOST.eigh(core @ core.T)
         s = np.sqrt(np.maximum(squares, 0.0))
-        count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
+        count = int(np.count_nonzero(threshold_falling(s, self.scale)))
         W = W[:, :count]
         Z = core.T @ W / np.where(s[:count] > 0, s[:count], 1.0)
         turned = ((x.U, left, W), (x.V, right, Z))

@@ -28,9 +28,9 @@ def weights(regrets, movements):
     n, top, total = regrets.size, 0.0, 0.0
     found = np.empty(n)
     for i in range(n):
-        upper = max(regrets[i] + 1.0, 0.0)
+        upper = regrets[i] + 1.0 if regrets[i] > -1.0 else 0.0
         found[i] = upper * upper / (3.0 * movements[i] + 3.0)  # log Phi(R + 1, C + 1)
-        top = max(top, found[i])
+        top = found[i] if found[i] > top else top
     for i in range(n):
         # Phi(R+1) - Phi(R-1) is Phi(R+1) (1 - exp(-gap)), and (R+1)^2 - (R-1)^2 = 4R exactly.
         beyond = regrets[i] > 1.0
@@ -47,9 +47,9 @@ def update(regrets, movements, learner, losses, scale, learned):
     """Update R and C; return B, which grows to the largest difference if learned, and the latter."""
     largest, size, shrink = 0.0, abs(learner), 1.0
     for i in range(losses.size):
-        largest = max(largest, abs(learner - losses[i]))
-        size = max(size, abs(losses[i]))
-    if learned and largest > max(scale, ROUNDING * size):
+        gap, loss = abs(learner - losses[i]), abs(losses[i])
+        largest, size = gap if gap > largest else largest, loss if loss > size else size
+    if learned and largest > scale and largest > ROUNDING * size:
         shrink, scale = scale / largest, largest
     for i in range(losses.size):
         ahead = (learner - losses[i]) / scale if scale > 0.0 else 0.0

@@ -11,7 +11,9 @@ from driftwolfe.points.compiling import NEW_NUMBERS, NEW_TABLE, NUMBER, NUMBERS,
 def squared_distances(points, target, weights, factor, values, gradients):
     """Do `SquaredDistance.stacked_round` for points that are rows of a table; return the value at the mean."""
     n, d = points.shape
-    mean = np.zeros(d)
+    mean = np.empty(d)
+    for j in range(d):
+        mean[j] = 0.0
     for i in range(n):
         point, gradient, squared = points[i], gradients[i], 0.0
         for j in range(d):
