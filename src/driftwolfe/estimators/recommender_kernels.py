@@ -30,6 +30,12 @@ ABSOLUTE, HUBER, SQUARED = 0, 1, 2
 
 
 @jit()
+def clip(value, low, high):
+    """Return the nearest number in a range; `min` and `max` would take longer to compile."""
+    return low if value < low else high if value > high else value
+
+
+@jit()
 def ramp(value, width):
     """As `points.rounding.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
     if value <= width:
@@ -45,13 +51,13 @@ def gradient(error, loss):
     if loss == ABSOLUTE:
         return math.copysign(ramp(abs(error), FLAT), error)
     limit = 1.0 if loss == HUBER else LARGEST
-    return min(max(error, -limit), limit)
+    return clip(error, -limit, limit)
 
 
 @jit()
 def loss_value(error, loss):
     """Return the loss of an error in units."""
-    size = min(abs(error), LARGEST)
+    size = clip(abs(error), 0.0, LARGEST)
     if loss == ABSOLUTE:
         return size
     if loss == HUBER and size > 1.0:
@@ -104,8 +110,8 @@ def blend(at, u, i, answers):
             answer += item_biases[i * experts + e]
         if answers != 0:
             numbers_at(answers)[e] = answer
-        total += weights[e] * min(max(answer, lowest), highest)
-    return min(max(total, lowest), highest)
+        total += weights[e] * clip(answer, lowest, highest)
+    return clip(total, lowest, highest)
 
 
 @jit()
@@ -113,17 +119,18 @@ def descend(values, squares, place, slope, step, low, high):
     """AdaGrad: the step falls with the root of the sum of squared gradients."""
     squares[place] += slope * slope
     moved = values[place] - step * slope / math.sqrt(1.0 + squares[place])
-    values[place] = min(max(moved, low), high)
+    values[place] = clip(moved, low, high)
 
 
 @fast_jit()
 def step_row(k, rank, a, b, step, weight, rows, item_rows, radii, norms, spreads):
     """Step along the item's factors, which begin at b, if the interactions then surely stay in their ball."""
-    first, narrowest = k * rank, radii[k]
+    first = k * rank
     for j in range(rank):
-        narrowest = min(narrowest, spreads[first + j])
-    if narrowest <= 0.0:  # the ball is a point: before the first error
-        return
+        if (
+            radii[k] <= 0.0 or spreads[first + j] <= 0.0
+        ):  # the ball is a point: before the first error
+            return
     metric = weight * weight
     scaled, slope, curvature = step / metric, 0.0, 0.0
     for j in range(rank):
@@ -195,23 +202,20 @@ def learn(where, place, count, rate, rating, ratings, parts, told):
         item_counts[i] += 1
         lowest, highest = numbers[1], numbers[2]
         predicted = blend(at, u, i, at[31])
-        numbers[0] += (
-            part
-            * (abs(predicted - rating) - numbers[0])
-            * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
-        )
-        numbers[1], numbers[2] = min(lowest, rating), max(highest, rating)
+        change = part * (abs(predicted - rating) - numbers[0])
+        numbers[0] += change * clip(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS, 1.0)
+        numbers[1], numbers[2] = clip(rating, -math.inf, lowest), clip(rating, highest, math.inf)
         numbers[3] += part * (rating - numbers[3]) * RECENT
         clock[0] = t + 1
         unit = UNIT * numbers[0]
-        trust = part * ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
+        trust = part * ramp(unit, ROUNDING * clip(abs(numbers[1]), abs(numbers[2]), math.inf))
         if trust > 0.0:
             # Weights as `reweigh` has them.
             top, total, share = -math.inf, 0.0, trust / (t + 2.0)
             for e in range(experts):
-                clipped = min(max(answers[e], lowest), highest)
+                clipped = clip(answers[e], lowest, highest)
                 gains[e] = -loss_value((clipped - rating) / unit, loss)
-                top = max(top, gains[e])
+                top = clip(gains[e], top, 0.0)
             for e in range(experts):
                 weights[e] *= math.exp(trust * RATE * (gains[e] - top))
                 total += weights[e]
