@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numba
@@ -12,6 +13,7 @@ from driftwolfe.estimators.recommender_kernels import (
     RATE,
     ROUNDING,
     UNIT,
+    clip,
     loss_value,
     ramp,
 )
@@ -104,7 +106,7 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
                 slope += m[d, k] * x[d]
             taste += slope * z[k]
         raw = m[0, 0] + own + taste + (1.0 + w[last]) * level
-        model = min(max(raw, numbers[1]), numbers[2])
+        model = clip(raw, numbers[1], numbers[2])
         blends = shared.blends[stage]
         for b in range(shares):  # evenly spaced from 0 to 1
             share += blends[b] * (b / (shares - 1.0))
@@ -114,14 +116,15 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
         if ratings.size == 0:
             continue
         rating, part = ratings[n], parts[n] if parts.size > 0 else 1.0
-        change = max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
+        change = clip(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS, 1.0)
         numbers[0] += part * (abs(blended - rating) - numbers[0]) * change
-        numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
+        numbers[1] = clip(rating, -math.inf, numbers[1])
+        numbers[2] = clip(rating, numbers[2], math.inf)
         t += 1
         clocks[stage] += 1
         users.counts[u] += 1
         unit = UNIT * numbers[0]
-        trust = part * ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
+        trust = part * ramp(unit, ROUNDING * clip(abs(numbers[1]), abs(numbers[2]), math.inf))
         if trust <= 0.0:
             continue
         for b in range(shares):
@@ -129,12 +132,8 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
             gains[b] = -loss_value((mixed - rating) / unit, loss)
         reweigh(blends, gains, trust * RATE, trust / (clocks[stage] + 1.0))
         # One step of a Kalman filter that keeps variances only; the noise has variance 1 / trust.
-        w_var, v_var, scale, high = (
-            users.variances[u],
-            items.variances[i],
-            1.0 + w[last],
-            level / unit,
-        )
+        w_var, v_var, scale = users.variances[u], items.variances[i], 1.0 + w[last]
+        high = level / unit
         total = 1.0 / trust + w_var[last] * high * high + v_var[0] * scale * scale
         for d in range(last):
             total += w_var[d] * x[d] * x[d]
@@ -144,7 +143,7 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
         for k in range(1, wide):
             total += v_var[k] * z[k] * z[k]
         # Below, rounding may leave less than no variance.
-        error = min(max((rating - raw) / unit, -LARGEST_ERROR), LARGEST_ERROR) / total
+        error = clip((rating - raw) / unit, -LARGEST_ERROR, LARGEST_ERROR) / total
         for d in range(last):
             # All ratings of a user share one deviation from what the features say, so only what is not
             # yet known of it counts.
@@ -153,13 +152,13 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
                 slope = x[d] * (z[k] * fresh if k > 0 else scale if d > 0 else 1.0)
                 gain = m_var[d, k] * slope
                 m[d, k] += gain * error * unit
-                m_var[d, k] = max(m_var[d, k] - gain * gain / total, 0.0)
+                m_var[d, k] = clip(m_var[d, k] - gain * gain / total, 0.0, math.inf)
         for d in range(last + 1):
             gain = w_var[d] * (x[d] if d < last else high)
             w[d] += gain * error * (unit if d < last else 1.0)
-            left = max(w_var[d] - gain * gain / total, 0.0)
-            w_var[d] = min(left + trust * DRIFT * prior[d], prior[d])
+            left = clip(w_var[d] - gain * gain / total, 0.0, prior[d])
+            w_var[d] = clip(left + trust * DRIFT * prior[d], 0.0, prior[d])
         for k in range(wide):
             gain = v_var[k] * (z[k] if k > 0 else scale)
             v[k] += gain * error * unit
-            v_var[k] = max(v_var[k] - gain * gain / total, 0.0)
+            v_var[k] = clip(v_var[k] - gain * gain / total, 0.0, math.inf)

@@ -148,9 +148,8 @@ class FeatureModel:
             if size > grown.size:
                 new, variances = grown.grow(size), grown.tables.variances
                 variances[new, 0], variances[new, 1:] = prior
-        return self._blend(
-            keys, users, items, told, ratings, np.zeros(0) if parts is None else parts
-        )
+        parts = np.zeros(0) if parts is None else parts
+        return self._blend(keys, users, items, told, ratings, parts)
 
     def _blend(
         self, keys: Any, users: Indices, items: Indices, told: Array, ratings: Array, parts: Array

@@ -87,13 +87,8 @@ def blend(at, u, i, answers):
     experts, rank, width = at[0], at[1], at[1] * at[2]
     biases, rows, touched = numbers_at(at[4]), numbers_at(at[6]), places_at(at[8])
     item_biases, item_rows, item_touched = numbers_at(at[10]), numbers_at(at[12]), places_at(at[14])
-    means, weights, starts, low = (
-        numbers_at(at[16]),
-        numbers_at(at[18]),
-        places_at(at[20]),
-        places_at(at[22]),
-    )
-    numbers, total = numbers_at(at[27]), 0.0
+    means, weights, numbers = numbers_at(at[16]), numbers_at(at[18]), numbers_at(at[27])
+    starts, low, total = places_at(at[20]), places_at(at[22]), 0.0
     lowest, highest = numbers[1], numbers[2]
     seen = touched[u] if u >= 0 else -1
     item_seen = item_touched[i] if i >= 0 else -1
@@ -102,10 +97,8 @@ def blend(at, u, i, answers):
         if seen >= start:
             answer += biases[u * experts + e]
             if k >= 0 and i >= 0:
-                first = k * rank
-                answer = plus_inner(
-                    answer, rows, u * width + first, item_rows, i * width + first, rank
-                )
+                a, b = u * width + k * rank, i * width + k * rank
+                answer = plus_inner(answer, rows, a, item_rows, b, rank)
         if item_seen >= start:
             answer += item_biases[i * experts + e]
         if answers != 0:
@@ -127,9 +120,7 @@ def step_row(k, rank, a, b, step, weight, rows, item_rows, radii, norms, spreads
     """Step along the item's factors, which begin at b, if the interactions then surely stay in their ball."""
     first = k * rank
     for j in range(rank):
-        if (
-            radii[k] <= 0.0 or spreads[first + j] <= 0.0
-        ):  # the ball is a point: before the first error
+        if radii[k] <= 0.0 or spreads[first + j] <= 0.0:  # a point, before the first error
             return
     metric = weight * weight
     scaled, slope, curvature = step / metric, 0.0, 0.0
@@ -159,19 +150,11 @@ def learn(where, place, count, rate, rating, ratings, parts, told):
     experts, rank, lows, loss, width = at[0], at[1], at[2], at[3], at[1] * at[2]
     biases, squares, rows = numbers_at(at[4]), numbers_at(at[5]), numbers_at(at[6])
     metric, touched, counts = numbers_at(at[7]), places_at(at[8]), places_at(at[9])
-    item_biases, item_squares, item_rows = (
-        numbers_at(at[10]),
-        numbers_at(at[11]),
-        numbers_at(at[12]),
-    )
-    item_touched, item_counts = places_at(at[14]), places_at(at[15])
+    item_biases, item_squares = numbers_at(at[10]), numbers_at(at[11])
+    item_rows, item_touched, item_counts = numbers_at(at[12]), places_at(at[14]), places_at(at[15])
     means, mean_squares, weights = numbers_at(at[16]), numbers_at(at[17]), numbers_at(at[18])
-    step_sizes, starts, levels, low = (
-        numbers_at(at[19]),
-        places_at(at[20]),
-        places_at(at[21]),
-        places_at(at[22]),
-    )
+    step_sizes, starts = numbers_at(at[19]), places_at(at[20])
+    levels, low = places_at(at[21]), places_at(at[22])
     radii, norms, spreads = numbers_at(at[23]), numbers_at(at[24]), numbers_at(at[25])
     clock, numbers = places_at(at[26]), numbers_at(at[27])
     steps, users, items = numbers_at(at[28]), places_at(at[29]), places_at(at[30])
@@ -232,27 +215,14 @@ def learn(where, place, count, rate, rating, ratings, parts, told):
                 if k >= 0:
                     move = -rate * unit * slope
                     steps[row + k] = move
-                    first, second = u * width + k * rank, i * width + k * rank
-                    step_row(
-                        k,
-                        rank,
-                        first,
-                        second,
-                        move,
-                        metric[u],
-                        rows,
-                        item_rows,
-                        radii,
-                        norms,
-                        spreads,
-                    )
+                    p, q = u * width + k * rank, i * width + k * rank
+                    step_row(k, rank, p, q, move, metric[u], rows, item_rows, radii, norms, spreads)
         else:
             for k in range(lows):
                 steps[row + k] = 0.0
-        for e in range(
-            experts
-        ):  # those whose interval ends here begin again, with the recent mean alone
+        for e in range(experts):
             level, k = levels[e], low[e]
+            # Experts whose interval ends here begin again, with the recent mean alone.
             if level >= 0 and (t + 1) % (1 << level) == 0:
                 starts[e], means[e], mean_squares[e] = t + 1, numbers[3], 0.0
                 if k >= 0:
