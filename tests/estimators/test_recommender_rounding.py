@@ -1,5 +1,6 @@
 """`MatrixCompleter`: noise of the size of rounding errors in the ratings hardly changes predictions."""
 
+import numba
 import numpy as np
 import pytest
 import scipy
@@ -11,7 +12,7 @@ from driftwolfe.estimators import (
     recommender_kernels,
 )
 from driftwolfe.estimators.recommender_experts import leading
-from driftwolfe.estimators.recommender_kernels import Interactions, Side
+from driftwolfe.points.kinds import interpreted
 
 NOISE = 1e-14
 #: Gaps that a projection divides by, as shares of the largest singular value: it makes 1e-8 of the noise.
@@ -126,39 +127,52 @@ def test_right_vectors_that_depend_on_each_other_or_are_not_seen():
         assert kept.tolist() == [1.0] * 4
 
 
+@numba.njit
+def compiled_step(*given):
+    recommender_kernels.step_row(*given)
+
+
+@numba.njit
+def compiled_gradient(*given):
+    return recommender_kernels.gradient(*given)
+
+
+def as_written():
+    """The loops in Python, which tells of divisions by 0."""
+    with interpreted():
+        return recommender_experts.kernels()
+
+
 @pytest.mark.parametrize("zeros", ["all", "a spread"])
 def test_no_step_into_a_ball_that_is_a_point(zeros):
     """Before the first error its radius is 0, and nothing is divided by it."""
     numbers = {"all": (0.0, [0.0, 0.0]), "a spread": (1.0, [0.1, 0.0])}
     radius, spreads = numbers[zeros]
-    low = Interactions(np.array([radius]), np.array([0.5 * sum(spreads)]), np.array([spreads]))
-    sides = [Side(*[np.zeros((1, 2))] * 3, np.ones(1), *[np.zeros(1, np.int64)] * 2) for _ in "ui"]
-    sides[1].rows[:] = 0.5
-    for step_row in (recommender_kernels.step_row.py_func, recommender_kernels.step_row):
+    radii, norms = np.array([radius]), np.array([0.5 * sum(spreads)])
+    users, items = np.zeros(2), np.full(2, 0.5)
+    for step_row in (as_written().step_row, compiled_step):
         with np.errstate(all="raise"):
-            step_row(0, 0, 0, 1.0, *sides, low)
-        assert not sides[0].rows.any()
-        assert low.norms.tolist() == [0.5 * sum(spreads)]
+            step_row(0, 2, 0, 0, 1.0, 1.0, users, items, radii, norms, np.array(spreads))
+        assert not users.any()
+        assert norms.tolist() == [0.5 * sum(spreads)]
 
 
 def test_steps_stop_at_the_sphere():
     """Full steps inside, none beyond, and a part of one in the last two billionths of the radius."""
     for room, part in ((0.5e-9, 0.0), (1.5e-9, 0.5), (3e-9, 1.0), (-1.0, 0.0)):
-        low = Interactions(np.array([1.0]), np.array([0.5 - room]), np.array([[0.25]]))
-        users, items = (
-            Side(np.zeros((1, 1)), np.zeros((1, 1)), rows, np.ones(1), *[np.zeros(1, np.int64)] * 2)
-            for rows in (np.zeros((1, 1)), np.ones((1, 1)))
-        )
+        users, norms = np.zeros(3), np.array([0.5 - room])
         # From 0 by 0.5 on a spread of 0.25: the norm grows by 0.5.
-        recommender_kernels.step_row(0, 0, 0, 0.5, users, items, low)
-        assert users.rows[0, 0] == pytest.approx(0.5 * part, abs=1e-6)
-        assert low.norms[0] == pytest.approx(0.5 - room + 0.5 * part**2, abs=1e-6)
+        compiled_step(
+            *(0, 1, 1, 2, 0.5, 1.0, users, np.array([0.0, 0.0, 1.0]), np.ones(1), norms),
+            np.array([0.25]),
+        )
+        assert users == pytest.approx([0.0, 0.5 * part, 0.0], abs=1e-6)
+        assert norms[0] == pytest.approx(0.5 - room + 0.5 * part**2, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("error", "slope"), [(0.0, 0.0), (1e-9, 0.0), (-1.5e-9, -0.5), (2e-9, 1.0), (-3.0, -1.0)]
 )
 def test_the_absolute_loss_is_flat_at_errors_of_rounding(error, slope):
-    assert recommender_kernels.gradient(error, recommender_kernels.ABSOLUTE) == pytest.approx(
-        slope, abs=1e-12
-    )
+    for gradient in (as_written().gradient, compiled_gradient):
+        assert gradient(error, recommender_kernels.ABSOLUTE) == pytest.approx(slope, abs=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numba
@@ -12,6 +13,7 @@ from driftwolfe.estimators.recommender_kernels import (
     RATE,
     ROUNDING,
     UNIT,
+    clip,
     loss_value,
     ramp,
 )
@@ -67,126 +69,96 @@ _ITEMS = _alike(NEW_TABLE, 2, Items)
 _SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), Shared)
 
 
-@jit()
-def stage_of(count, stages):
-    """Return the stage of a user: the first without ratings, then 1, 2-3, 4-7, ... ratings."""
-    stage = 0
-    while count > 0 and stage < stages - 1:
-        count, stage = count >> 1, stage + 1
-    return stage
-
-
-@jit()
-def share_of(blends):
-    """Return the mean share of the model: shares are evenly spaced from 0 to 1."""
-    total = 0.0
-    for b in range(blends.size):
-        total += blends[b] * (b / (blends.size - 1.0))
-    return total
-
-
-@jit()
-def answer(x, z, user, item, shared):
-    """Return the level of an item and the model's prediction, before clipping."""
-    matrix, last = shared.means, x.size
-    level, own, taste = item[0], user[0], 0.0
-    for d in range(1, last):
-        level += matrix[d, 0] * x[d]
-        own += user[d] * x[d]
-    for k in range(1, z.size):
-        slope = item[k]
-        for d in range(last):
-            slope += matrix[d, k] * x[d]
-        taste += slope * z[k]
-    return level, matrix[0, 0] + own + taste + (1.0 + user[last]) * level
-
-
-@jit()
-def adjust(x, z, user, item, shared, prior, level, error, unit, trust):
-    """One step of a Kalman filter that keeps variances only; the noise has variance 1 / trust."""
-    (w, w_var), (v, v_var), last = user, item, x.size
-    m, m_var, scale, high = shared.means, shared.variances, 1.0 + w[last], level / unit
-    total = 1.0 / trust + w_var[last] * high * high + v_var[0] * scale * scale
-    for d in range(last):
-        total += w_var[d] * x[d] * x[d]
-        for k in range(z.size):
-            slope = x[d] * (z[k] if k > 0 else scale if d > 0 else 1.0)
-            total += m_var[d, k] * slope * slope
-    for k in range(1, z.size):
-        total += v_var[k] * z[k] * z[k]
-    # Below, rounding may leave less than no variance.
-    error = min(max(error / unit, -LARGEST_ERROR), LARGEST_ERROR) / total
-    for d in range(last):
-        # All ratings of a user share one deviation from what the features say, so only what is not
-        # yet known of it counts.
-        fresh = w_var[d] / prior[d]
-        for k in range(z.size):
-            slope = x[d] * (z[k] * fresh if k > 0 else scale if d > 0 else 1.0)
-            gain = m_var[d, k] * slope
-            m[d, k] += gain * error * unit
-            m_var[d, k] = max(m_var[d, k] - gain * gain / total, 0.0)
-    for d in range(last + 1):
-        gain = w_var[d] * (x[d] if d < last else high)
-        w[d] += gain * error * (unit if d < last else 1.0)
-        left = max(w_var[d] - gain * gain / total, 0.0)
-        w_var[d] = min(left + trust * DRIFT * prior[d], prior[d])
-    for k in range(z.size):
-        gain = v_var[k] * (z[k] if k > 0 else scale)
-        v[k] += gain * error * unit
-        v_var[k] = max(v_var[k] - gain * gain / total, 0.0)
-
-
-@jit(PLACES, PLACES, TABLE, TABLE, _USERS, _ITEMS, _SHARED, NEW_NUMBERS)
-def predict(rows, cols, xs, zs, users, items, shared, told):
-    """Blend predictions with those of the model; nothing else changes. Who has no row is new to it."""
-    if shared.clocks.sum() == 0:
-        return
-    nobody, nothing = np.zeros(users.means.shape[1]), np.zeros(items.means.shape[1])
-    counts, low, high = users.counts, shared.numbers[1], shared.numbers[2]
-    for n in range(rows.size):
-        u, i = rows[n], cols[n]
-        known = 0 <= u < counts.size
-        user = users.means[u] if known else nobody
-        item = items.means[i] if 0 <= i < len(items.means) else nothing
-        blends = shared.blends[stage_of(counts[u] if known else 0, shared.clocks.size)]
-        _, raw = answer(xs[n], zs[n], user, item, shared)
-        told[n] += share_of(blends) * (min(max(raw, low), high) - told[n])
-
-
 @jit(
-    *(PLACES, PLACES, NUMBERS, NUMBERS, TABLE, TABLE, WHOLE, NUMBERS),
+    *(PLACES, PLACES, NUMBERS, NUMBERS, TABLE, TABLE, WHOLE, NUMBERS, NEW_NUMBERS),
     *(_USERS, _ITEMS, _SHARED, NEW_NUMBERS),
 )
-def learn(rows, cols, ratings, parts, xs, zs, loss, prior, users, items, shared, told):
-    """Learn ratings one by one, of weights `parts` or 1; blend what was predicted just before each."""
-    numbers, gains, t = shared.numbers, np.empty(shared.blends.shape[1]), shared.clocks.sum()
+def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items, shared, told):
+    """Blend predictions with those of the model; learn the ratings one by one, if given, of weights `parts` or 1.
+
+    Who has no row is new to the model, and has the weights of `nobody`.
+    """
+    m, m_var, numbers, clocks = shared.means, shared.variances, shared.numbers, shared.clocks
+    last, wide, shares = xs.shape[1], zs.shape[1], shared.blends.shape[1]
+    gains, t = np.empty(shares), 0
+    for stage in range(clocks.size):
+        t += clocks[stage]
+    if t == 0 and ratings.size == 0:
+        return
     for n in range(rows.size):
-        u, i, rating = rows[n], cols[n], ratings[n]
-        stage = stage_of(users.counts[u], shared.clocks.size)
-        blends = shared.blends[stage]
-        part = parts[n] if parts.size > 0 else 1.0
-        base = told[n]
+        u, i, x, z, base = rows[n], cols[n], xs[n], zs[n], told[n]
+        known = 0 <= u < users.counts.size
+        w = users.means[u] if known else nobody
+        v = items.means[i] if 0 <= i < len(items.means) else nobody
+        # The first stage is that of users without ratings, then 1, 2-3, 4-7, ... ratings.
+        count, stage = users.counts[u] if known else 0, 0
+        while count > 0 and stage < clocks.size - 1:
+            count, stage = count >> 1, stage + 1
         if t == 0:  # the constant starts at the first rating
-            base = numbers[1] = numbers[2] = shared.means[0, 0] = rating
-        level, raw = answer(xs[n], zs[n], users.means[u], items.means[i], shared)
-        model = min(max(raw, numbers[1]), numbers[2])
-        blended = base + share_of(blends) * (model - base)
+            base = numbers[1] = numbers[2] = m[0, 0] = ratings[n]
+        level, own, taste, share = v[0], w[0], 0.0, 0.0
+        for d in range(1, last):
+            level += m[d, 0] * x[d]
+            own += w[d] * x[d]
+        for k in range(1, wide):
+            slope = v[k]
+            for d in range(last):
+                slope += m[d, k] * x[d]
+            taste += slope * z[k]
+        raw = m[0, 0] + own + taste + (1.0 + w[last]) * level
+        model = clip(raw, numbers[1], numbers[2])
+        blends = shared.blends[stage]
+        for b in range(shares):  # evenly spaced from 0 to 1
+            share += blends[b] * (b / (shares - 1.0))
+        blended = base + share * (model - base)
         if t > 0:
             told[n] = blended
-        change = max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
+        if ratings.size == 0:
+            continue
+        rating, part = ratings[n], parts[n] if parts.size > 0 else 1.0
+        change = clip(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS, 1.0)
         numbers[0] += part * (abs(blended - rating) - numbers[0]) * change
-        numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
+        numbers[1] = clip(rating, -math.inf, numbers[1])
+        numbers[2] = clip(rating, numbers[2], math.inf)
         t += 1
-        shared.clocks[stage] += 1
+        clocks[stage] += 1
         users.counts[u] += 1
         unit = UNIT * numbers[0]
-        trust = part * ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
-        if trust > 0.0:
-            for b in range(gains.size):
-                mixed = base + b / (gains.size - 1.0) * (model - base)
-                gains[b] = -loss_value((mixed - rating) / unit, loss)
-            reweigh(blends, gains, trust * RATE, trust / (shared.clocks[stage] + 1.0))
-            user = users.means[u], users.variances[u]
-            item = items.means[i], items.variances[i]
-            error = rating - raw
-            adjust(xs[n], zs[n], user, item, shared, prior, level, error, unit, trust)
+        trust = part * ramp(unit, ROUNDING * clip(abs(numbers[1]), abs(numbers[2]), math.inf))
+        if trust <= 0.0:
+            continue
+        for b in range(shares):
+            mixed = base + b / (shares - 1.0) * (model - base)
+            gains[b] = -loss_value((mixed - rating) / unit, loss)
+        reweigh(blends, gains, trust * RATE, trust / (clocks[stage] + 1.0))
+        # One step of a Kalman filter that keeps variances only; the noise has variance 1 / trust.
+        w_var, v_var, scale = users.variances[u], items.variances[i], 1.0 + w[last]
+        high = level / unit
+        total = 1.0 / trust + w_var[last] * high * high + v_var[0] * scale * scale
+        for d in range(last):
+            total += w_var[d] * x[d] * x[d]
+            for k in range(wide):
+                slope = x[d] * (z[k] if k > 0 else scale if d > 0 else 1.0)
+                total += m_var[d, k] * slope * slope
+        for k in range(1, wide):
+            total += v_var[k] * z[k] * z[k]
+        # Below, rounding may leave less than no variance.
+        error = clip((rating - raw) / unit, -LARGEST_ERROR, LARGEST_ERROR) / total
+        for d in range(last):
+            # All ratings of a user share one deviation from what the features say, so only what is not
+            # yet known of it counts.
+            fresh = w_var[d] / prior[d]
+            for k in range(wide):
+                slope = x[d] * (z[k] * fresh if k > 0 else scale if d > 0 else 1.0)
+                gain = m_var[d, k] * slope
+                m[d, k] += gain * error * unit
+                m_var[d, k] = clip(m_var[d, k] - gain * gain / total, 0.0, math.inf)
+        for d in range(last + 1):
+            gain = w_var[d] * (x[d] if d < last else high)
+            w[d] += gain * error * (unit if d < last else 1.0)
+            left = clip(w_var[d] - gain * gain / total, 0.0, prior[d])
+            w_var[d] = clip(left + trust * DRIFT * prior[d], 0.0, prior[d])
+        for k in range(wide):
+            gain = v_var[k] * (z[k] if k > 0 else scale)
+            v[k] += gain * error * unit
+            v_var[k] = clip(v_var[k] - gain * gain / total, 0.0, math.inf)

@@ -338,7 +338,8 @@ class MatrixCompleter(UsersAndItems):
     def expert_predictions(self, pairs: Any) -> Array:
         """Return the predictions of each expert, without features: one row per pair, one column each."""
         users, items = columns(pairs)
-        return self._pool.predict(self._users.find(users), self._items.find(items))[1]
+        _, each = self._pool.predict(self._users.find(users), self._items.find(items))
+        return each.clip(*self._pool.scale.numbers[1:3])
 
     @reads
     def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:

@@ -11,13 +11,23 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators import recommender_kernels
-from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
-from driftwolfe.estimators.recommender_tables import Everyone, Growing, Older, Recent, SeenPairs
+from driftwolfe.estimators.recommender_tables import (
+    Everyone,
+    Growing,
+    Interactions,
+    Older,
+    Recent,
+    Scale,
+    SeenPairs,
+    Side,
+    Slots,
+)
 from driftwolfe.points.devices import eigh
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 from driftwolfe.points.rounding import ramp
+
+kernels = compiled("driftwolfe.estimators.recommender_kernels")
 
 #: Steps of the mean and the biases, in units of error: of experts without interactions, of those
 #: with, and of restarted ones without and with.
@@ -98,6 +108,15 @@ class Factors(NamedTuple):
     items: Array
 
 
+class Bound(NamedTuple):
+    """Where everything lies that compiled loops work on; it stays there as long as this is kept."""
+
+    at: int  # address of the list that `recommender_kernels` describes
+    loops: Any
+    tables: tuple[Any, ...]
+    kept: tuple[Array, Indices]
+
+
 class RatingPool:
     """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
 
@@ -109,7 +128,7 @@ class RatingPool:
     def __init__(self, settings: PoolSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
         self.settings, self._loss = settings, LOSSES.index(settings.loss)
-        self._bound: tuple[Any, ...] = (None,) * 7
+        self._bound: Bound | None = None
         self.experts: list[Expert] = []
         side = Side(table, table, table, none, nowhere, nowhere)
         self.sides = self.users, self.items = Growing(side), Growing(side)
@@ -129,7 +148,7 @@ class RatingPool:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without addresses, which are not those of a copy."""
-        return {**self.__dict__, "_bound": (None,) * 7}
+        return {**self.__dict__, "_bound": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
@@ -153,22 +172,23 @@ class RatingPool:
         return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
 
     def predict(self, users: Indices, cols: Indices) -> tuple[Array, Array]:
-        """Return the predictions, and those of each expert; -1 is a new user or item."""
+        """Return the predictions, and those of each expert before clipping; -1 is a new user or item."""
         rows = np.full(users.size, -1)
         rows[users >= 0] = self.everyone.tables.rows[users[users >= 0]]
-        found = self._predict(self.users.tables, rows, cols)
+        found = self._predict(self._tables(), rows, cols)
         resting = np.flatnonzero((rows < 0) & (users >= 0))
         if resting.size:
             names, places = np.unique(users[resting], return_inverse=True)
-            parts = self._predict(self._resting(names), places, cols[resting])
+            parts = self._predict(self._bind(self._resting(names)), places, cols[resting])
             for whole, part in zip(found, parts, strict=True):
                 whole[resting] = part
         return found
 
-    def _predict(self, side: Side, rows: Indices, cols: Indices) -> tuple[Array, Array]:
-        predictions, answers = np.zeros(rows.size), np.zeros((rows.size, len(self.experts)))
-        _, *tables = self._tables()
-        recommender_kernels.predict(rows, cols, side, *tables, predictions, answers)
+    def _predict(self, bound: Bound, rows: Indices, cols: Indices) -> tuple[Array, Array]:
+        predictions, answers = np.empty(rows.size), np.empty((rows.size, len(self.experts)))
+        rows, cols = (np.ascontiguousarray(each, np.int64) for each in (rows, cols))
+        given = (array.ctypes.data for array in (rows, cols, predictions, answers))
+        bound.loops.predict(bound.at, *given, rows.size)
         return predictions, answers
 
     def predict_one(self, user: int, col: int) -> float:
@@ -176,14 +196,16 @@ class RatingPool:
         row = self.everyone.tables.rows.item(user) if user >= 0 else -1
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        return recommender_kernels.predict_one.unchecked(self._addresses(), row, col)
+        bound = self._tables()
+        return bound.loops.predict.unchecked(bound.at, row, col, 0, 0, -1)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
     ) -> Array:
         """Learn ratings, of weights `parts`, one by one; return what was predicted just before each."""
         done, predictions = 0, np.zeros(users.size)
-        parts = np.zeros(0) if parts is None else parts
+        ratings = np.ascontiguousarray(ratings, np.float64)
+        parts = None if parts is None else np.ascontiguousarray(parts, np.float64)
         while done < users.size:
             # Up to the next projection, or the next power of 2, when an expert may join.
             event = min(self.next_projection, 1 << self.t.bit_length())
@@ -194,9 +216,10 @@ class RatingPool:
             new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
-            recommender_kernels.learn(
-                *(rows, i, ratings[part], parts[part], self._loss, INTERACTION_STEP),
-                *(*self._tables(), predictions[part], recent.steps[new]),
+            bound = self._tables()
+            bound.loops.learn(
+                *(bound.at, new.start, i.size, INTERACTION_STEP, 0.0, ratings[part].ctypes.data),
+                *(0 if parts is None else parts[part].ctypes.data, predictions[part].ctypes.data),
             )
             self._events(self.t)
             done = part.stop
@@ -214,8 +237,9 @@ class RatingPool:
             self.recent.grow(place + 1)
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        predicted = recommender_kernels.learn_one.unchecked(
-            self._addresses(), row, col, rating, self._loss, INTERACTION_STEP, place
+        bound = self._tables()
+        predicted: float = bound.loops.learn.unchecked(
+            bound.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
         )
         self._events(self.scale.clock.item(0))
         return predicted
@@ -359,21 +383,25 @@ class RatingPool:
             items.rows.copy(),
         )
 
-    def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
-        return self.users.tables, self.items.tables, self.slots, self.low, self.scale
+    def _tables(self) -> Bound:
+        """Return where all tables lie; kept until one is replaced."""
+        bound = self._bound
+        if bound is not None:
+            users, items, slots, low, scale, recent = bound.tables
+            same = users is self.users.tables and items is self.items.tables and slots is self.slots
+            if same and low is self.low and scale is self.scale and recent is self.recent.tables:
+                return bound
+        self._bound = bound = self._bind(self.users.tables)
+        return bound
 
-    def _addresses(self) -> Indices:
-        """Return where all tables lie, for the loops on one rating; kept until a table is replaced."""
-        users, items, recent = self.users.tables, self.items.tables, self.recent.tables
-        slots, low, scale, bound = self.slots, self.low, self.scale, self._bound
-        same = bound[0] is users and bound[1] is items and bound[5] is recent
-        if not (same and bound[2] is slots and bound[3] is low and bound[4] is scale):
-            sizes = (len(users.counts), len(items.counts), len(slots.means), *low.spreads.shape)
-            arrays = (*users, *items, *slots, *low, *scale, recent.steps)
-            found = [*sizes, len(recent.steps), *(array.ctypes.data for array in arrays)]
-            tables = (users, items, slots, low, scale, recent)  # kept, so that addresses stay valid
-            self._bound = bound = (*tables, np.array(found, dtype=np.int64))
-        return bound[6]
+    def _bind(self, users: Side) -> Bound:
+        """Return where all tables lie, with these of users."""
+        tables = (users, self.items.tables, self.slots, self.low, self.scale, self.recent.tables)
+        work = np.empty((2, len(self.experts)))
+        sizes = (len(self.experts), self.settings.rank, self.low.radii.size, self._loss)
+        arrays = (array for group in (*tables, work) for array in group)
+        at = np.array([*sizes, *(array.ctypes.data for array in arrays)], dtype=np.int64)
+        return Bound(at.ctypes.data, kernels(), tables, (work, at))
 
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""
@@ -447,19 +475,20 @@ class RatingPool:
             return
         users, items = (grown.known.metric for grown in self.sides)
         steps, rows, cols = (table[:count] for table in self.recent.tables)
-        pointers, places = np.zeros(users.size + 1, np.int64), np.empty(count, np.int64)
-        data = np.empty((self.low.radii.size, count))
-        starts = self.slots.starts[self.slots.low >= 0]
-        recommender_kernels.sort_steps(
-            *(steps, rows, cols, starts, self.first, users, items, pointers[1:], places, data)
-        )
-        shape, none = (users.size, items.size), Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
-        short = [indices.astype(np.int32) for indices in (places, pointers)]  # as SciPy makes them
-        matrix = scipy.sparse.csr_array((data[0], *short), shape=shape)
+        scale = 1.0 / (users[rows] * items[cols])
+        # Sorted by user: in the order of time for each, by a count of them.
+        listed = (np.ones(count, np.int8), rows, np.arange(count + 1))
+        by_user = scipy.sparse.csr_array(listed, shape=(count, users.size)).tocsc()
+        order, shape = by_user.indices, (users.size, items.size)
+        short = [indices.astype(np.int32) for indices in (cols[order], by_user.indptr)]
+        matrix = scipy.sparse.csr_array((scale, *short), shape=shape)
         flipped = matrix.T
+        none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
         for k, (e, columns) in enumerate(self.interacting()):
             start, older = int(self.slots.starts[e]), self.older.get(k, none)
-            matrix.data = flipped.data = data[k]
+            data = steps[:, k] * scale
+            data[: max(start - self.first, 0)] = 0.0
+            matrix.data = flipped.data = data[order]
             # Of steps before a restart, only the directions are used, to start from.
             left = _weighted(older.users, users) * (older.start == start)
             right = _weighted(older.items, items)

@@ -130,10 +130,8 @@ class FeatureModel:
         self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, told: Array
     ) -> Array:
         """Return predictions blended with those of the model."""
-        (zs, xs), blended = self._found(keys), told.copy()
-        tables = (self.rows[0].tables, self.rows[1].tables, self.shared)
-        kernels().predict(users, items, xs, zs, *tables, blended)
-        return blended
+        none = np.zeros(0)
+        return self._blend(keys, users, items, told, none, none)
 
     def learn(
         self,
@@ -145,16 +143,23 @@ class FeatureModel:
         parts: Array | None = None,
     ) -> Array:
         """Learn ratings one by one; return what was predicted before each, blended with the model."""
-        (zs, xs), blended = self._found(keys), told.copy()
         for numbers, grown, prior in ((users, self.rows[0], USERS), (items, self.rows[1], ITEMS)):
             size = int(numbers.max(initial=-1)) + 1
             if size > grown.size:
                 new, variances = grown.grow(size), grown.tables.variances
                 variances[new, 0], variances[new, 1:] = prior
         parts = np.zeros(0) if parts is None else parts
-        tables = (self.rows[0].tables, self.rows[1].tables, self.shared)
-        kernels().learn(
-            users, items, ratings, parts, xs, zs, self._loss, self._prior, *tables, blended
+        return self._blend(keys, users, items, told, ratings, parts)
+
+    def _blend(
+        self, keys: Any, users: Indices, items: Indices, told: Array, ratings: Array, parts: Array
+    ) -> Array:
+        """Return predictions blended with those of the model, which learns the ratings that there are."""
+        (zs, xs), blended = self._found(keys), told.copy()
+        nobody = np.zeros(max(self.shared.means.shape) + 1)
+        kernels().blend.unchecked(
+            *(users, items, ratings, parts, xs, zs, self._loss, self._prior, nobody),
+            *(self.rows[0].tables, self.rows[1].tables, self.shared, blended),
         )
         return blended
 

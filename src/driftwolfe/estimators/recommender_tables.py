@@ -1,4 +1,4 @@
-"""Growing tables of the recommender: rows in use, rated pairs, latest ratings, users at rest."""
+"""Tables of the recommender: of users, items and experts, rated pairs, latest ratings, users at rest."""
 
 from __future__ import annotations
 
@@ -103,6 +103,46 @@ def _merged(runs: Iterable[Indices]) -> Indices:
     joined = np.concatenate([np.zeros(0, np.int64), *runs])
     joined.sort(kind="stable")  # in one pass, as runs are sorted
     return joined[np.flatnonzero(np.diff(joined, prepend=-1))]
+
+
+class Side(NamedTuple):
+    """What the experts have learned of users, or of items: one row for each."""
+
+    biases: Any  # a column for each expert
+    squares: Any  # sums of squared gradients, which scale the steps of biases
+    rows: Any  # factors of the interactions, those of each low-rank expert side by side
+    metric: Any  # weights in the weighted trace norm
+    touched: Any  # when last rated, -1 for never; experts restarted since know nothing of the row
+    counts: Any  # ratings so far
+
+
+class Slots(NamedTuple):
+    """The experts."""
+
+    means: Any  # the global mean of each
+    squares: Any  # sums of squared gradients, which scale the steps of means
+    weights: Any  # of sum 1
+    steps: Any  # step sizes of mean and biases, in units of error
+    starts: Any  # when each was started or restarted last
+    levels: Any  # restarted every 2^level ratings; -1: never
+    low: Any  # number among the low-rank experts; -1: none
+
+
+class Interactions(NamedTuple):
+    """The low-rank experts."""
+
+    radii: Any  # bounds on the weighted trace norms
+    # Half the sum of |p_k|^2/d_k + d_k, with p_k the columns of the users' factors: never below the
+    # trace norm, and cheap to keep up to date.
+    norms: Any
+    spreads: Any  # a row of d_k for each expert
+
+
+class Scale(NamedTuple):
+    """What all experts share."""
+
+    clock: Any  # one number: ratings learned so far
+    numbers: Any  # running mean of errors, lowest and highest rating, recent mean
 
 
 class Recent(NamedTuple):
