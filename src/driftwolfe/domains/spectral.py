@@ -248,7 +248,7 @@ class TraceNormBall(NormBall):
         """The projection of y, given all singular values and the vectors that it keeps."""
         if s.sum() <= self.scale:
             return y.copy()
-        kept = threshold_to_sum(s, self.scale)
+        kept = threshold_falling(s, self.scale)
         if not orthonormal:
             return _assembled(U, kept, V, y)
         return FactoredMatrix.from_orthonormal(U, kept[: U.shape[1]], V)

@@ -22,11 +22,10 @@ from driftwolfe.points.compiling import (
 )
 
 
-@jit(NUMBERS, NUMBERS)
-def weights(regrets, movements):
-    """Return the weights, of sum 1."""
+@jit(NUMBERS, NUMBERS, NEW_NUMBERS, allocates=False)
+def weights(regrets, movements, found):
+    """Fill in the weights, of sum 1."""
     n, top, total = regrets.size, 0.0, 0.0
-    found = np.empty(n)
     for i in range(n):
         upper = regrets[i] + 1.0 if regrets[i] > -1.0 else 0.0
         found[i] = upper * upper / (3.0 * movements[i] + 3.0)  # log Phi(R + 1, C + 1)
@@ -39,10 +38,9 @@ def weights(regrets, movements):
         total += found[i]
     for i in range(n):
         found[i] = found[i] / total if total > 0.0 else 1.0 / n
-    return found
 
 
-@jit(NEW_NUMBERS, NEW_NUMBERS, NUMBER, NUMBERS, NUMBER, ANSWER)
+@jit(NEW_NUMBERS, NEW_NUMBERS, NUMBER, NUMBERS, NUMBER, ANSWER, allocates=False)
 def update(regrets, movements, learner, losses, scale, learned):
     """Update R and C; return B, which grows to the largest difference if learned, and the latter."""
     largest, size, shrink = 0.0, abs(learner), 1.0
@@ -128,7 +126,7 @@ def expect_again(agreements, lasts, gradients):
     return found, expected
 
 
-@fast_jit(TABLE)
+@fast_jit(TABLE, allocates=False)
 def largest_norm(gradients):
     """Return the largest Euclidean norm of a row; what is not finite is not lost."""
     largest = 0.0
@@ -141,27 +139,23 @@ def largest_norm(gradients):
     return math.sqrt(largest)
 
 
-@fast_jit(TABLE, TABLE, TABLE, PLACES, PLACES, PLACES, NUMBERS, NUMBER)
-def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale):
-    """Return the experts that are due, where their steps end, and the sum of all entries of that."""
-    number, due = 0, np.empty(y.shape[0], np.int64)
+@fast_jit(*[TABLE] * 3, *[PLACES] * 3, NUMBERS, NUMBER, NEW_PLACES, NEW_TABLE, allocates=False)
+def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale, due, targets):
+    """Fill in the experts that are due and where their steps end; return how many, and the sum of all entries."""
+    number, total = 0, 0.0
     for i in range(y.shape[0]):
         if (clocks[i] + 1) % blocks[i] == 0 and clocks[i] + 1 != lifetimes[i]:
+            own, eta = i if gradients.shape[0] > 1 else 0, scale * etas[i]
+            for j in range(y.shape[1]):
+                target = y[i, j] - eta * (sums[i, j] + gradients[own, j])
+                targets[number, j] = target
+                total += target
             due[number] = i
             number += 1
-    targets, total = np.empty((number, y.shape[1])), 0.0
-    for k in range(number):
-        i = due[k]
-        own = i if gradients.shape[0] > 1 else 0
-        eta = scale * etas[i]
-        for j in range(y.shape[1]):
-            target = y[i, j] - eta * (sums[i, j] + gradients[own, j])
-            targets[k, j] = target
-            total += target
-    return due[:number], targets, total
+    return number, total
 
 
-@jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, TABLE, NEW_PLACES, PLACES, TABLE, TABLE, ANSWERS)
+@jit(*[NEW_TABLE] * 3, TABLE, NEW_PLACES, PLACES, TABLE, TABLE, ANSWERS, allocates=False)
 def close_round(x, y, sums, gradients, clocks, due, new_x, new_y, lazy):
     """Add the gradients, let a round pass, and move the experts that are due, which are in rising order."""
     moved = 0

@@ -185,8 +185,9 @@ class AdaNormalHedge(SleepingMeta):
 
     @property
     def weights(self) -> Array:
-        weights: Array = kernels().weights(self.regrets, self.movements)
-        return weights
+        found: Array = np.empty(self.regrets.size)
+        kernels().weights(self.regrets, self.movements, found)
+        return found
 
     def add(self, new: int | Sequence[int]) -> None:
         """Add `new` experts, or as many as it lists intervals: their lengths do not matter here."""

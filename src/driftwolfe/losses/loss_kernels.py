@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from driftwolfe.points.compiling import NEW_NUMBERS, NEW_TABLE, NUMBER, NUMBERS, TABLE, fast_jit
 
 
-@fast_jit(TABLE, NUMBERS, NUMBERS, NUMBER, NEW_NUMBERS, NEW_TABLE)
-def squared_distances(points, target, weights, factor, values, gradients):
+@fast_jit(TABLE, NUMBERS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 2, NEW_TABLE, allocates=False)
+def squared_distances(points, target, weights, factor, mean, values, gradients):
     """Do `SquaredDistance.stacked_round` for points that are rows of a table; return the value at the mean."""
     n, d = points.shape
-    mean = np.empty(d)
-    for j in range(d):
-        mean[j] = 0.0
     for i in range(n):
         point, gradient, squared = points[i], gradients[i], 0.0
         for j in range(d):

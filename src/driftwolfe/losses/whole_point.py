@@ -194,7 +194,9 @@ class SquaredDistance(WholePointLoss):
             return super().stacked_round(stack, weights)
         points, target = stack.reshape(len(stack), -1), self._target.like(stack).ravel()
         values, gradients = np.empty(len(stack)), np.empty(points.shape)
-        value = kernels().squared_distances(points, target, weights, self.weight, values, gradients)
+        value = kernels().squared_distances(
+            *(points, target, weights, self.weight, np.zeros(target.size), values, gradients)
+        )
         return values, gradients.reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:

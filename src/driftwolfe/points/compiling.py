@@ -131,9 +131,9 @@ def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
     return loop
 
 
-def fast_jit(*types: Any) -> Any:
+def fast_jit(*types: Any, **options: Any) -> Any:
     """As `jit`, for sums that may be reordered, so that they run on vector units."""
-    return jit(*types, fastmath={"reassoc", "contract", "nsz"})
+    return jit(*types, fastmath={"reassoc", "contract", "nsz"}, **options)
 
 
 def _pointer_to(scalar: Any) -> Any:

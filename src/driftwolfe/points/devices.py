@@ -122,7 +122,9 @@ class Device:
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
-        return _kernels().low_rank_entries(U, s, V, rows, cols)
+        out = np.empty(rows.size)
+        _kernels().low_rank_entries(U, s, V, rows, cols, out)
+        return out
 
     def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
         """A sparse matrix of checked entries, by rows; entries given twice add up."""

@@ -364,12 +364,12 @@ class _FactoredBasis(_Basis):
         self._low_rank = (matrix.U, matrix.s, matrix.V)
         self._stored = matrix.stored_arrays
         # V^T q, in rows: updated by subtraction, and computed anew before its error is too large.
-        self._inner = np.empty((most + 1, matrix.rank))
+        self._inner, self._work = np.empty((most + 1, matrix.rank)), np.empty((2, matrix.rank))
         self._inner[0] = start @ matrix.V
         self._error = self._error_before = _EPSILON  # of the last two rows
 
     def _step(self, k: int) -> tuple[float, float]:
-        bases = self._rows, self._inner, self._images
+        bases = self._rows, self._inner, self._images, self._work
         diagonal, beyond = self._compiled_step(self._low_rank, self._stored, *bases, k)
         before = self._beyond[0, k - 1] if k else 0.0
         grown = diagonal * self._error + before * self._error_before

@@ -7,7 +7,16 @@ from typing import Any
 import numba
 import numpy as np
 
-from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, TABLE, WHOLE, fast_jit, jit
+from driftwolfe.points.compiling import (
+    NEW_NUMBERS,
+    NEW_TABLE,
+    NUMBERS,
+    PLACES,
+    TABLE,
+    WHOLE,
+    fast_jit,
+    jit,
+)
 
 _INDICES = numba.types.Array(numba.int32, 1, "C", readonly=True)
 #: S by rows (indptr, indices, data), and U, s, V.
@@ -15,20 +24,18 @@ _STORED = numba.types.Tuple((_INDICES, _INDICES, NUMBERS))  # type: ignore[no-un
 _LOW_RANK = numba.types.Tuple((TABLE, NUMBERS, TABLE))  # type: ignore[no-untyped-call]
 
 
-@fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES)
-def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
-    """Return sum_k s_k U[i, k] V[j, k] for each pair (i, j)."""
-    out = np.empty(rows.size)
+@fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES, NEW_NUMBERS, allocates=False)
+def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any, out: Any) -> None:
+    """Fill in sum_k s_k U[i, k] V[j, k] for each pair (i, j)."""
     for e in range(rows.size):
         u, v = U[np.uint64(rows[e])], V[np.uint64(cols[e])]
         total = 0.0
         for k in range(s.size):
             total += u[k] * s[k] * v[k]
         out[e] = total
-    return out
 
 
-@fast_jit()
+@fast_jit(allocates=False)
 def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> Any:
     """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once."""
     # The first `rank` columns; four rows at a time, which share the loads of `weights` and `sums`.
@@ -55,7 +62,7 @@ def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> 
             sums[k] += total * factor[i, k]
 
 
-@jit(fastmath=False)
+@jit(fastmath=False, allocates=False)
 def _row_times(data: Any, indices: Any, first: Any, last: Any, q: Any) -> Any:
     """Return the product of a sparse row with a vector."""
     # Four sums by hand, and not the caller's leave to reorder them: with that the compiler gathers entries of q
@@ -72,8 +79,10 @@ def _row_times(data: Any, indices: Any, first: Any, last: Any, q: Any) -> Any:
     return (a + b) + (c + d)
 
 
-@fast_jit(_LOW_RANK, _STORED, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)
-def lanczos_step(low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any, k: Any) -> Any:
+@fast_jit(_LOW_RANK, _STORED, *[NEW_TABLE] * 4, WHOLE, allocates=False)
+def lanczos_step(
+    low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any, work: Any, k: Any
+) -> Any:
     """Take one step of Lanczos on A^T A, A = U diag(s) V^T + S; return diagonal and off-diagonal.
 
     Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
@@ -86,7 +95,7 @@ def lanczos_step(low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any
     rank = s.size
     while rank > 0 and s[rank - 1] == 0.0:
         rank -= 1
-    right, left = np.empty(s.size), np.empty(s.size)
+    right, left = work[0], work[1]
     for c in range(s.size):
         right[c], left[c], inner_product[c] = s[c] * inner[k, c], 0.0, 0.0
     for j in range(product.size):
