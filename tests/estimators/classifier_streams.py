@@ -4,6 +4,10 @@ import numpy as np
 
 from driftwolfe import streams
 from driftwolfe.estimators import classifier_archive
+from driftwolfe.estimators.classifier_experts import FOREVER, every
+from driftwolfe.estimators.classifier_features import as_rows
+from driftwolfe.estimators.classifier_kernels import see
+from driftwolfe.estimators.random_views import RandomViews
 
 
 def turning(rows=300, features=4, classes=3, seed=0):
@@ -16,6 +20,24 @@ def turning(rows=300, features=4, classes=3, seed=0):
     scores = (X - X.mean(axis=0)) / X.std(axis=0) @ rule
     scores[rows // 2 :] *= -1.0
     return X, (scores + rng.gumbel(size=scores.shape) / 4.0).argmax(axis=1)
+
+
+def mapped(feature_map, X, parts=()):
+    """The places and entries of rows as a `FeatureMap` maps them; it counts those with weights `parts`."""
+    rows, weights = as_rows(np.asarray(X, np.float64)), np.asarray(parts, np.float64)
+    if not feature_map.full:
+        return feature_map.rows(rows, weights)
+    rests = np.array([0, *[FOREVER] * 3])
+    z, *_, sound = see(*rows, weights, feature_map.parts, RandomViews().parts, rests)
+    assert sound
+    return every(z.shape[1]), z
+
+
+def seen_as(z):
+    """Rows of a `ClassExperts` without waves and ferns that are z already."""
+    z = np.ascontiguousarray(z, np.float64)
+    none = np.zeros((1, 0), np.int64), np.zeros((0, 0))
+    return (every(z.shape[1]), z), none, none
 
 
 def state_of(learner):

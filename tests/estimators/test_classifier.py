@@ -141,6 +141,21 @@ def test_stored_zeros_and_duplicates_are_what_they_stand_for():
     assert state_of(learned(X, y)._learner) == state_of(learned(split, y)._learner)
 
 
+@pytest.mark.parametrize("features", [4, 300])
+@pytest.mark.parametrize("pair", [(1e100, 1e100), (1e308, 1e308), (-6e99, -6e99)])
+def test_duplicates_are_refused_if_their_sum_is_out_of_range(features, pair):
+    X, y = turning(features=features)
+    model = learned(X, y)
+    before = everything(model)
+    row = scipy.sparse.csr_array(
+        (np.array(pair), np.array([1, 1]), np.array([0, 2])), (1, features)
+    )
+    for call in (lambda: model.partial_fit(row, y[:1]), lambda: model.predict_proba(row)):
+        with pytest.raises(ValueError, match="features must lie between"):
+            call()
+    assert everything(model) == before
+
+
 @pytest.mark.parametrize("batch", [1, 7])
 def test_batches_are_learned_row_by_row(batch):
     X, y = turning()

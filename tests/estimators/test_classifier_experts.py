@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier_experts
+from driftwolfe.estimators import classifier_experts, classifier_kernels, map_kernels
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
+    CHUNK,
+    FEW_CLASSES,
     LENGTHS,
     SLACK,
     WINDOWS,
@@ -21,15 +23,16 @@ from driftwolfe.estimators.classifier_experts import (
 )
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
+    LARGEST,
+    SMALLEST,
     FeatureMap,
+    Rows,
     as_rows,
     copies,
 )
-from driftwolfe.estimators.classifier_kernels import project_columns
-from driftwolfe.estimators.map_kernels import divisor
 from driftwolfe.estimators.random_views import START
 from driftwolfe.losses import MulticlassLogistic
-from estimators.classifier_streams import state_of, turning
+from estimators.classifier_streams import mapped, seen_as, state_of, turning
 
 RADII = (2.0, 20.0)
 
@@ -37,6 +40,12 @@ RADII = (2.0, 20.0)
 def labelled(X, y, weights=None):
     order, parts = copies(weights, len(y), "weights")
     return as_rows(np.asarray(X, float)[order]), np.asarray(y, np.int64)[order], parts
+
+
+def learn(experts, z, y, weights=None):
+    """Let `ClassExperts` learn rows that are z already."""
+    order, parts = copies(weights, len(y), "weights")
+    experts.learn(seen_as(z[order]), np.asarray(y, np.int64)[order], parts)
 
 
 def rows_of_norm(rng, number, width, norm=1.0):
@@ -57,26 +66,108 @@ def trace_norm(matrix):
 # --- projection ------------------------------------------------------------------------------
 
 
+def projected(matrix, radius):
+    """The point of the trace-norm ball next to a matrix, by its singular values."""
+    U, values, V = np.linalg.svd(matrix, full_matrices=False)
+    theta = ((values.cumsum() - radius) / np.arange(1, values.size + 1)).max()
+    return U * np.maximum(values - max(theta, 0.0), 0.0) @ V
+
+
+def shaped(rng, kind, rows, columns):
+    """A matrix of entries around 1, of a kind that is hard for rotations."""
+    made = rng.normal(size=(rows, columns))
+    if kind == "of low rank":
+        made = made[:, : 1 + columns // 3] @ rng.normal(size=(1 + columns // 3, columns))
+    elif kind == "repeated columns":
+        made = made[:, rng.integers(0, 1 + columns // 2, columns)]
+    elif kind == "zero columns":
+        made[:, rng.random(columns) < 0.5] = 0.0
+    elif kind == "equal columns":  # and equal singular values, if there are enough rows
+        made = np.linalg.qr(rng.normal(size=(max(rows, columns), columns)))[0][:rows]
+    elif kind == "falling columns":
+        made *= 10.0 ** -rng.uniform(0.0, 12.0, columns)
+    return made
+
+
+PROJECTIONS = {
+    "compiled": classifier_kernels.project_columns,
+    "numpy": classifier_experts.project_columns,
+}
+KINDS = (
+    "any",
+    "of low rank",
+    *(f"{kind} columns" for kind in ("repeated", "zero", "falling", "equal")),
+)
+#: Squares are summed, over 30 rows, with errors of 30 units of rounding: their roots have errors of this.
+LOST = 1e-7
+
+
+@pytest.mark.parametrize("by", PROJECTIONS)
 @given(
     rows=st.integers(1, 30),
     columns=st.integers(1, 20),
-    share=st.floats(0.01, 1.5),
-    size=st.sampled_from([1e-6, 1.0, 1e6]),
+    kind=st.sampled_from(KINDS),
+    share=st.floats(0.01, 1.5) | st.just(1e-20),
+    size=st.sampled_from([1e-100, 1e-6, 1.0, 1e6, 1e100]),
     seed=st.integers(0, 10**6),
 )
-def test_projection_is_that_of_the_ball(rows, columns, share, size, seed):
+def test_projection_is_that_of_the_ball(by, rows, columns, kind, share, size, seed):
     rng = np.random.default_rng(seed)
     table = rng.normal(size=(rows + 2, 3 * columns)) * size
     own = (slice(0, rows), slice(columns, 2 * columns))
-    radius = share * trace_norm(table[own])
-    expected = TraceNormBall((rows, columns), radius, representation="dense").project(table[own])
-    projected = table.copy()
-    norm, squared = project_columns(projected[:rows], columns, columns, radius)
-    np.testing.assert_allclose(projected[own], expected, atol=1e-7 * size * rows)
-    assert norm == pytest.approx(trace_norm(expected), rel=1e-6)
-    assert squared == pytest.approx((expected**2).sum(), rel=1e-6)
-    projected[own] = table[own]
-    np.testing.assert_array_equal(projected, table)  # nothing else was touched
+    table[own] = shaped(rng, kind, rows, columns) * size
+    values = np.linalg.svd(table[own], compute_uv=False)
+    radius = share * (values.sum() or size)
+    expected = projected(table[own], radius)
+    found = table.copy()
+    norm, squared = PROJECTIONS[by](found[:rows], columns, columns, radius)
+    error = LOST * values[0]  # of every singular value
+    np.testing.assert_allclose(found[own], expected, rtol=0.0, atol=columns * error)
+    least = min(values.sum(), radius)
+    assert norm == pytest.approx(least, rel=1e-12, abs=columns * error)
+    assert norm <= radius
+    assert squared == pytest.approx((expected**2).sum(), rel=1e-12, abs=4.0 * error * least)
+    found[own] = table[own]
+    np.testing.assert_array_equal(found, table)  # nothing else was touched
+
+
+@pytest.mark.parametrize("by", PROJECTIONS)
+@pytest.mark.parametrize("size", [1e-100, 1.0, 1e100])
+def test_projection_of_columns_of_equal_length_and_of_none(by, size):
+    # Equal diagonals of the Gram matrix: a rotation by 45 degrees, whatever the scale.
+    table = np.array([[3.0, 1.0], [1.0, 3.0]]) * size
+    norm, squared = PROJECTIONS[by](table, 0, 2, 2.0 * size)  # of singular values 4 and 2
+    np.testing.assert_allclose(table, np.ones((2, 2)) * size, rtol=1e-12)
+    assert norm == 2.0 * size and squared == pytest.approx(4.0 * size * size, rel=1e-12)
+    table = np.zeros((3, 2))
+    assert PROJECTIONS[by](table, 0, 2, size) == (0.0, 0.0) and not table.any()
+    table = np.array([[3.0], [4.0]]) * size
+    assert PROJECTIONS[by](table, 0, 1, 2.5 * size)[0] == 2.5 * size
+    np.testing.assert_allclose(table, np.array([[1.5], [2.0]]) * size, rtol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [1, 2, FEW_CLASSES, FEW_CLASSES + 1])
+def test_experts_use_either_projection(classes, monkeypatch):
+    calls = []
+    plain = classifier_experts.project_columns
+    monkeypatch.setattr(
+        classifier_experts, "project_columns", lambda *given: calls.append(1) or plain(*given)
+    )
+    experts = ClassExperts(RADII, classes, 5, adaptive=True, random=True)
+    rng = np.random.default_rng(0)
+    for name in ("points", "noisy"):
+        getattr(experts, name)[:] = 9.0 * rng.normal(size=getattr(experts, name).shape)
+    experts.norms[:, : sum(experts.sizes[:2])] = np.inf
+    before = np.hstack(experts.tables[:2]).reshape(5, -1, classes)
+    experts.project()
+    after = np.hstack(experts.tables[:2]).reshape(5, -1, classes)
+    assert bool(calls) == (classes > FEW_CLASSES)
+    for i, radius in enumerate(experts.scales[1][: after.shape[1]]):
+        expected = projected(before[:, i], radius)
+        np.testing.assert_allclose(after[:, i], expected, atol=1e-5)
+        assert experts.norms[0, i] == pytest.approx(trace_norm(expected), rel=1e-6)
+        assert experts.norms[1, i] == pytest.approx((expected**2).sum(), rel=1e-6)
+    assert not experts.norms[:, after.shape[1] :].any()  # the other views hold nothing
 
 
 # --- experts ---------------------------------------------------------------------------------
@@ -90,7 +181,7 @@ def test_a_step_is_down_the_gradient():
     experts.norms[:] = 1.0
     before = matrices(experts).copy()
     z, label, part = rows_of_norm(rng, 1, 5), np.array([2]), 0.7
-    experts.learn(*labelled(z, label, np.array([part])))
+    learn(experts, z, label, np.array([part]))
     for i, length in enumerate(experts.lengths):
         eta = 1e6 / np.sqrt(2.0 * length)
         step = (before[i] - matrices(experts)[i]) / (eta * part)
@@ -112,7 +203,7 @@ def test_norms_are_followed_and_kept_within_the_slack(classes):
     rule, reached = rng.normal(size=(6, classes)), 0
     for _ in range(40):
         z = rows_of_norm(rng, BLOCK, 6, norm=2.0)
-        experts.learn(*labelled(z, (z @ rule).argmax(axis=1)))
+        learn(experts, z, (z @ rule).argmax(axis=1))
         norms = np.array([trace_norm(matrix) for matrix in matrices(experts)])
         radii = np.resize(RADII, norms.size)
         assert (norms <= experts.norms[0] * (1 + 1e-9) + 1e-12).all()
@@ -129,12 +220,12 @@ def play(experts, Z, y):
     for k in range(len(y)):
         scores = matrices(experts) @ Z[k]
         losses = scipy.special.logsumexp(scores, axis=1) - scores[:, y[k]]
-        p = experts.probabilities(as_rows(Z[k : k + 1]))[0]
+        p = experts.probabilities(seen_as(Z[k : k + 1]))[0]
         assert p.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(p[y[k]], experts.weights @ np.exp(-losses), rtol=1e-9)
         mixture.append(-np.log(p[y[k]]))
         own.append(losses)
-        experts.learn(*labelled(Z[k : k + 1], y[k : k + 1]))
+        learn(experts, Z[k : k + 1], y[k : k + 1])
     return np.array(mixture), own
 
 
@@ -186,7 +277,7 @@ def test_experts_restart_at_the_heaviest_of_their_radius_when_intervals_end():
     experts = ClassExperts(RADII, 2, 3, adaptive=True)
     for b in range(1, 40):
         Z = rows_of_norm(rng, BLOCK, 3)
-        experts.learn(*labelled(Z, (Z[:, 0] > 0).astype(int)))
+        learn(experts, Z, Z[:, 0] > 0)
         levels = experts.weights.reshape(-1, 2)
         tied = levels >= levels.max(axis=0) * (1.0 - 1e-9)
         heaviest = [int(np.flatnonzero(tied[:, r])[-1]) for r in range(2)]  # the longest of them
@@ -201,7 +292,7 @@ def test_without_adaptation_nothing_restarts():
     rng = np.random.default_rng(4)
     experts = ClassExperts(RADII, 2, 3, adaptive=False)
     Z = rows_of_norm(rng, BLOCK, 3)
-    experts.learn(*labelled(Z, (Z[:, 0] > 0).astype(int)))
+    learn(experts, Z, Z[:, 0] > 0)
     assert len(np.unique(matrices(experts).reshape(10, -1), axis=0)) == 10
 
 
@@ -211,7 +302,7 @@ def test_longer_intervals_join_in_time(monkeypatch):
     rng = np.random.default_rng(0)
     lengths = {}
     for _ in range(80):
-        experts.learn(*labelled(rows_of_norm(rng, BLOCK, 3), rng.integers(0, 2, BLOCK)))
+        learn(experts, rows_of_norm(rng, BLOCK, 3), rng.integers(0, 2, BLOCK))
         lengths[experts.t] = experts.lengths.max()
         assert experts.weights.sum() == pytest.approx(1.0)
         assert experts.points.shape[1] == 2 * experts.weights.size == experts.norms.size
@@ -236,7 +327,7 @@ def test_who_doubts_labels_takes_the_step_of_its_own_loss():
     z = rows_of_norm(rng, 1, 5)
     own = slice(experts.plain, experts.plain + len(LENGTHS) + len(WINDOWS))
     inner = experts.weights[own].copy()
-    experts.learn(*labelled(z, [2]))
+    learn(experts, z, [2])
     likely = []
     for i, length in enumerate((*LENGTHS, *WINDOWS)):
 
@@ -266,7 +357,7 @@ def test_means_are_those_of_the_points_after_every_round(learner):
         model.learn(*labelled(X[k : k + BLOCK - 1], y[k : k + BLOCK - 1]))
         last = labelled(X[k + BLOCK - 1 :][:1], y[k + BLOCK - 1 :][:1])
         copied = pickle.loads(pickle.dumps(model))
-        copied.experts.count = lambda rows: None  # nothing moves at the end of this copy's round
+        copied.experts._end_round = lambda: None  # nothing moves in this copy
         copied.learn(*last)
         weights = copied.experts.weights[first : first + number]
         points = copied.experts.noisy.reshape(5, -1, 2)[:, :number]
@@ -288,19 +379,22 @@ def test_random_features_are_those_described():
     learner.learn(*labelled(X[:299], y[:299]))
     random, last = learner.random, X[299:]
     counts, total = random.counts.copy(), random.totals[0]
-    z, waves, ferns = learner._sights(as_rows(last))
-    angles = (random.slopes * z.values[random.looks]).sum(axis=1) + random.offsets
-    inner = random.waves.rows(as_rows(np.cos(angles)[None])).values
-    both = inner.size + z.values.size
-    expected = np.concatenate((inner * np.sqrt(inner.size), z.values * np.sqrt(z.values.size)))
-    np.testing.assert_allclose(waves.values, expected / np.sqrt(both), rtol=1e-9)
+    seen = learner._seen(as_rows(last), np.zeros(0))
+    (places, (z,)), (wave_places, (waves,)), (fern_places, (ferns,)) = seen
+    assert places.tolist() == [list(range(5))]
+    assert wave_places.tolist() == [list(range(waves.size))]
+    angles = (random.slopes * z[random.looks]).sum(axis=1) + random.offsets
+    inner = mapped(random.waves, np.cos(angles)[None])[1][0]
+    both = inner.size + z.size
+    expected = np.concatenate((inner * np.sqrt(inner.size), z * np.sqrt(z.size)))
+    np.testing.assert_allclose(waves, expected / np.sqrt(both), rtol=1e-9)
     bits = last[0][random.tests] > random.cuts
     leaves = bits @ 2 ** np.arange(4, -1, -1) + 32 * np.arange(len(bits))
-    np.testing.assert_array_equal(ferns.places, leaves)
+    np.testing.assert_array_equal(fern_places, leaves[None])
     values = ((counts[leaves] + 1.0) / (total + 1.0)) ** -0.25
     usual = np.sqrt(random.totals[1] / total)
     length = max(usual, np.linalg.norm(values) / 2.0)
-    np.testing.assert_allclose(ferns.values, values / length, rtol=1e-9)
+    np.testing.assert_allclose(ferns, values / length, rtol=1e-9)
     # Cuts are means plus so many deviations of the first rows.
     ahead = (random.cuts - X[:START].mean(axis=0)[random.tests]) / X[:START].std(axis=0)[
         random.tests
@@ -398,7 +492,7 @@ def test_the_map_is_the_one_described():
     X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + 5.0
     parts = rng.uniform(0.2, 1.0, 200)
     made = FeatureMap(4, intercept=True)
-    made.rows(as_rows(X), parts)
+    mapped(made, X, parts)
     made.renew()
     mean = np.average(X, axis=0, weights=parts)
     covariance = np.cov(X.T, aweights=parts, ddof=0)
@@ -411,8 +505,8 @@ def test_the_map_is_the_one_described():
     row = X[3] * 1.01
     plain = np.concatenate(([1.0], expected @ (row - mean)))
     length = np.sqrt(made.totals[1] / made.totals[0])
-    mapped = made.rows(as_rows(row[None])).values
-    np.testing.assert_allclose(mapped, plain / max(length, np.linalg.norm(plain) / 2.0), rtol=1e-9)
+    z = mapped(made, row[None])[1][0]
+    np.testing.assert_allclose(z, plain / max(length, np.linalg.norm(plain) / 2.0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("features", [3, 300])
@@ -422,12 +516,10 @@ def test_no_row_is_longer_than_two_whatever_comes(features, intercept):
     made = FeatureMap(features, intercept)
     for _ in range(30):
         X = rng.normal(size=(4, features)) * 10.0 ** rng.integers(-9, 9, (4, 1))
-        mapped = made.rows(as_rows(X), np.ones(4))
+        for row in mapped(made, X, np.ones(4))[1]:
+            assert np.linalg.norm(row) <= 2.0 + 1e-12
+            assert row[0] == 0.0 or intercept
         made.renew()
-        for k in range(4):
-            own = slice(mapped.starts[k], mapped.starts[k + 1])
-            assert np.linalg.norm(mapped.values[own]) <= 2.0 + 1e-12
-            assert mapped.values[own][0] == 0.0 or intercept
 
 
 @pytest.mark.parametrize("rare", [False, True])
@@ -471,6 +563,78 @@ def test_how_rows_are_cut_into_calls_makes_no_difference(features, cuts):
     assert state_of(pieces) == state_of(whole)
 
 
+@pytest.mark.parametrize("learner", ["pola", "pold"])
+@pytest.mark.parametrize("features", [4, 300])
+def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
+    rng = np.random.default_rng(1)
+    X, y = turning(rows=150, features=features)
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[::7, 1] = SMALLEST / 2.0  # counts as 0
+    whole, single = (ClassLearner(RADII, learner, True, 3, features) for _ in range(2))
+
+    def entries(row):
+        """The entries in any order, some twenty of unknown places among them, in the order of the API."""
+        places, values = np.append(np.arange(features), np.full(20, -1)), np.append(row, X[:5, :4])
+        order = rng.permutation(places.size)
+        return single.in_order(places[order], values[order])
+
+    for k in range(150):
+        batch = single.probabilities(as_rows(X[k : k + 1]))[0]
+        assert single.predict_one(*entries(X[k])).tobytes() == batch.tobytes()
+        if k % 10 == 0:
+            before, (places, values) = state_of(single), entries(X[k])
+            for wild in (2.0 * LARGEST, -np.inf, np.nan):
+                for e in (0, places.size // 2, int(places.argmax())):  # also of unknown places
+                    bad = values.copy()
+                    bad[e] = wild
+                    assert not single.learn_one(places, bad, 1)
+                    assert not single.predict_one(places, bad).size
+            assert state_of(single) == before
+        assert single.learn_one(*entries(X[k]), int(y[k]))
+    whole.learn(*labelled(X, y))
+    assert state_of(single) == state_of(whole)
+    # Rows of very different lengths, in several chunks.
+    more = np.tile(X, (5, 1)) * (rng.random((750, features)) < rng.random((750, 1)) ** 3)
+    more[3], more[700] = 1.0, 0.0
+    assert len(more) > CHUNK
+    told = whole.probabilities(as_rows(more))
+    assert told.tobytes() == np.array([single.predict_one(*entries(row)) for row in more]).tobytes()
+    assert whole.probabilities(as_rows(more[:0])).shape == (0, 3)
+
+
+def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_there():
+    X = np.array([[0.0, 2.0, SMALLEST / 2.0], [0.0, 0.0, 0.0], [1.0, 3.0, 5.0]])
+    few, many = FeatureMap(3, True), FeatureMap(FULL_FEATURES + 1, True)
+    places, z = mapped(few, X, np.ones(3))
+    assert places.tolist() == [[0, 1, 2, 3]] and z.shape == (3, 4)
+    places, z = mapped(many, np.pad(X, ((0, 0), (0, FULL_FEATURES - 2))), np.ones(3))
+    assert places.tolist() == [[0, 2, 0, 0], [0, 0, 0, 0], [0, 1, 2, 3]]
+    assert (z != 0.0).tolist() == [[True, True, False, False], [True, *[False] * 3], [True] * 4]
+    # Too small or of unknown places; the same row without them.
+    rows = Rows(np.array([0, 4]), np.array([-1, 0, 1, 2]), np.array([7.0, 0.0, 2.0, 1e-101]))
+    places, z = many.rows(rows, np.zeros(0))
+    assert places.tolist() == [[0, 2, 0, 0, 0]]
+    assert z[0, :2].tobytes() == mapped(many, np.eye(1, 257, 1) * 2.0)[1].tobytes()
+    assert not z[0, 2:].any()
+    assert (map_kernels.SMALLEST, map_kernels.LARGEST) == (SMALLEST, LARGEST)
+
+
+def test_experts_are_in_their_balls_when_the_map_for_many_features_takes_over():
+    X, y = turning(rows=400, features=6)
+    learner = ClassLearner((0.5, 3.0), "pola", True, 3, 6)
+    learner.learn(*labelled(X * [1e3, 1.0, 1.0, 1.0, 1.0, 1e-3] + 4.0, y))
+    learner.grow(3, FULL_FEATURES + 1)
+    experts, first = learner.experts, 0
+    for table, size in zip(experts.tables[:2], experts.sizes[:2], strict=True):
+        for matrix in table.reshape(len(table), size, 3).transpose(1, 0, 2):
+            norm = trace_norm(matrix)
+            assert norm <= experts.scales[1][first] * (1.0 + 1e-6)
+            assert experts.norms[0, first] == pytest.approx(norm, rel=1e-6)
+            assert experts.norms[1, first] == pytest.approx((matrix**2).sum(), rel=1e-6)
+            first += 1
+    assert not experts.norms[:, first:].any()
+
+
 def test_the_map_for_many_features_takes_over_the_classifiers():
     X, y = turning(rows=400, features=6)
     learner = ClassLearner((1e3,), "pola", True, 3, 6)
@@ -506,7 +670,7 @@ def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(inter
     X[rng.random(X.shape) < 0.4] = 0.0
     weights = rng.uniform(0.5, 2.0, 40)
     few = FeatureMap(3, intercept)
-    few.rows(as_rows(X), weights)
+    mapped(few, X, weights)
     many = few.diagonal()
     assert not many.full and many.features == 3
     np.testing.assert_allclose(many.squares, weights @ X**2)
@@ -519,28 +683,30 @@ def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(inter
     inner = many.from_features(weights_of_features, intercepts)
     back, _ = many.to_features(inner)
     np.testing.assert_allclose(back, weights_of_features)
-    mapped = many.rows(as_rows(X[:1]))
+    places, (entries,) = mapped(many, X[:1])
     scales = np.sqrt((weights @ X**2) / (weights @ (X != 0.0)))
     length = max(
         np.sqrt(lengths / weights.sum()), np.linalg.norm(np.append(intercept, X[0] / scales)) / 2
     )
     expected = np.append(float(intercept), (X[0] / scales)[X[0] != 0.0]) / length
-    np.testing.assert_allclose(mapped.values, expected)
+    np.testing.assert_allclose(entries, expected)
+    assert places.tolist() == [[0, *(1 + np.flatnonzero(X[0]))]]
 
 
 def test_one_wild_row_does_not_make_all_others_small():
     # Four rows of squared length 2 so far; a fifth counts for at most nine times their mean.
     for squared, counted in ((1.0, 1.0), (17.0, 17.0), (18.5, 18.0), (1e9, 18.0)):
         totals = np.array([5.0, 8.0])
-        length = divisor(totals, squared, 1.0)
+        length = map_kernels.divisor.py_func(totals, squared, 1.0)
         assert totals.tolist() == [5.0, 8.0 + counted]
         # No row is longer than 2 in units of the root mean square.
         expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
         assert length == pytest.approx(expected)
     totals = np.array([0.5, 0.0])
-    assert divisor(totals, 1e9, 0.5) == pytest.approx(
+    assert map_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
         np.sqrt(1e9)
     )  # the first of all counts as it is
     assert totals.tolist() == [0.5, 0.5e9]
-    assert divisor(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))  # looked at, not counted
+    # Looked at, not counted.
+    assert map_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
     assert totals.tolist() == [0.5, 0.5e9]

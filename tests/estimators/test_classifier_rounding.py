@@ -5,10 +5,8 @@ import pytest
 
 from driftwolfe.estimators import TraceNormClassifier
 from driftwolfe.estimators.classifier_experts import BLOCK, ClassExperts
-from driftwolfe.estimators.classifier_features import (
-    FeatureMap,
-    as_rows,
-)
+from driftwolfe.estimators.classifier_features import FeatureMap
+from estimators.classifier_streams import mapped
 
 NOISE = 1e-14
 #: Noise may grow along the rows, as experts take long steps, but not by more than this. A comparison that
@@ -64,7 +62,7 @@ def test_a_zero_with_noise_is_not_there(features):
     for made, noise in zip(maps, (0.0, NOISE), strict=True):
         Z = X.copy()
         Z[:, 0] += noise * (1.0 + rng.random(40))
-        made.rows(as_rows(Z), np.ones(40))
+        mapped(made, Z, np.ones(40))
         made.renew()
     assert maps[0].seen[0] == maps[1].seen[0] == 10.0
     assert maps[1]._scales()[0] == pytest.approx(maps[0]._scales()[0], rel=1e-12)
@@ -74,11 +72,11 @@ def test_a_feature_that_varies_by_rounding_is_constant():
     rng = np.random.default_rng(4)
     X = np.column_stack([0.1 + NOISE * rng.standard_normal(64), rng.standard_normal(64)])
     made = FeatureMap(2, intercept=True)
-    made.rows(as_rows(X), np.ones(64))
+    mapped(made, X, np.ones(64))
     made.renew()
     assert not made.table[0].any() and not made.table[:, 0].any()
     assert made.table[1, 1] > 0.0 and not made.is_behind
-    made.rows(as_rows(X + np.array([1e-9, 0.0])), np.ones(64))
+    mapped(made, X + np.array([1e-9, 0.0]), np.ones(64))
     assert made.is_behind
 
 

@@ -43,7 +43,8 @@ FIRST_LEVELS = 5
 SLACK = 0.5
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
 FEW_CLASSES = 12
-#: Rows that are mapped together where nothing is learned: few enough for what becomes of them to stay in the cache.
+#: Rows of 64 entries that are mapped together where nothing is learned: few enough for what becomes of them to
+#: stay in the cache. All take the room of the longest, so they are fewer if that is longer.
 CHUNK = 512
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
@@ -128,9 +129,7 @@ class ClassExperts:
         self.rests: Indices = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])  # rounds
         self.naps: Indices = np.zeros(len(VIEWS), np.int64)  # how long a view rested last
         sizes = np.array(self.sizes)
-        self.norms: Array = np.zeros(
-            (2, sizes.sum())
-        )  # bounds on trace and squared Frobenius norms
+        self.norms: Array = np.zeros((2, sizes.sum()))  # bounds on trace norms, squared norms
         self.weights: Array = np.repeat(1.0 / sizes, sizes)  # within each view
         self.credits: Array = np.full(self.views, 1.0 / self.views)  # weights of the views
         self.set_steps()
@@ -286,7 +285,7 @@ class ClassExperts:
             for place in ended:
                 norms[:, place : place + number] = norms[:, sources]
                 # An expert that is both is copied to itself, so none is overwritten before it is copied.
-                stacked[:, place : place + number] = stacked[:, sources]
+                stacked[:, place : place + number] = stacked.take(sources, axis=1)
 
     def _lengthen(self) -> None:
         """Add experts for longer intervals to the first view."""
@@ -385,11 +384,11 @@ class ClassLearner(MappedLearner):
             if self.experts.rests[2] == 0:
                 self.random.renew(self.t)
 
-    def _seen(self, rows: Rows, parts: Array) -> Seen | None:
-        """Return rows as the views see them, None if a value is out of range; count them with weights `parts`."""
+    def _seen(self, rows: Rows, parts: Array) -> Seen:
+        """Return rows as the views see them, () if a value is out of range; count them with weights `parts`."""
         if not self.map.full:
             found = self.map.rows(rows, parts)
-            return None if found is None else (found, _NO_ROWS, _NO_ROWS)
+            return (found, _NO_ROWS, _NO_ROWS) if found else ()
         n, width, number = rows.number, self.map.features, self.random.offsets.size
         rests = self.experts.rests
         waving, testing = (0 if rests[2] else n), (0 if rests[3] else n)
@@ -401,30 +400,29 @@ class ClassLearner(MappedLearner):
             *(np.empty((2, max(width, number))), z, np.empty((waving, number))),
             *(waves, leaves, ferns),
         )
-        if not sound:
-            return None
-        return (every(width + 1), z), (every(waves.shape[1]), waves), (leaves, ferns)
+        seen = (every(width + 1), z), (every(waves.shape[1]), waves), (leaves, ferns)
+        return seen if sound else ()
 
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
         """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
         seen = self._seen(Rows(ends(places.size), places, values), _ONE)
-        if seen is None:
-            return False
-        self.experts.learn(seen, np.array((label,)), _ONE)
-        self._renew()
-        return True
+        if seen:
+            self.experts.learn(seen, np.array((label,)), _ONE)
+            self._renew()
+        return bool(seen)
 
     def predict_one(self, places: Indices, values: Array) -> Array:
         """Return the class probabilities of one row, `in_order`, none if a value is out of range."""
         seen = self._seen(Rows(ends(places.size), places, values), _NO_PARTS)
-        return _NO_PARTS if seen is None else self.experts.probabilities(seen)[0]
+        return self.experts.probabilities(seen)[0] if seen else _NO_PARTS
 
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row."""
-        if rows.number <= CHUNK:
+        number, longest = rows.number, np.diff(rows.starts).max(initial=64)
+        if number < 2 or number * longest <= 64 * CHUNK:
             return self.experts.probabilities(self._seen(rows, _NO_PARTS))
-        parts = [rows.stretch(k, k + CHUNK) for k in range(0, rows.number, CHUNK)]
-        return np.concatenate([self.probabilities(part) for part in parts])
+        halves = rows.stretch(0, number // 2), rows.stretch(number // 2, number)
+        return np.concatenate([self.probabilities(half) for half in halves])
 
     def coefficients(self) -> tuple[Array, Array]:
         """Return the linear experts' mean in units of the features: weights per class, intercepts."""
@@ -440,14 +438,14 @@ class ClassLearner(MappedLearner):
         if self.map.full and features > FULL_FEATURES:
             # The map for many features, with the same classifiers in terms of features.
             old, new, experts = self.map, self.map.diagonal(), self.experts
+            self.random.stop()
+            experts.start_views(0, 0)
             if self.t:
                 for name, table in zip(VIEWS[:2], experts.tables, strict=False):
                     points = new.from_features(*old.to_features(table))
                     setattr(experts, name, np.ascontiguousarray(points))
                 experts.project()
             self.map = new
-            self.random.stop()
-            experts.start_views(0, 0)
         if features > self.map.features:
             self.map.grow(features)
         self.experts.grow(classes, features + 1)

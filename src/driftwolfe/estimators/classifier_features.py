@@ -53,15 +53,17 @@ class Rows(NamedTuple):
 def as_rows(X: Any) -> Rows:
     """Return the rows of an array or a sparse matrix, the same for both; places rise within a row."""
     sparse = scipy.sparse.issparse(X)
-    if np.abs(X.data if sparse else X).max(initial=0.0) > LARGEST:
+    if sparse:
+        X = scipy.sparse.csr_array(X, copy=True)
+        X.sum_duplicates()
+    held = X.data if sparse else X
+    if not np.abs(held).max(initial=0.0) <= LARGEST:
         raise ValueError(f"features must lie between -{LARGEST:g} and {LARGEST:g}: rescale them")
     if not sparse:
         return dense_rows(X)
-    table = scipy.sparse.csr_array(X, copy=True)
-    table.sum_duplicates()
-    table.data[np.abs(table.data) < SMALLEST] = 0.0
-    table.eliminate_zeros()
-    return Rows(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data)
+    held[np.abs(held) < SMALLEST] = 0.0
+    X.eliminate_zeros()
+    return Rows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
 
 
 def dense_rows(X: Array) -> Rows:
@@ -219,21 +221,14 @@ class FeatureMap:
     def rows(self, given: Rows, parts: Array) -> tuple[Indices, Array] | None:
         """Return rows of many features mapped, places and entries, None if one is out of range; count them.
 
-        That is, if they have weights `parts`. Entries of unknown places, which are -1, or too small become 0.
+        That is, if they have weights `parts`. Entries of unknown places, which are -1, or too small are left out.
         """
-        lengths = 1 + np.diff(given.starts)
-        shape = given.number, int(lengths.max(initial=1))
+        lengths = given.starts[1:] - given.starts[:-1]
+        shape = given.number, 1 + int(lengths.max(initial=0))
         places, out = np.zeros(shape, np.int64), np.zeros(shape)  # 0 behind the end of a row
-        if given.number == 1:  # which streams have
-            places[0, 1:] = given.places + 1
-        else:
-            inside = np.arange(shape[1]) < lengths[:, None]
-            inside[:, 0] = False
-            places[inside] = given.places + 1
-        state = self.constant, self.totals, self.seen, self.squares
-        return (
-            (places, out) if kernels().diagonal_rows.unchecked(*given, parts, *state, out) else None
-        )
+        held = parts, self.constant, self.totals, self.seen, self.squares
+        sound = kernels().diagonal_rows.unchecked(*given, *held, places, out)
+        return (places, out) if sound else None
 
     def renew(self) -> None:
         """Recompute the map; up to 256 features it is constant in between."""

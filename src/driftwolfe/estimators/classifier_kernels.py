@@ -38,7 +38,7 @@ LEAST = 1e-300
 
 @jit(allocates=False)
 def _add(total, factor, values, number):
-    for c in range(number):
+    for c in range(number if factor != 0.0 else 0):  # many are 0
         total[c] += factor * values[c]
 
 
@@ -257,11 +257,12 @@ def project_columns(table, first, columns, radius):
         turned = False
         for p in range(columns):
             for q in range(p + 1, columns):
-                entry, half = both[p, q], 0.5 * (both[q, q] - both[p, p])
-                if abs(entry) > 1e-16 * math.sqrt(both[p, p] * both[q, q]):
-                    turned = True
-                    tangent = entry / (abs(half) + math.sqrt(half * half + entry * entry))
-                    tangent = tangent if half >= 0.0 else -tangent
+                entry = both[p, q]
+                # Squares of entries could leave the range of numbers.
+                if abs(entry) > 1e-16 * (math.sqrt(both[p, p]) * math.sqrt(both[q, q])):
+                    turned, ratio = True, 0.5 * (both[q, q] - both[p, p]) / entry
+                    size = 1.0 / (abs(ratio) + math.sqrt(1.0 + ratio * ratio))
+                    tangent = math.copysign(size, ratio)
                     cosine = 1.0 / math.sqrt(1.0 + tangent * tangent)
                     for k in range(2 * columns):
                         one, other = both[k, p], both[k, q]
@@ -279,14 +280,12 @@ def project_columns(table, first, columns, radius):
         norm, squared = norm + values[p], squared + values[p] * values[p]
     if norm <= radius:
         return norm, squared
-    while (
-        theta > last
-    ):  # the positive parts of values - theta shall sum to the radius (Michelot 1986)
+    while theta > last:  # the parts of values above theta shall sum to the radius (Michelot 1986)
         last, above, count = theta, -radius, 0
         for p in range(columns):
             if values[p] > last:
                 above, count = above + values[p], count + 1
-        theta = above / count
+        theta = max(above / max(count, 1), last)  # none is above where the radius is rounding
     squared = 0.0
     for p in range(columns):
         kept = max(values[p] - theta, 0.0)
@@ -300,8 +299,9 @@ def project_columns(table, first, columns, radius):
     for j in range(table.shape[0]):
         for p in range(columns):
             row[p] = table[j, first + p]
-            table[j, first + p] = 0.0
         for p in range(columns):
+            total = 0.0
             for q in range(columns):
-                table[j, first + p] += both[p, q] * row[q]
+                total += both[p, q] * row[q]
+            table[j, first + p] = total
     return radius, squared

@@ -104,33 +104,32 @@ def fill(starts, places, values, x):
     return True
 
 
-@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE)
-def diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out):
-    """Map rows to (constant, x / scale) / length; count them if they have weights `parts`.
+@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, numba.int64[:, ::1], NEW_TABLE)
+def diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, mapped, out):
+    """Map rows to (constant, x / scale) / length, and places to `mapped`; count them if they have weights `parts`.
 
-    Values too small, or of unknown places, become 0. Return False, and do nothing, if one is too large.
+    Values too small, or of unknown places, are left out. Return False, and do nothing, if one is too large.
     """
     for e in range(values.size):
         if not abs(values[e]) <= LARGEST:
             return False
     for k in range(starts.size - 1):
-        first, number = starts[k], starts[k + 1] - starts[k]
-        part, squared = parts[k] if parts.size > 0 else 0.0, constant * constant
+        part, squared, n = parts[k] if parts.size > 0 else 0.0, constant * constant, 0
         totals[0] += part
-        for e in range(number):
-            j, value = places[first + e], values[first + e]
+        for e in range(starts[k], starts[k + 1]):
+            j, value = places[e], values[e]
             if j < 0 or abs(value) < SMALLEST:
-                out[k, e + 1] = 0.0
                 continue
             if part > 0.0 and value * value * seen[j] >= NEGLIGIBLE * NEGLIGIBLE * squares[j]:
                 seen[j] += part
                 squares[j] += part * (value * value)
-            mapped = value / math.sqrt(squares[j] / seen[j]) if squares[j] > 0.0 else 0.0
-            out[k, e + 1] = min(max(mapped, -WILD), WILD)
-            squared += out[k, e + 1] * out[k, e + 1]
+            value = value / math.sqrt(squares[j] / seen[j]) if squares[j] > 0.0 else 0.0
+            n += 1
+            mapped[k, n], out[k, n] = j + 1, min(max(value, -WILD), WILD)
+            squared += out[k, n] * out[k, n]
         length = divisor(totals, squared, part)
         out[k, 0] = constant / length
-        for e in range(1, number + 1):
+        for e in range(1, n + 1):
             out[k, e] /= length
     return True
 
@@ -162,15 +161,15 @@ def map_row(places, values, parts, state):
     constant, full, totals, seen, _, _, squares, centre, _ = state
     # Arrays from lists, and sums of arrays, would compile for seconds.
     out = np.empty((1, 1 + (centre.size if full else places.size)))
-    starts, mapped = np.zeros(2, np.int64), np.zeros(out.size, np.int64)
+    starts, mapped = np.zeros(2, np.int64), np.zeros(out.shape, np.int64)
     starts[1] = places.size
     if full:
         x, work = np.empty((1, centre.size)), np.empty((2, centre.size))
         fill(starts, places, values, x)
         map_rows(x, parts, 1.0, state, work, out)
+        for e in range(out.size):
+            mapped[0, e] = e
     else:
-        diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out)
-    for e in range(1, out.size):
-        mapped[e] = e if full else places[e - 1] + 1
+        diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, mapped, out)
     starts[1] = out.size
-    return starts, mapped, out[0]
+    return starts, mapped[0], out[0]
