@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, WHOLE, fast_jit, jit
+from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, WHOLE, jit
 
 #: Latest items of a user that a new one is paired with, and those that recommendations start from.
 WINDOW, LOOK_BACK = 16, 10
@@ -107,12 +108,14 @@ def new_scratch(items: int) -> Scratch:
 
 _typeof: Any = numba.typeof
 _tuple: Any = numba.types.Tuple
+#: For loops without array expressions, new arrays or exceptions: numba looks for none, a seventh of its time.
+plain_jit = partial(jit, no_rewrites=True, _nrt=False)
 _F32, RANKS, SCRATCH = numba.float32, _typeof(new_ranks()), _typeof(new_scratch(1))
 #: Users, items, weights, times since the event before, places found, probabilities.
 ROWS = _tuple((PLACES, PLACES, NUMBERS, NUMBERS, numba.int64[:, ::1], NEW_TABLE))
 
 
-@jit()
+@plain_jit()
 def find(entries, start, size, wanted, flag):
     """Return the place of an entry in a list, or -1; `flag` is a bit that may differ."""
     part, wanted, found = entries[start : start + size], np.int32(wanted | flag), np.int32(-1)
@@ -122,7 +125,7 @@ def find(entries, start, size, wanted, flag):
     return np.int64(found)
 
 
-@jit()
+@plain_jit()
 def lengthen(table, row, size, free, kind, entries):
     """Move a list that is full to one twice as long; unused lists are linked, each to the start of the next."""
     start, level = table[row, START], table[row, LEVEL]
@@ -142,7 +145,7 @@ def lengthen(table, row, size, free, kind, entries):
     return moved
 
 
-@jit()
+@plain_jit()
 def drop_rarest(start, size, neighbours, counts):
     """Drop the quarter of neighbours that were the rarest, of equal ones the earliest; return how many stay."""
     end, kept, limit, gone = start + size, start, _F32(0.0), 0
@@ -163,11 +166,11 @@ def drop_rarest(start, size, neighbours, counts):
     return kept - start
 
 
-@fast_jit()
-def score(length, everything, popularity, recent, mixed, bucket, ranks, scratch):
+@plain_jit(fastmath={"reassoc", "contract", "nsz"})
+def score(length, everything, unseen, mixed, bucket, ranks, scratch):
     """Let the experts score neighbours and popular items, or all, that a user has not seen; return how many.
 
-    `popularity` and `recent` are what all items not seen have of these.
+    `unseen` is the popularity, of all time and recent, of all items not seen.
     """
     items, lists, weights = ranks.items, ranks.lists, ranks.weights
     neighbours, counts, popular = ranks.neighbours, ranks.counts, ranks.popular
@@ -214,8 +217,11 @@ def score(length, everything, popularity, recent, mixed, bucket, ranks, scratch)
         far_pairs += far_sum
         near_pairs += near_sum
     # Items that are not candidates have no pairs, but they have popularity.
-    totals[POPULARITY] = of_all if of_all > popularity else popularity
-    totals[RECENT] = of_recent if of_recent > recent else recent
+    of_all, of_recent = (
+        of_all if of_all > unseen[0] else unseen[0],
+        of_recent if of_recent > unseen[1] else unseen[1],
+    )
+    totals[POPULARITY], totals[RECENT] = of_all, of_recent
     totals[FAR_PAIRS], totals[NEAR_PAIRS] = far_pairs, near_pairs
     if mixed:  # add up the experts' probabilities, weighted
         plain = weights[bucket, POPULARITY]
@@ -225,9 +231,7 @@ def score(length, everything, popularity, recent, mixed, bucket, ranks, scratch)
                 own = (1.0 - SMOOTHING) * weights[bucket, e]
             plain += weights[bucket, e] - own
             scratch.factors[e] = own / (total if total > 1e-300 else 1e-300)
-        scratch.factors[POPULARITY] = plain / (
-            totals[POPULARITY] if totals[POPULARITY] > 1.0 else 1.0
-        )
+        scratch.factors[POPULARITY] = plain / (of_all if of_all > 1.0 else 1.0)
         for c in range(number):
             scores[EXPERTS, c] = 0.0
         for e in range(EXPERTS):
@@ -237,7 +241,7 @@ def score(length, everything, popularity, recent, mixed, bucket, ranks, scratch)
     return number
 
 
-@jit()
+@plain_jit()
 def reweigh(weights, rounds, row, chances):
     """Bayes' rule, and a share of 1/(t + 1) for all: no rate is needed for the logarithmic loss."""
     rounds[row] += 1
@@ -249,7 +253,7 @@ def reweigh(weights, rounds, row, chances):
         weights[row, e] = (1.0 - share) * weights[row, e] / total + share / EXPERTS
 
 
-@jit()
+@plain_jit()
 def fill_best(row, number, scores, candidates, best, chances):
     """Fill in the best candidates and their probabilities."""
     most, kept, bound = best.shape[1], 0, -math.inf
@@ -259,17 +263,15 @@ def fill_best(row, number, scores, candidates, best, chances):
             place = kept if kept < most else most - 1
             kept = place + 1
             while place > 0 and chances[row, place - 1] < value:
-                chances[row, place], best[row, place] = (
-                    chances[row, place - 1],
-                    best[row, place - 1],
-                )
+                chances[row, place] = chances[row, place - 1]
+                best[row, place] = best[row, place - 1]
                 place -= 1
             chances[row, place], best[row, place] = value, candidates[c]
             if kept == most:
                 bound = chances[row, most - 1]
 
 
-@jit()
+@plain_jit()
 def count_item(item, weight, scale, items, lists, counts, overall):
     """Count one event of an item."""
     events, own_scale = items[item, EVENTS] + weight, items[item, SCALE] * (1.0 + 1.0 / FRESH)
@@ -286,7 +288,7 @@ def count_item(item, weight, scale, items, lists, counts, overall):
     items[item, SCALE] = own_scale
 
 
-@jit()
+@plain_jit()
 def count_pairs(item, weight, length, items, lists, neighbours, counts, free, history):
     """Count the pairs of an item and the user's latest ones, in the rows of both."""
     for step in range(2 * length):
@@ -303,10 +305,8 @@ def count_pairs(item, weight, length, items, lists, neighbours, counts, free, hi
             if size == 0 or size == 1 << lists[row, LEVEL]:
                 old, start = start, lengthen(lists, row, size, free, np.int64(OF_ITEMS), neighbours)
                 for k in range(size):
-                    counts[start + k, 0], counts[start + k, 1] = (
-                        counts[old + k, 0],
-                        counts[old + k, 1],
-                    )
+                    counts[start + k, 0] = counts[old + k, 0]
+                    counts[start + k, 1] = counts[old + k, 1]
             place = size
             neighbours[start + place], lists[row, SIZE] = other, size + 1
             counts[start + place, 0] = counts[start + place, 1] = 0.0
@@ -315,7 +315,7 @@ def count_pairs(item, weight, length, items, lists, neighbours, counts, free, hi
         counts[place, 1] += weight * NEAR_WEIGHTS[step >> 1] * items[row, SCALE]
 
 
-@jit(WHOLE, ROWS, RANKS, SCRATCH)
+@plain_jit(WHOLE, ROWS, RANKS, SCRATCH)
 def run(task, events, ranks, scratch):
     """Do a task for each row, until the lists may be too small for one more; return how many were done.
 
@@ -330,7 +330,7 @@ def run(task, events, ranks, scratch):
     sums, marks, history = scratch.sums, scratch.marks, scratch.history
     candidates, scores, totals = scratch.candidates, scratch.scores, scratch.totals
     learning, mixed, scored = task <= RANK, task == RANK or task == RECOMMEND, -1  # noqa: SIM109
-    number, length, bucket = 0, 0, 0
+    number = length = bucket = call = 0
     weight = 1.0
     for n in range(of_users.size):
         user, item = of_users[n], of_items[n]
@@ -348,9 +348,8 @@ def run(task, events, ranks, scratch):
             if item >= clock[1]:  # items are numbered in order of appearance
                 clock[1], asked = item + 1, False
                 overall[POPULARITY] += 1.0
-        if (
-            asked or learning
-        ) and user != scored:  # latest items that the user liked, the last first
+        fresh = (asked or learning) and user != scored
+        if fresh:  # the latest items that the user liked, the last first
             length = bucket = 0
             # Users who like little of what they see: the search ends somewhere.
             for back in range(size if size < 4 * WINDOW else 4 * WINDOW):
@@ -361,54 +360,49 @@ def run(task, events, ranks, scratch):
             while size >> bucket and bucket < BUCKETS - 1:
                 bucket += 1
         for everything in range(2 if asked else 0):
-            if user != scored:
-                marks[-1] += 1
+            if fresh:
+                call = marks[-1] + 1
+                marks[-1] = call
                 popularity, recent = overall[POPULARITY], overall[RECENT]
                 for k in range(start, start + size):
                     other = seen[k] >> 1
-                    marks[other] = marks[-1]
+                    marks[other] = call
                     popularity -= items[other, EVENTS] + 1.0
                     recent -= items[other, DECAYING]
                 if recent <= 1e-9 * overall[RECENT]:  # rounding
                     recent = 0.0
+                unseen = popularity, recent
                 number = score(
                     np.int64(length),
-                    everything == 1,
-                    popularity,
-                    recent,
+                    everything > 0,
+                    unseen,
                     mixed,
                     np.int64(bucket),
                     ranks,
                     scratch,
                 )
             if item and not everything:  # what each expert gives to the item
-                row, chance = (
-                    n if task == PREDICT else 0,
-                    (items[item, EVENTS] + 1.0) / totals[POPULARITY],
-                )
-                chances[row, POPULARITY], chances[row, RECENT] = chance, items[item, DECAYING]
-                chances[row, FAR_PAIRS] = chances[row, NEAR_PAIRS] = 0.0
-                if marks[item] == marks[-1]:
+                row, far, near = n if task == PREDICT else 0, 0.0, 0.0
+                if marks[item] == call:
                     far = sums[item, 0] * items[item, FAR_SHARE]
                     near = sums[item, 1] * items[item, NEAR_SHARE]
-                    chances[row, FAR_PAIRS], chances[row, NEAR_PAIRS] = far * far, near * near
+                chance = (items[item, EVENTS] + 1.0) / totals[POPULARITY]
+                chances[row, POPULARITY], chances[row, RECENT] = chance, items[item, DECAYING]
+                chances[row, FAR_PAIRS], chances[row, NEAR_PAIRS] = far * far, near * near
                 for e in range(1, EXPERTS):
                     own = chance
                     if totals[e] > 0.0:
                         own = chances[row, e] / totals[e]
                     chances[row, e] = (1.0 - SMOOTHING) * own + SMOOTHING * chance
-            if task == RECOMMEND:
-                if number >= found.shape[1]:
-                    break
-            elif task != RANK or marks[item] == marks[-1]:
+            if not mixed or (task == RANK and marks[item] == call):
+                break
+            if task == RECOMMEND and number >= found.shape[1]:
                 break
         if asked and task == RANK:  # candidates of a higher score, or the same and an earlier place
-            own_place, better = find(candidates, np.int64(0), number, item, np.int64(0)), 0
-            own_score = scores[EXPERTS, own_place]
+            at, better = find(candidates, np.int64(0), number, item, np.int64(0)), 0
             for c in range(number):
-                better += scores[EXPERTS, c] > own_score or (
-                    scores[EXPERTS, c] == own_score and c < own_place
-                )
+                lead = scores[EXPERTS, c] - scores[EXPERTS, at]
+                better += lead > 0.0 or (lead == 0.0 and c < at)
             found[n, 0] = better
         if task == RECOMMEND:
             fill_best(n, np.int64(number), scores, candidates, found, chances)
@@ -417,10 +411,8 @@ def run(task, events, ranks, scratch):
         if learning:
             if asked:
                 reweigh(ranks.weights, ranks.rounds, np.int64(bucket), chances)
-            scale = overall[-1] * math.exp(
-                elapsed[n] / MEMORY
-            )  # it grows, instead of all popularity falling
-            if scale > LARGEST_SCALE:
+            scale = overall[-1] * math.exp(elapsed[n] / MEMORY)
+            if scale > LARGEST_SCALE:  # it grows, instead of recent popularity falling
                 for k in range(clock[1]):
                     items[k, DECAYING] /= scale
                 overall[RECENT] /= scale
