@@ -112,7 +112,7 @@ def test_the_bound_holds_against_adversaries(kind):
         chances = turns.send(weights[0].copy())
         mixed -= np.log(weights[0] @ chances)
         losses.append(-np.log(chances))
-        ranker_kernels.reweigh.py_func(weights, rounds, 0, chances)
+        ranker_kernels.reweigh.py_func(weights, rounds, 0, chances[None])
         assert abs(weights.sum() - 1.0) < 1e-12
         # At all times, not only at the end.
         if rounds[0] in (1, 2, 10, 100, horizon):
@@ -154,6 +154,13 @@ def test_many_at_once_is_one_by_one():
         np.testing.assert_allclose(
             score, whole.predict([(user, item) for item in items]), rtol=1e-4
         )
+
+
+def test_weights_may_be_every_other_number_of_an_array():
+    pairs, weights = events(100)
+    spread = np.repeat(weights, 2)[::2]
+    one, two = (Recommender().partial_fit(pairs, weights=each) for each in (weights, spread))
+    assert np.array_equal(one.tables().pairs, two.tables().pairs)
 
 
 @pytest.mark.parametrize("delay", [0, 1, 7, 250])

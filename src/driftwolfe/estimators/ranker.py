@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators import ranker_kernels as kernels
 from driftwolfe.estimators.ids import (
     Ids,
     UsersAndItems,
@@ -21,7 +20,7 @@ from driftwolfe.estimators.ids import (
     several,
 )
 from driftwolfe.estimators.ranker_pool import RankingPool
-from driftwolfe.estimators.ranker_tables import RankingTables, ranking_tables
+from driftwolfe.estimators.ranker_tables import RankingTables, kernels, ranking_tables
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
@@ -187,9 +186,9 @@ class Recommender(UsersAndItems):
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
         size = (len(users),)
-        counted = (
-            np.ones(size) if weights is None else checks.finite_array(weights, "weights", size)
-        )
+        counted = np.ones(size)
+        if weights is not None:
+            counted = np.ascontiguousarray(checks.finite_array(weights, "weights", size))
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
         if times is not None:
@@ -338,7 +337,7 @@ class Recommender(UsersAndItems):
         switches = checks.count(changes, "changes", least=0)
         if not rounds.any():
             return 0.0
-        prices = np.log(kernels.EXPERTS * rounds[rounds > 0])
+        prices = np.log(kernels().EXPERTS * rounds[rounds > 0])
         return float(prices.sum() + switches * prices.max())
 
     def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
@@ -407,10 +406,10 @@ ARRAYS = {
     "clock": Field(_WHOLE, (2,), 0, below=1 << 62),
     "items": Field(_REAL, ("items", 5), 0.0, LARGEST),
     "popular": Field(_WHOLE, (None,), 1, below=1 << 31),
-    "weights": Field(_REAL, (kernels.BUCKETS, kernels.EXPERTS), 0.0, 1.0 + 1e-6),
-    "rounds": Field(_WHOLE, (kernels.BUCKETS,), 0),
+    "weights": Field(_REAL, ("buckets", "experts"), 0.0, 1.0 + 1e-6),
+    "rounds": Field(_WHOLE, ("buckets",), 0),
     "totals": Field(_REAL, (3,), 0.0, LARGEST),
-    "lists": Field(_WHOLE, ("items",), 0, kernels.MOST_NEIGHBOURS),
+    "lists": Field(_WHOLE, ("items",), 0, below="neighbours"),
     "neighbours": Field(np.int32, ("pairs",), 0, below="items"),
     "counts": Field(_SHORT, ("pairs", 2), 0.0, LARGEST),
     "users": Field(_WHOLE, ("users",), 0, below=1 << 31),
@@ -427,15 +426,15 @@ def _pool_state(pool: RankingPool) -> dict[str, NDArray[Any]]:
     """Return the arrays that make up a pool; of lists, the sizes and all entries one after the other."""
     ranks = pool.ranks
     lists, users = ranks.lists[1 : pool.items + 1], ranks.users[1 : pool.users + 1]
-    pairs = _places(lists[:, kernels.START], lists[:, kernels.SIZE])
+    pairs = _places(lists[:, kernels().START], lists[:, kernels().SIZE])
     return {
         **{name: getattr(ranks, name) for name in _SAME},
         "items": ranks.items[1 : pool.items + 1],
-        "lists": lists[:, kernels.SIZE],
+        "lists": lists[:, kernels().SIZE],
         "neighbours": ranks.neighbours[pairs] - 1,
         "counts": ranks.counts[pairs],
-        "users": users[:, kernels.SIZE],
-        "seen": ranks.seen[_places(users[:, kernels.START], users[:, kernels.SIZE])] - 2,
+        "users": users[:, kernels().SIZE],
+        "seen": ranks.seen[_places(users[:, kernels().START], users[:, kernels().SIZE])] - 2,
     }
 
 
@@ -448,7 +447,7 @@ def _places(starts: Indices, sizes: Indices) -> Indices:
 def _unpacked(sizes: Indices, *columns: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the table of lists of some sizes, after an empty one, and columns with room to grow."""
     require(columns[0].shape[0] == sizes.sum() < 1 << 31, "lists")
-    levels = np.maximum(np.frexp(np.maximum(sizes - 1, 0))[1], kernels.FIRST_LEVEL) * (sizes > 0)
+    levels = np.maximum(np.frexp(np.maximum(sizes - 1, 0))[1], kernels().FIRST_LEVEL) * (sizes > 0)
     slots = np.where(sizes > 0, 1 << levels, 0)
     starts = np.cumsum(slots) - slots
     table = np.zeros((sizes.size + 1, 3), np.int64)
@@ -462,7 +461,9 @@ def _unpacked(sizes: Indices, *columns: NDArray[Any]) -> list[NDArray[Any]]:
 def _check_archive(archive: Archive) -> None:
     """Refuse a file whose settings or arrays, or types and shapes of these, do not fit."""
     check_fields(SETTINGS, archive.settings, archive.kind)
-    check_fields(ARRAYS, archive.arrays, archive.kind)
+    loops, sizes = kernels(), {"neighbours": kernels().MOST_NEIGHBOURS + 1}
+    sizes |= {"buckets": loops.BUCKETS, "experts": loops.EXPERTS}
+    check_fields(ARRAYS, archive.arrays, archive.kind, **sizes)
 
 
 def _set_pool(pool: RankingPool, arrays: Mapping[str, Any]) -> None:
@@ -471,8 +472,8 @@ def _set_pool(pool: RankingPool, arrays: Mapping[str, Any]) -> None:
     require(len(items) == clock[1] - 1, "items")
     require((arrays["seen"] >> 1 < len(items)).all(), "items seen")
     require((np.abs(arrays["weights"].sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
-    require(scale >= 1.0 and (items[:, kernels.SCALE] >= 1.0).all(), "scales")
-    require((items[:, kernels.NEAR_SHARE :] <= 1.0).all(), "shares")
+    require(scale >= 1.0 and (items[:, kernels().SCALE] >= 1.0).all(), "scales")
+    require((items[:, kernels().NEAR_SHARE :] <= 1.0).all(), "shares")
     require(pool.refreshed <= clock[0] < pool.due(), "time of the popular items")
     lists, neighbours, counts = _unpacked(
         arrays["lists"], arrays["neighbours"] + 1, arrays["counts"]

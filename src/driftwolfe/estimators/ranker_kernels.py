@@ -1,24 +1,15 @@
-"""Compiled loops of `Recommender`: who saw what, which items follow each other, and the experts' mixture."""
+"""Compiled loop of `Recommender`: who saw what, which items follow each other, and the experts' mixture."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from driftwolfe.points.compiling import (
-    ANSWER,
-    NEW_PLACES,
-    NEW_TABLE,
-    NUMBER,
-    NUMBERS,
-    PLACES,
-    WHOLE,
-    fast_jit,
-    jit,
-)
+from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, WHOLE, jit
 
 #: Latest items of a user that a new one is paired with, and those that recommendations start from.
 WINDOW, LOOK_BACK = 16, 10
@@ -49,12 +40,14 @@ EVENTS, DECAYING, SCALE, NEAR_SHARE, FAR_SHARE = range(5)
 START, SIZE, LEVEL = range(3)
 #: Rows of `free`.
 OF_ITEMS, OF_USERS = 0, 1
+#: What `run` does.
+LEARN, RANK, RECOMMEND, PREDICT = range(4)
 
 
 class Ranks(NamedTuple):
     """All that the experts have learned. Users and items are numbered from 1; 0 is somebody new, or none."""
 
-    items: Any  # a row for each item
+    items: Any  # a row for each item; its last three numbers are 1 at first
     lists: Any  # where its neighbours are
     neighbours: Any  # their numbers
     counts: Any  # how often they were far and near, beside their numbers
@@ -73,10 +66,11 @@ class Scratch(NamedTuple):
 
     sums: Any  # of far and near pairs with a user's latest items
     marks: Any  # the last call that met each item; the calls so far at the end
+    history: Any  # a user's latest items, the last first
     candidates: Any
     scores: Any  # of candidates, a row for each expert, and the mixture
     totals: Any  # of the scores of each expert
-    chances: Any  # what each expert gives to one item
+    factors: Any  # of these scores in the mixture
 
 
 def new_ranks() -> Ranks:
@@ -104,393 +98,338 @@ def new_scratch(items: int) -> Scratch:
     return Scratch(
         sums=np.zeros((items + 1, 2), np.float32),
         marks=np.zeros(items + 2, np.int64),
+        history=np.zeros(WINDOW, np.int64),
         candidates=np.zeros(items + 2, np.int32),
         scores=np.zeros((EXPERTS + 1, items + 1), np.float32),
         totals=np.zeros(EXPERTS),
-        chances=np.zeros(EXPERTS),
+        factors=np.zeros(EXPERTS, np.float32),
     )
 
 
 _typeof: Any = numba.typeof
+_tuple: Any = numba.types.Tuple
+#: For loops without array expressions, new arrays or exceptions: numba looks for none, a seventh of its time.
+plain_jit = partial(jit, no_rewrites=True, _nrt=False)
 _F32, RANKS, SCRATCH = numba.float32, _typeof(new_ranks()), _typeof(new_scratch(1))
+#: Users, items, weights, times since the event before, places found, probabilities.
+ROWS = _tuple((PLACES, PLACES, NUMBERS, NUMBERS, numba.int64[:, ::1], NEW_TABLE))
 
 
-@fast_jit()
-def find(entries, start, size, item, flag):
-    """Return the place of an item in a list, or -1; `flag` is a bit that may differ."""
-    part, wanted, found = entries[start : start + size], np.int32(item | flag), np.int32(-1)
+@plain_jit()
+def find(entries, start, size, wanted, flag):
+    """Return the place of an entry in a list, or -1; `flag` is a bit that may differ."""
+    part, wanted, found = entries[start : start + size], np.int32(wanted | flag), np.int32(-1)
     for k in range(size):  # to the end and in 32 bits, so that vector units help
-        found = max(found, np.int32(k) if np.int32(part[k] | flag) == wanted else np.int32(-1))
-    return found
+        here = np.int32(k) if np.int32(part[k] | flag) == wanted else np.int32(-1)
+        found = here if here > found else found
+    return np.int64(found)
 
 
-@jit()
-def release(free, entries, start, level):
-    """Hand a list back; the unused ones are linked, each to the start of the next."""
-    entries[start] = free[level]
-    free[level] = start
-
-
-@jit()
-def lengthen(table, row, free, entries):
-    """Move a list that is full to one twice as long."""
-    start, size, level = table[row, START], table[row, SIZE], table[row, LEVEL]
-    longer = max(level + 1, FIRST_LEVEL)
-    moved = free[longer]
+@plain_jit()
+def lengthen(table, row, size, free, kind, entries):
+    """Move a list that is full to one twice as long; unused lists are linked, each to the start of the next."""
+    start, level = table[row, START], table[row, LEVEL]
+    longer = level + 1 if level else FIRST_LEVEL
+    moved = free[kind, longer]
     if moved >= 0:
-        free[longer] = entries[moved]
+        free[kind, longer] = entries[moved]
     else:
-        moved = free[-1]
-        free[-1] += 1 << longer
+        moved = free[kind, -1]
+        free[kind, -1] = moved + (1 << longer)
     for k in range(size):
         entries[moved + k] = entries[start + k]
     if level:
-        release(free, entries, start, level)
+        entries[start] = free[kind, level]
+        free[kind, level] = start
     table[row, START], table[row, LEVEL] = moved, longer
+    return moved
 
 
-@jit()
-def drop_rarest(ranks, row):
-    """Drop the quarter of an item's neighbours that were the rarest; of equal ones, the earliest."""
-    start, size = ranks.lists[row, START], ranks.lists[row, SIZE]
-    values = ranks.counts[start : start + size, 0].copy()
-    limit, kept = np.partition(values, size // 4)[size // 4], start
-    equal = size // 4 - (values < limit).sum()  # so many at the limit go
-    for k in range(size):
-        equal -= values[k] == limit
-        if values[k] > limit or (values[k] == limit and equal < 0):
-            ranks.neighbours[kept] = ranks.neighbours[start + k]
-            ranks.counts[kept] = ranks.counts[start + k]
+@plain_jit()
+def drop_rarest(start, size, neighbours, counts):
+    """Drop the quarter of neighbours that were the rarest, of equal ones the earliest; return how many stay."""
+    end, kept, limit, gone = start + size, start, _F32(0.0), 0
+    for k in range(start, end):
+        limit, fewer, equal = counts[k, 0], 0, 0
+        for j in range(start, end):
+            fewer += counts[j, 0] < limit
+            equal += counts[j, 0] == limit
+        gone = size // 4 - fewer  # so many at the limit go
+        if 0 <= gone < equal:
+            break
+    for k in range(start, end):
+        value = counts[k, 0]
+        gone -= value == limit
+        if value > limit or (value == limit and gone < 0):
+            neighbours[kept], counts[kept, 0], counts[kept, 1] = neighbours[k], value, counts[k, 1]
             kept += 1
-    ranks.lists[row, SIZE] = kept - start
+    return kept - start
 
 
-@jit()
-def add_neighbour(ranks, row, item):
-    """Put an item at the end of another one's neighbours; return its place there."""
-    lists, counts, old = ranks.lists, ranks.counts, ranks.lists[row, START]
-    if lists[row, SIZE] == MOST_NEIGHBOURS:
-        drop_rarest(ranks, row)
-    size = lists[row, SIZE]
-    if lists[row, LEVEL] == 0 or size == 1 << lists[row, LEVEL]:
-        lengthen(lists, row, ranks.free[OF_ITEMS], ranks.neighbours)
-        for k in range(size):
-            counts[lists[row, START] + k] = counts[old + k]
-    ranks.neighbours[lists[row, START] + size] = item
-    counts[lists[row, START] + size] = 0.0
-    lists[row, SIZE] = size + 1
-    return size
+@plain_jit(fastmath={"reassoc", "contract", "nsz"})
+def score(length, everything, unseen, mixed, bucket, ranks, scratch):
+    """Let the experts score neighbours and popular items, or all, that a user has not seen; return how many.
 
-
-@jit()
-def count_pairs(ranks, user, item, weight):
-    """Count the pairs of an item and the user's latest ones, in the rows of both."""
-    history, lists = np.empty(WINDOW, np.int64), ranks.lists
-    for d in range(latest(ranks, user, history)):
-        row, other = history[d], item
-        for _ in range(2 if row != item else 0):
-            place = find(ranks.neighbours, lists[row, START], lists[row, SIZE], other, 0)
-            if place < 0:
-                place = add_neighbour(ranks, row, other)
-            counts = ranks.counts[lists[row, START] + place]
-            counts[0] += weight * FAR_WEIGHTS[d]
-            counts[1] += weight * NEAR_WEIGHTS[d] * ranks.items[row, SCALE]
-            row, other = other, row
-
-
-@jit()
-def remember(ranks, user, item, place, liked):
-    """Put an item at the end of the user's list; if it was liked, it moves there from its place."""
-    users, seen = ranks.users, ranks.seen
-    if place >= 0 and not liked:
-        return
-    if place >= 0:
-        users[user, SIZE] -= 1
-        for k in range(users[user, START] + place, users[user, START] + users[user, SIZE]):
-            seen[k] = seen[k + 1]
-    elif users[user, LEVEL] == 0 or users[user, SIZE] == 1 << users[user, LEVEL]:
-        lengthen(users, user, ranks.free[OF_USERS], seen)
-    seen[users[user, START] + users[user, SIZE]] = 2 * item + liked
-    users[user, SIZE] += 1
-
-
-@jit()
-def latest(ranks, user, found):
-    """Fill in the latest items that a user liked, the last first; return how many."""
-    number, end = 0, ranks.users[user, START] + ranks.users[user, SIZE]
-    # Users who like little of what they see: the search ends somewhere.
-    for back in range(min(ranks.users[user, SIZE], 4 * WINDOW)):
-        entry = ranks.seen[end - 1 - back]
-        if entry & 1 and number < found.size:
-            found[number] = entry >> 1
-            number += 1
-    return number
-
-
-@fast_jit()
-def sum_pairs(ranks, history, length, scratch):
-    """Add up the neighbours of the latest items, and list those not seen; return how many they are."""
-    marks, sums, call, number = scratch.marks, scratch.sums, scratch.marks[-1], 0
-    for d in range(length):
-        start, size = ranks.lists[history[d], START], ranks.lists[history[d], SIZE]
-        ids, counts = ranks.neighbours[start : start + size], ranks.counts[start : start + size]
-        events, scale = ranks.items[history[d], EVENTS], ranks.items[history[d], SCALE]
+    `unseen` is the popularity, of all time and recent, of all items not seen.
+    """
+    items, lists, weights = ranks.items, ranks.lists, ranks.weights
+    neighbours, counts, popular = ranks.neighbours, ranks.counts, ranks.popular
+    sums, marks, history = scratch.sums, scratch.marks, scratch.history
+    candidates, scores, totals = scratch.candidates, scratch.scores, scratch.totals
+    call, number, known = marks[-1], 0, ranks.clock[1]
+    for d in range(length if length < LOOK_BACK else LOOK_BACK):
+        start, size = lists[history[d], START], lists[history[d], SIZE]
+        ids, pairs = neighbours[start : start + size], counts[start : start + size]
+        events = items[history[d], EVENTS]
+        fresh = events if events < FRESH else FRESH
         far = _F32(NEAR_WEIGHTS[d] / math.sqrt(events + 3.0))
-        near = _F32(NEAR_WEIGHTS[d] / (math.sqrt(min(events, FRESH) + 3.0) * scale))
+        near = _F32(NEAR_WEIGHTS[d] / (math.sqrt(fresh + 3.0) * items[history[d], SCALE]))
         for k in range(size):
             item = np.uint64(ids[k])  # unsigned indices need no checks
             new = marks[item] != call
             marks[item] = call
-            scratch.candidates[number] = item
+            candidates[number] = item
             number += new
             old_far, old_near = sums[item, 0], sums[item, 1]
             if new:
                 old_far = old_near = _F32(0.0)
-            sums[item, 0] = old_far + far * counts[k, 0]
-            sums[item, 1] = old_near + near * counts[k, 1]
-    return number
-
-
-@fast_jit()
-def score_each(ranks, number, scratch):
-    """Let each expert score the candidates, and add up the scores."""
-    items, scores = ranks.items, scratch.scores
-    popularity = recent = far_pairs = near_pairs = 0.0
-    for c in range(number):
-        item = np.uint64(scratch.candidates[c])
-        far = scratch.sums[item, 0] * items[item, FAR_SHARE]
-        near = scratch.sums[item, 1] * items[item, NEAR_SHARE]
-        scores[POPULARITY, c] = items[item, EVENTS] + 1.0
-        scores[RECENT, c] = items[item, DECAYING]
-        scores[FAR_PAIRS, c] = far * far
-        scores[NEAR_PAIRS, c] = near * near
-        popularity += items[item, EVENTS] + 1.0
-        recent += items[item, DECAYING]
-        far_pairs += far * far
-        near_pairs += near * near
-    totals = scratch.totals
-    totals[POPULARITY], totals[RECENT] = popularity, recent
-    totals[FAR_PAIRS], totals[NEAR_PAIRS] = far_pairs, near_pairs
-
-
-@jit()
-def score(ranks, user, everything, scratch):
-    """Let the experts score neighbours and popular items, or all, that a user has not seen; return how many."""
-    items, totals, marks = ranks.items, scratch.totals, scratch.marks
-    history, (popularity, recent, _) = np.empty(LOOK_BACK, np.int64), ranks.totals
-    marks[-1] += 1
-    for place in range(ranks.users[user, SIZE]):
-        item = ranks.seen[ranks.users[user, START] + place] >> 1
-        marks[item] = marks[-1]
-        popularity -= items[item, EVENTS] + 1.0
-        recent -= items[item, DECAYING]
-    number = sum_pairs(ranks, history, latest(ranks, user, history), scratch)
-    for k in range(1, ranks.clock[1] if everything else ranks.popular.size + 1):
-        item = k if everything else ranks.popular[k - 1]
-        if item < ranks.clock[1] and marks[item] != marks[-1]:
-            marks[item] = marks[-1]
-            scratch.candidates[number] = item
-            scratch.sums[item] = 0.0
+            sums[item, 0] = old_far + far * pairs[k, 0]
+            sums[item, 1] = old_near + near * pairs[k, 1]
+    for k in range(1, known if everything else popular.size + 1):
+        more = k if everything else popular[k - 1]
+        if more < known and marks[more] != call:
+            marks[more] = call
+            candidates[number] = more
+            sums[more, 0] = sums[more, 1] = 0.0
             number += 1
-    score_each(ranks, number, scratch)
+    of_all = of_recent = far_pairs = near_pairs = 0.0
+    for c in range(number):
+        item = np.uint64(candidates[c])
+        far_sum = sums[item, 0] * items[item, FAR_SHARE]
+        near_sum = sums[item, 1] * items[item, NEAR_SHARE]
+        popular_sum, recent_sum = items[item, EVENTS] + 1.0, items[item, DECAYING]
+        far_sum *= far_sum
+        near_sum *= near_sum
+        scores[POPULARITY, c], scores[RECENT, c] = popular_sum, recent_sum
+        scores[FAR_PAIRS, c], scores[NEAR_PAIRS, c] = far_sum, near_sum
+        of_all += popular_sum
+        of_recent += recent_sum
+        far_pairs += far_sum
+        near_pairs += near_sum
     # Items that are not candidates have no pairs, but they have popularity.
-    totals[POPULARITY] = max(totals[POPULARITY], popularity)
-    if recent > 1e-9 * ranks.totals[RECENT]:  # else what is left is rounding
-        totals[RECENT] = max(totals[RECENT], recent)
+    of_all, of_recent = (
+        of_all if of_all > unseen[0] else unseen[0],
+        of_recent if of_recent > unseen[1] else unseen[1],
+    )
+    totals[POPULARITY], totals[RECENT] = of_all, of_recent
+    totals[FAR_PAIRS], totals[NEAR_PAIRS] = far_pairs, near_pairs
+    if mixed:  # add up the experts' probabilities, weighted
+        plain = weights[bucket, POPULARITY]
+        for e in range(1, EXPERTS):
+            own, total = 0.0, totals[e]
+            if total > 0.0:
+                own = (1.0 - SMOOTHING) * weights[bucket, e]
+            plain += weights[bucket, e] - own
+            scratch.factors[e] = own / (total if total > 1e-300 else 1e-300)
+        scratch.factors[POPULARITY] = plain / (of_all if of_all > 1.0 else 1.0)
+        for c in range(number):
+            scores[EXPERTS, c] = 0.0
+        for e in range(EXPERTS):
+            factor = scratch.factors[e]
+            for c in range(number):
+                scores[EXPERTS, c] += factor * scores[e, c]
     return number
 
 
-@jit()
-def chances_of(ranks, item, scratch):
-    """Fill in what each expert gives to an item that the user has not seen."""
-    totals, chances, row = scratch.totals, scratch.chances, ranks.items[item]
-    chances[:] = 0.0
-    chances[POPULARITY], chances[RECENT] = row[EVENTS] + 1.0, row[DECAYING]
-    if scratch.marks[item] == scratch.marks[-1]:
-        chances[FAR_PAIRS] = (scratch.sums[item, 0] * row[FAR_SHARE]) ** 2
-        chances[NEAR_PAIRS] = (scratch.sums[item, 1] * row[NEAR_SHARE]) ** 2
-    chances[POPULARITY] /= totals[POPULARITY]
-    for e in range(1, EXPERTS):
-        own = chances[e] / totals[e] if totals[e] > 0.0 else chances[POPULARITY]
-        chances[e] = (1.0 - SMOOTHING) * own + SMOOTHING * chances[POPULARITY]
-
-
-@fast_jit()
-def mix(weights, number, scratch):
-    """Add up the experts' probabilities, weighted."""
-    totals, scores = scratch.totals, scratch.scores
-    factors, plain = np.zeros(EXPERTS, np.float32), weights[POPULARITY]
-    for e in range(1, EXPERTS):
-        own = (1.0 - SMOOTHING) * weights[e] if totals[e] > 0.0 else 0.0
-        plain += weights[e] - own
-        factors[e] = own / max(totals[e], 1e-300)
-    factors[POPULARITY] = plain / max(totals[POPULARITY], 1.0)
-    scores[EXPERTS, :number] = 0.0
-    for e in range(EXPERTS):
-        for c in range(number):
-            scores[EXPERTS, c] += factors[e] * scores[e, c]
-
-
-@jit()
+@plain_jit()
 def reweigh(weights, rounds, row, chances):
     """Bayes' rule, and a share of 1/(t + 1) for all: no rate is needed for the logarithmic loss."""
     rounds[row] += 1
     share, total = 1.0 / (rounds[row] + 1.0), 0.0
     for e in range(EXPERTS):
-        weights[row, e] *= chances[e]
+        weights[row, e] *= chances[0, e]
         total += weights[row, e]
     for e in range(EXPERTS):
         weights[row, e] = (1.0 - share) * weights[row, e] / total + share / EXPERTS
 
 
-@jit()
-def add_item(ranks, item):
-    """Begin with an item that is new."""
-    ranks.clock[1] = item + 1  # items are numbered in order of appearance
-    ranks.totals[POPULARITY] += 1.0
-    ranks.items[item] = 1.0
-    ranks.items[item, EVENTS] = ranks.items[item, DECAYING] = 0.0
-    ranks.lists[item] = 0
-
-
-@jit()
-def count_item(ranks, item, weight):
-    """Count one event of an item."""
-    row, totals = ranks.items[item], ranks.totals
-    row[EVENTS] += weight
-    row[DECAYING] += weight * totals[-1]
-    totals[POPULARITY] += weight
-    totals[RECENT] += weight * totals[-1]
-    row[NEAR_SHARE] = (row[EVENTS] + 1.0) ** -NEAR_POWER
-    row[FAR_SHARE] = (row[EVENTS] + 1.0) ** -FAR_POWER
-    row[SCALE] *= 1.0 + 1.0 / FRESH  # instead of all its near pairs falling
-    if row[SCALE] > LARGEST_SCALE:
-        start = ranks.lists[item, START]
-        ranks.counts[start : start + ranks.lists[item, SIZE], 1] /= _F32(row[SCALE])
-        row[SCALE] = 1.0
-
-
-@jit()
-def fade(ranks, elapsed):
-    """Let decaying popularity fall, by a scale that grows instead."""
-    totals = ranks.totals
-    totals[-1] *= math.exp(elapsed / MEMORY)
-    if totals[-1] > LARGEST_SCALE:
-        ranks.items[: ranks.clock[1], DECAYING] /= totals[-1]
-        totals[RECENT] /= totals[-1]
-        totals[-1] = 1.0
-
-
-@jit()
-def rank_of(ranks, user, item, number, scratch):
-    """Return how many candidates have a higher score than an item, or the same and an earlier place."""
-    place = find(scratch.candidates, 0, number, item, 0)
-    if place < 0:
-        number = score(ranks, user, True, scratch)
-        place = find(scratch.candidates, 0, number, item, 0)
-    mix(ranks.weights[bucket(ranks, user)], number, scratch)
-    mixture, better = scratch.scores[EXPERTS], 0
-    for c in range(number):
-        better += mixture[c] > mixture[place]
-    for c in range(place):
-        better += mixture[c] == mixture[place]
-    return better
-
-
-@jit()
-def bucket(ranks, user):
-    """Return the bucket of a user: the bits of the number of items seen."""
-    size, bits = ranks.users[user, SIZE], 0
-    while size >> bits and bits < BUCKETS - 1:
-        bits += 1
-    return bits
-
-
-@jit()
-def learn_one(ranks, user, item, weight, elapsed, ranked, scratch):
-    """Learn one event; return the rank of the item before, -1 if it was new or seen or if not asked."""
-    rank = -1
-    place = find(ranks.seen, ranks.users[user, START], ranks.users[user, SIZE], 2 * item, 1)
-    if item >= ranks.clock[1]:
-        add_item(ranks, item)
-    elif weight > 0.0 and place < 0:
-        number = score(ranks, user, False, scratch)
-        chances_of(ranks, item, scratch)
-        if ranked:
-            rank = rank_of(ranks, user, item, number, scratch)
-        reweigh(ranks.weights, ranks.rounds, bucket(ranks, user), scratch.chances)
-    fade(ranks, elapsed)
-    if weight > 0.0:
-        count_item(ranks, item, weight)
-        count_pairs(ranks, user, item, weight)
-    remember(ranks, user, item, place, weight > 0.0)
-    ranks.clock[0] += 1
-    return rank
-
-
-@jit()
-def has_room(ranks, user):
-    """Whether every neighbour's list may double, and the user's."""
-    return (
-        ranks.free[OF_ITEMS, -1] + ((WINDOW + 2) << LAST_LEVEL) <= ranks.neighbours.size
-        and ranks.free[OF_USERS, -1] + 4 * (ranks.users[user, SIZE] + 1) <= ranks.seen.size
-    )
-
-
-@jit(PLACES, PLACES, NUMBERS, NUMBERS, ANSWER, RANKS, SCRATCH, NEW_PLACES)
-def learn(users, items, weights, elapsed, ranked, ranks, scratch, found):
-    """Learn events until the lists may be too small for one more; return how many were learned."""
-    for n in range(users.size):
-        if not has_room(ranks, users[n]):
-            return n
-        found[n] = learn_one(ranks, users[n], items[n], weights[n], elapsed[n], ranked, scratch)
-    return users.size
-
-
-@jit(WHOLE, WHOLE, NUMBER, RANKS, SCRATCH)
-def learn_single(user, item, weight, ranks, scratch):
-    """Learn one event, and return whether there was room: as `learn`, with fewer arrays to hand over."""
-    if not has_room(ranks, user):
-        return False
-    learn_one(ranks, user, item, weight, 1.0 if weight > 0.0 else 0.0, False, scratch)
-    return True
-
-
-@jit(PLACES, WHOLE, RANKS, SCRATCH, numba.int64[:, ::1], NEW_TABLE)
-def recommend(users, most, ranks, scratch, best, chances):
-    """Fill in the best items of each user and their probabilities; 0 where there are no more."""
-    for n in range(users.size):
-        number, kept, bound = score(ranks, users[n], False, scratch), 0, -math.inf
-        if number < most:
-            number = score(ranks, users[n], True, scratch)
-        mix(ranks.weights[bucket(ranks, users[n])], number, scratch)
-        for c in range(number if most else 0):
-            value = np.float64(scratch.scores[EXPERTS, c])
-            if value <= bound:
-                continue
-            place = min(kept, most - 1)
+@plain_jit()
+def fill_best(row, number, scores, candidates, best, chances):
+    """Fill in the best candidates and their probabilities."""
+    most, kept, bound = best.shape[1], 0, -math.inf
+    for c in range(number if most else 0):
+        value = scores[EXPERTS, c]
+        if value > bound:
+            place = kept if kept < most else most - 1
             kept = place + 1
-            while place > 0 and chances[n, place - 1] < value:
-                chances[n, place], best[n, place] = chances[n, place - 1], best[n, place - 1]
+            while place > 0 and chances[row, place - 1] < value:
+                chances[row, place] = chances[row, place - 1]
+                best[row, place] = best[row, place - 1]
                 place -= 1
-            chances[n, place], best[n, place] = value, scratch.candidates[c]
+            chances[row, place], best[row, place] = value, candidates[c]
             if kept == most:
-                bound = chances[n, most - 1]
-        best[n, kept:] = 0
-        chances[n, kept:] = 0.0
+                bound = chances[row, most - 1]
 
 
-@jit(PLACES, PLACES, RANKS, SCRATCH, NEW_TABLE)
-def predict(users, items, ranks, scratch, chances):
-    """Fill in the probability that each expert gives to each pair: 0 for what is new or was seen."""
-    scored = -1
-    for n in range(users.size):
-        start, size = ranks.users[users[n], START], ranks.users[users[n], SIZE]
-        known = items[n] == 0 or find(ranks.seen, start, size, 2 * items[n], 1) >= 0
-        if not known:
-            if users[n] != scored:  # many items of one user are scored at once
-                score(ranks, users[n], False, scratch)
-                scored = users[n]
-            chances_of(ranks, items[n], scratch)
-        for e in range(EXPERTS):
-            chances[n, e] = 0.0 if known else scratch.chances[e]
+@plain_jit()
+def count_item(item, weight, scale, items, lists, counts, overall):
+    """Count one event of an item."""
+    events, own_scale = items[item, EVENTS] + weight, items[item, SCALE] * (1.0 + 1.0 / FRESH)
+    overall[POPULARITY] += weight
+    overall[RECENT] += weight * scale
+    items[item, EVENTS] = events
+    items[item, DECAYING] += weight * scale
+    items[item, NEAR_SHARE] = (events + 1.0) ** -NEAR_POWER
+    items[item, FAR_SHARE] = (events + 1.0) ** -FAR_POWER
+    if own_scale > LARGEST_SCALE:  # it grows, instead of all near pairs falling
+        for k in range(lists[item, START], lists[item, START] + lists[item, SIZE]):
+            counts[k, 1] /= _F32(own_scale)
+        own_scale = 1.0
+    items[item, SCALE] = own_scale
+
+
+@plain_jit()
+def count_pairs(item, weight, length, items, lists, neighbours, counts, free, history):
+    """Count the pairs of an item and the user's latest ones, in the rows of both."""
+    for step in range(2 * length):
+        row, other = history[step >> 1], item
+        if step & 1:
+            row, other = item, history[step >> 1]
+        if row == other:
+            continue
+        start, size = lists[row, START], lists[row, SIZE]
+        place = find(neighbours, start, size, other, np.int64(0))
+        if place < 0:
+            if size == MOST_NEIGHBOURS:
+                size = drop_rarest(start, size, neighbours, counts)
+            if size == 0 or size == 1 << lists[row, LEVEL]:
+                old, start = start, lengthen(lists, row, size, free, np.int64(OF_ITEMS), neighbours)
+                for k in range(size):
+                    counts[start + k, 0] = counts[old + k, 0]
+                    counts[start + k, 1] = counts[old + k, 1]
+            place = size
+            neighbours[start + place], lists[row, SIZE] = other, size + 1
+            counts[start + place, 0] = counts[start + place, 1] = 0.0
+        place += start
+        counts[place, 0] += weight * FAR_WEIGHTS[step >> 1]
+        counts[place, 1] += weight * NEAR_WEIGHTS[step >> 1] * items[row, SCALE]
+
+
+@plain_jit(WHOLE, ROWS, RANKS, SCRATCH)
+def run(task, events, ranks, scratch):
+    """Do a task for each row, until the lists may be too small for one more; return how many were done.
+
+    LEARN learns events; RANK finds the ranks of their items before, too. RECOMMEND fills in the best items of
+    users and their probabilities, PREDICT the probability that each expert gives to a pair; what is new or was
+    seen is left as it is.
+    """
+    of_users, of_items, parts, elapsed, found, chances = events
+    items, lists, users = ranks.items, ranks.lists, ranks.users
+    neighbours, counts, seen = ranks.neighbours, ranks.counts, ranks.seen
+    free, overall, clock = ranks.free, ranks.totals, ranks.clock
+    sums, marks, history = scratch.sums, scratch.marks, scratch.history
+    candidates, scores, totals = scratch.candidates, scratch.scores, scratch.totals
+    learning, mixed, scored = task <= RANK, task == RANK or task == RECOMMEND, -1  # noqa: SIM109
+    number = length = bucket = call = 0
+    weight = 1.0
+    for n in range(of_users.size):
+        user, item = of_users[n], of_items[n]
+        start, size = users[user, START], users[user, SIZE]
+        place = find(seen, start, size, 2 * item, np.int64(1))
+        asked = place < 0 and (item > 0 or task == RECOMMEND)
+        if learning:
+            weight = parts[n]
+            if (  # every list of neighbours may double, and the user's
+                free[OF_ITEMS, -1] + ((WINDOW + 2) << LAST_LEVEL) > neighbours.size
+                or free[OF_USERS, -1] + 4 * (size + 1) > seen.size
+            ):
+                return n
+            asked = place < 0 and weight > 0.0
+            if item >= clock[1]:  # items are numbered in order of appearance
+                clock[1], asked = item + 1, False
+                overall[POPULARITY] += 1.0
+        fresh = (asked or learning) and user != scored
+        if fresh:  # the latest items that the user liked, the last first
+            length = bucket = 0
+            # Users who like little of what they see: the search ends somewhere.
+            for back in range(size if size < 4 * WINDOW else 4 * WINDOW):
+                entry = seen[start + size - 1 - back]
+                if entry & 1 and length < WINDOW:
+                    history[length] = entry >> 1
+                    length += 1
+            while size >> bucket and bucket < BUCKETS - 1:
+                bucket += 1
+        for everything in range(2 if asked else 0):
+            if fresh:
+                call = marks[-1] + 1
+                marks[-1] = call
+                popularity, recent = overall[POPULARITY], overall[RECENT]
+                for k in range(start, start + size):
+                    other = seen[k] >> 1
+                    marks[other] = call
+                    popularity -= items[other, EVENTS] + 1.0
+                    recent -= items[other, DECAYING]
+                if recent <= 1e-9 * overall[RECENT]:  # rounding
+                    recent = 0.0
+                unseen = popularity, recent
+                number = score(
+                    np.int64(length),
+                    everything > 0,
+                    unseen,
+                    mixed,
+                    np.int64(bucket),
+                    ranks,
+                    scratch,
+                )
+            if item and not everything:  # what each expert gives to the item
+                row, far, near = n if task == PREDICT else 0, 0.0, 0.0
+                if marks[item] == call:
+                    far = sums[item, 0] * items[item, FAR_SHARE]
+                    near = sums[item, 1] * items[item, NEAR_SHARE]
+                chance = (items[item, EVENTS] + 1.0) / totals[POPULARITY]
+                chances[row, POPULARITY], chances[row, RECENT] = chance, items[item, DECAYING]
+                chances[row, FAR_PAIRS], chances[row, NEAR_PAIRS] = far * far, near * near
+                for e in range(1, EXPERTS):
+                    own = chance
+                    if totals[e] > 0.0:
+                        own = chances[row, e] / totals[e]
+                    chances[row, e] = (1.0 - SMOOTHING) * own + SMOOTHING * chance
+            if not mixed or (task == RANK and marks[item] == call):
+                break
+            if task == RECOMMEND and number >= found.shape[1]:
+                break
+        if asked and task == RANK:  # candidates of a higher score, or the same and an earlier place
+            at, better = find(candidates, np.int64(0), number, item, np.int64(0)), 0
+            for c in range(number):
+                lead = scores[EXPERTS, c] - scores[EXPERTS, at]
+                better += lead > 0.0 or (lead == 0.0 and c < at)
+            found[n, 0] = better
+        if task == RECOMMEND:
+            fill_best(n, np.int64(number), scores, candidates, found, chances)
+        if asked and task == PREDICT:
+            scored = user
+        if learning:
+            if asked:
+                reweigh(ranks.weights, ranks.rounds, np.int64(bucket), chances)
+            scale = overall[-1] * math.exp(elapsed[n] / MEMORY)
+            if scale > LARGEST_SCALE:  # it grows, instead of recent popularity falling
+                for k in range(clock[1]):
+                    items[k, DECAYING] /= scale
+                overall[RECENT] /= scale
+                scale = 1.0
+            overall[-1] = scale
+            if weight > 0.0:
+                count_item(item, weight, scale, items, lists, counts, overall)
+                count_pairs(
+                    item, weight, np.int64(length), items, lists, neighbours, counts, free, history
+                )
+            if place < 0 or weight > 0.0:  # the item moves to the end of the user's list
+                if place >= 0:
+                    size -= 1
+                    for k in range(start + place, start + size):
+                        seen[k] = seen[k + 1]
+                elif size == 0 or size == 1 << users[user, LEVEL]:
+                    start = lengthen(users, user, size, free, np.int64(OF_USERS), seen)
+                seen[start + size], users[user, SIZE] = 2 * item + (weight > 0.0), size + 1
+            clock[0] += 1
+    return of_users.size

@@ -7,21 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators import ranker_kernels as kernels
-from driftwolfe.estimators.ranker_kernels import EXPERTS, Scratch
+from driftwolfe.estimators.ranker_tables import kernels
 from driftwolfe.points.kinds import Array, Indices
 
 #: Popular items are found anew after so many events, or a share of all so far.
 SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 5
 
-_LOCAL = threading.local()
+_LOCAL, _NONE = threading.local(), np.zeros(0)
 
 
-def scratch(items: int) -> Scratch:
+def scratch(items: int) -> Any:
     """Return this thread's room to work in, for at least so many items."""
-    held: Scratch | None = getattr(_LOCAL, "scratch", None)
+    held = getattr(_LOCAL, "scratch", None)
     if held is None or len(held.sums) <= items:
-        held = _LOCAL.scratch = kernels.new_scratch(max(2 * items, 1024))
+        held = _LOCAL.scratch = kernels().new_scratch(max(2 * items, 1024))
+    return held
+
+
+def one_event() -> tuple[Any, ...]:
+    """Return this thread's room for one event: user, item, weight, time, rank and chances."""
+    held: tuple[Any, ...] | None = getattr(_LOCAL, "event", None)
+    if held is None:
+        places, numbers = np.zeros((2, 1), np.int64), np.zeros((2, 1))
+        held = *places, *numbers, np.zeros((1, 1), np.int64), np.zeros((1, kernels().EXPERTS))
+        _LOCAL.event = held
     return held
 
 
@@ -38,7 +47,7 @@ class RankingPool:
 
     def __init__(self) -> None:
         self.users, self.refreshed = 0, 0
-        self.ranks = kernels.new_ranks()
+        self.ranks = kernels().new_ranks()
 
     @property
     def t(self) -> int:
@@ -56,36 +65,45 @@ class RankingPool:
         self, users: Indices, items: Indices, weights: Array, elapsed: Array, ranked: bool
     ) -> Indices:
         """Learn events one by one; return the rank that each item had just before, if asked."""
-        found, room = np.empty(users.size, np.int64), scratch(len(self.ranks.lists))
+        found, room = np.full((users.size, 1), -1, np.int64), scratch(len(self.ranks.lists))
+        task, chances = kernels().RANK if ranked else kernels().LEARN, one_event()[-1]
         columns: tuple[Any, ...] = (users + 1, items + 1, weights, elapsed, found)
         while columns[0].size:
-            *events, ranks = (column[: self.due() - self.t] for column in columns)
-            learned = kernels.learn(*events, ranked, self.ranks, room, ranks)
-            if learned < ranks.size:
+            events = tuple(column[: self.due() - self.t] for column in columns)
+            learned = kernels().run.unchecked(task, (*events, chances), self.ranks, room)
+            if learned < events[0].size:
                 self._extend(int(events[0][learned]))
             self._refresh()
             columns = tuple(column[learned:] for column in columns)
-        return found
+        return found[:, 0]
 
     def learn_single(self, user: int, item: int, weight: float) -> None:
         """Learn one event of a known user and item."""
-        room = scratch(len(self.ranks.lists))
-        while not kernels.learn_single(user + 1, item + 1, weight, self.ranks, room):
+        event, room, loops = one_event(), scratch(len(self.ranks.lists)), kernels()
+        event[0][0], event[1][0], event[2][0], event[3][0] = (
+            user + 1,
+            item + 1,
+            weight,
+            weight > 0.0,
+        )
+        while not loops.run.unchecked(loops.LEARN, event, self.ranks, room):
             self._extend(user + 1)
         self._refresh()
 
     def recommend(self, users: Indices, n: int) -> tuple[Indices, Array]:
         """Return the best items of each user and their probabilities; -1 where there are no more."""
-        best, chances = np.empty((users.size, n), np.int64), np.empty((users.size, n))
-        kernels.recommend(users + 1, n, self.ranks, scratch(self.items), best, chances)
+        best, chances = np.zeros((users.size, n), np.int64), np.zeros((users.size, n))
+        rows = users + 1, np.zeros_like(users), _NONE, _NONE, best, chances
+        kernels().run.unchecked(kernels().RECOMMEND, rows, self.ranks, scratch(self.items))
         return best - 1, chances
 
     def predict(self, users: Indices, items: Indices) -> tuple[Array, Array]:
         """Return the probability of each pair, and that of each expert; -1 is a new user or item."""
-        chances = np.empty((users.size, EXPERTS))
-        kernels.predict(users + 1, items + 1, self.ranks, scratch(self.items), chances)
-        sizes = self.ranks.users[users + 1, kernels.SIZE]
-        buckets = np.minimum(np.frexp(sizes)[1], kernels.BUCKETS - 1)
+        loops, chances = kernels(), np.zeros((users.size, kernels().EXPERTS))
+        rows = users + 1, items + 1, _NONE, _NONE, np.zeros((0, 0), np.int64), chances
+        loops.run.unchecked(loops.PREDICT, rows, self.ranks, scratch(self.items))
+        sizes = self.ranks.users[users + 1, loops.SIZE]
+        buckets = np.minimum(np.frexp(sizes)[1], loops.BUCKETS - 1)
         return (chances * self.ranks.weights[buckets]).sum(axis=1), chances
 
     def seen_by(self, user: int) -> Indices:
@@ -99,16 +117,18 @@ class RankingPool:
         start, size, level = ranks.users[user + 1].tolist()
         if level:
             ranks.seen[start : start + size] = 0
-            kernels.release.py_func(ranks.free[kernels.OF_USERS], ranks.seen, start, level)
+            free = ranks.free[kernels().OF_USERS]
+            ranks.seen[start], free[level] = free[level], start
         ranks.users[user + 1] = ranks.users[self.users]
         ranks.users[self.users] = 0
         self.users -= 1
 
     def grow(self, users: int, items: int) -> None:
         """Make room for users and items up to these numbers."""
-        ranks = self.ranks
+        ranks, table = self.ranks, _grown(self.ranks.items, items + 1)
+        table[len(ranks.items) :, kernels().SCALE :] = 1.0
         self.ranks = ranks._replace(
-            items=_grown(ranks.items, items + 1),
+            items=table,
             lists=_grown(ranks.lists, items + 1),
             users=_grown(ranks.users, users + 1),
         )
@@ -117,8 +137,8 @@ class RankingPool:
     def _extend(self, user: int) -> None:
         """Make room for longer lists of neighbours, and of what a user has seen."""
         ranks, (of_items, of_users) = self.ranks, self.ranks.free[:, -1].tolist()
-        room = of_items + ((kernels.WINDOW + 2) << kernels.LAST_LEVEL)
-        seen = of_users + 4 * (int(ranks.users[user, kernels.SIZE]) + 1)
+        room = of_items + ((kernels().WINDOW + 2) << kernels().LAST_LEVEL)
+        seen = of_users + 4 * (int(ranks.users[user, kernels().SIZE]) + 1)
         self.ranks = ranks._replace(
             neighbours=_grown(ranks.neighbours, room),
             counts=_grown(ranks.counts, room),
@@ -130,7 +150,7 @@ class RankingPool:
         if self.t < self.due():
             return
         ranks, self.refreshed = self.ranks, self.t
-        if self.items > 2 * kernels.POPULAR:  # else all are popular
-            kinds = ranks.items[1 : self.items + 1, [kernels.EVENTS, kernels.DECAYING]]
-            leading = np.argsort(-kinds, axis=0, kind="stable")[: kernels.POPULAR]
+        if self.items > 2 * kernels().POPULAR:  # else all are popular
+            kinds = ranks.items[1 : self.items + 1, [kernels().EVENTS, kernels().DECAYING]]
+            leading = np.argsort(-kinds, axis=0, kind="stable")[: kernels().POPULAR]
             self.ranks = ranks._replace(popular=np.unique(leading) + 1)

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.estimators import ranker_kernels as kernels
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array, Indices, compiled
 
 __all__ = ["RankingTables"]
+
+kernels = compiled("driftwolfe.estimators.ranker_kernels")
 
 
 class RankingTables(NamedTuple):
@@ -66,7 +67,7 @@ class RankingTables(NamedTuple):
         As `Recommender.recommend` with `return_scores`, up to rounding, in plain NumPy.
         """
         seen = np.asarray(seen, dtype=np.int64)
-        recent = seen[-4 * kernels.WINDOW :]
+        recent = seen[-4 * kernels().WINDOW :]
         latest = recent[recent >= 0][: -1 - len(self.fading) : -1]
         sums = np.zeros(self.powers.shape[::-1])
         for item, part in zip(latest.tolist(), self.fading.tolist(), strict=False):
@@ -84,7 +85,7 @@ class RankingTables(NamedTuple):
 def ranking_tables(state: Mapping[str, Any]) -> RankingTables:
     """Return the tables that follow from the arrays of a saved `Recommender`."""
     events, decaying, scales, near, far = state["items"].T
-    fresh = np.sqrt(np.minimum(events, kernels.FRESH) + 3.0) * scales
+    fresh = np.sqrt(np.minimum(events, kernels().FRESH) + 3.0) * scales
     norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
     items = state["seen"].astype(np.int64) >> 1
     return RankingTables(
@@ -93,8 +94,8 @@ def ranking_tables(state: Mapping[str, Any]) -> RankingTables:
         starts=np.append(0, np.cumsum(state["lists"])),
         neighbours=state["neighbours"].astype(np.int64),
         pairs=state["counts"] / np.repeat(norms, state["lists"], axis=0),
-        fading=kernels.NEAR_WEIGHTS[: kernels.LOOK_BACK].copy(),
-        smoothing=np.array(kernels.SMOOTHING),
+        fading=kernels().NEAR_WEIGHTS[: kernels().LOOK_BACK].copy(),
+        smoothing=np.array(kernels().SMOOTHING),
         weights=state["weights"].copy(),
         seen_starts=np.append(0, np.cumsum(state["users"])),
         seen=np.where(state["seen"] & 1, items, -1 - items),
