@@ -1,11 +1,15 @@
 """Starting quickly: what `import driftwolfe` leaves for later, and that it is there when asked for."""
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import driftwolfe as dw
+from driftwolfe.warmup import MODULES
 
 
 def loaded_after(script):
@@ -82,6 +86,87 @@ def test_dense_learners_need_no_sparse_matrices():
         "dw.POLD(dw.L1Ball(3)).update(dw.losses.SquaredDistance(np.ones(3)))"
     )
     assert "scipy.sparse" not in loaded_after(script)
+
+
+#: Prints the modules whose loops numba compiles from here on.
+WATCHED = """
+from numba.core.event import Listener, register
+class Compiled(Listener):
+    def on_start(self, event):
+        print(event.data["dispatcher"].py_func.__module__)
+    def on_end(self, event): pass
+register("numba:compile", Compiled())
+"""
+CLASSIFIER = """
+import numpy as np
+from driftwolfe.estimators import TraceNormClassifier
+X = np.random.default_rng(0).normal(size=(40, 3))
+TraceNormClassifier().partial_fit(X, X[:, 0] > 0, classes=[False, True]).predict(X)
+"""
+
+
+def compiled_by(script, cache, **more):
+    """The modules of ours whose loops a fresh process compiles."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)} | more
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WATCHED + script],
+        **{"check": True, "capture_output": True, "text": True, "env": environment},
+    )
+    return {line for line in done.stdout.split() if line.startswith("driftwolfe.")}
+
+
+def test_one_estimator_compiles_nothing_of_another_and_the_import_nothing_at_all(tmp_path):
+    everything = (
+        "import driftwolfe, driftwolfe.estimators as e\nfor name in e.__all__: getattr(e, name)"
+    )
+    assert compiled_by(everything, tmp_path) == set()
+    ours = {f"driftwolfe.estimators.{name}_kernels" for name in ("classifier", "map")}
+    assert compiled_by(CLASSIFIER, tmp_path) == ours
+
+
+def test_a_process_with_a_baked_cache_elsewhere_compiles_nothing(tmp_path):
+    baked, moved = tmp_path / "image" / "cache", tmp_path / "container" / "elsewhere"
+    done = subprocess.run(
+        [sys.executable, "-m", "driftwolfe", "warmup", "TraceNormClassifier"],
+        **{"check": True, "capture_output": True, "text": True},
+        env=os.environ | {"NUMBA_CACHE_DIR": str(baked)},
+    )
+    assert done.stdout.endswith("compiled loops are ready\n")
+    shutil.copytree(baked, moved)
+    shutil.rmtree(baked)
+    assert compiled_by(CLASSIFIER, moved) == set()
+
+
+def test_a_package_that_was_moved_with_its_cache_compiles_nothing(tmp_path):
+    package = Path(dw.__file__).parent
+    first, second = tmp_path / "first" / "driftwolfe", tmp_path / "second" / "driftwolfe"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    script = (
+        "import driftwolfe; driftwolfe.L1Ball(2).project([3.0, 0.0]); print(driftwolfe.__file__)"
+    )
+
+    def run(copy):
+        return subprocess.run(
+            [sys.executable, "-c", WATCHED + script],
+            **{"check": True, "capture_output": True, "text": True, "cwd": tmp_path},
+            env=kept | {"PYTHONPATH": str(copy.parent)},
+        ).stdout.splitlines()
+
+    shutil.copytree(package, first, ignore=shutil.ignore_patterns("__pycache__"))
+    assert run(first)[-1] == str(first / "__init__.py") and len(run(first)) == 1
+    shutil.copytree(first, second)  # with its stamps
+    shutil.rmtree(first)
+    assert run(second) == [str(second / "__init__.py")]
+
+
+def test_warmup_names_what_there_is_and_knows_every_module_of_loops():
+    done = subprocess.run(
+        [sys.executable, "-m", "driftwolfe", "warmup", "Recomender"], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "did you mean 'Recommender'?" in done.stderr
+    package = Path(dw.__file__).parent
+    files = {f"{path.parent.name}.{path.stem}" for path in package.glob("*/*_kernels.py")}
+    assert files - {"estimators.weight_kernels"} == set().union(*MODULES.values())
 
 
 def test_every_public_name_is_listed_and_there():

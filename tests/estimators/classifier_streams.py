@@ -4,7 +4,7 @@ import numpy as np
 
 from driftwolfe import streams
 from driftwolfe.estimators import classifier_archive
-from driftwolfe.estimators.classifier_experts import FOREVER, every
+from driftwolfe.estimators.classifier_experts import every
 from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.classifier_kernels import see
 from driftwolfe.estimators.random_views import RandomViews
@@ -27,10 +27,11 @@ def mapped(feature_map, X, parts=()):
     rows, weights = as_rows(np.asarray(X, np.float64)), np.asarray(parts, np.float64)
     if not feature_map.full:
         return feature_map.rows(rows, weights)
-    rests = np.array([0, *[FOREVER] * 3])
-    z, *_, sound = see(*rows, weights, feature_map.parts, RandomViews().parts, rests)
-    assert sound
-    return every(z.shape[1]), z
+    n, width = rows.number, feature_map.features
+    z, none = np.empty((n, width + 1)), np.empty((0, 0))
+    work = np.empty((n, width)), np.empty((2, width)), z, none, none, none.astype(np.int64), none
+    assert see(*rows, weights, feature_map.parts, RandomViews().parts, *work)
+    return every(width + 1), z
 
 
 def seen_as(z):

@@ -171,12 +171,12 @@ class DenseDescent(Descent):
         """The experts that are due, where their steps end, and whether that is finite."""
         if self._device is HOST:
             plans = (self.clocks, self.blocks, self.lifetimes, self.steps)
-            due, targets = np.empty(self.size, np.int64), np.empty(self._y.shape)
+            ended, ends = np.empty(self.size, np.int64), np.empty(self._y.shape)
             number, total = kernels().block_ends(
-                self._y, self._sums, gradients, *plans, scale, due, targets
+                self._y, self._sums, gradients, *plans, scale, ended, ends
             )
-            targets = targets[:number]
-            return due[:number], targets, math.isfinite(total) or checks.all_finite(targets)
+            ends = ends[:number]
+            return ended[:number], ends, math.isfinite(total) or checks.all_finite(ends)
         due = self.due()
         here = self._device.put(due)
         own = gradients[here] if len(gradients) > 1 else gradients

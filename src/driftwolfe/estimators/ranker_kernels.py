@@ -108,8 +108,7 @@ def new_scratch(items: int) -> Scratch:
 
 _typeof: Any = numba.typeof
 _tuple: Any = numba.types.Tuple
-#: For loops without array expressions, new arrays or exceptions: numba looks for none, a seventh of its time.
-plain_jit = partial(jit, no_rewrites=True, _nrt=False)
+plain_jit = partial(jit, allocates=False)
 _F32, RANKS, SCRATCH = numba.float32, _typeof(new_ranks()), _typeof(new_scratch(1))
 #: Users, items, weights, times since the event before, places found, probabilities.
 ROWS = _tuple((PLACES, PLACES, NUMBERS, NUMBERS, numba.int64[:, ::1], NEW_TABLE))
