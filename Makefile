@@ -15,9 +15,9 @@ HAS    := $(VENV)/.has-
 TESTS  := $(HAS)test $(if $(TORCH),$(HAS)gpu) $(HAS)markets
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-# Experts run in parallel threads; BLAS threads on top would slow them down.
-export OPENBLAS_NUM_THREADS ?= 1
-export OMP_NUM_THREADS ?= 1
+# Tests run side by side, a process for each core. All other commands have what a plain shell has.
+test test-gpu test-slow test-rounding mutants: export OPENBLAS_NUM_THREADS ?= 1
+test test-gpu test-slow test-rounding mutants: export OMP_NUM_THREADS ?= 1
 
 # Tests start many processes, which would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -105,7 +105,7 @@ audit: ## Look for known vulnerabilities of the pinned packages (needs the netwo
 	build/audit/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check pip-audit
 	build/audit/$(SCRIPTS)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
-dist: ## Build sdist and wheel, check them, and run doctor and demo in an empty environment
+dist: ## Build sdist and wheel, check them, and run all that the README shows in an empty environment
 	rm -rf dist
 	$(PYTHON) -m venv build/dist
 	build/dist/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check build twine

@@ -23,7 +23,7 @@ from sklearn.linear_model import SGDClassifier
 
 import driftwolfe as dw
 from benchmarks import data
-from benchmarks.measure import Skipped, medians, race, threads
+from benchmarks.measure import Skipped, medians, race
 from benchmarks.ratio import Ratio
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.river import RiverTraceNormClassifier
@@ -159,12 +159,11 @@ REPEATS = {True: 3, False: 5}
 def row(short: bool) -> list[Ratio]:
     """One row per call, linear experts: river's API against its softmax, scikit-learn's against its SGD."""
     streams = ("Shuttle", lambda: shuttle(flipped=True)), ("digits", digits), ("texts", words)
-    with threads(1):
-        return [
-            ratio
-            for name, load in streams
-            for ratio in _one_row_ratios(name, load()[:TIMED], REPEATS[short])
-        ]
+    return [
+        ratio
+        for name, load in streams
+        for ratio in _one_row_ratios(name, load()[:TIMED], REPEATS[short])
+    ]
 
 
 def _one_row_ratios(name: str, rows: Rows, repeats: int) -> list[Ratio]:
@@ -274,5 +273,4 @@ def compare(rows: Rows) -> None:
 
 
 if __name__ == "__main__":
-    with threads(1):
-        main()
+    main()

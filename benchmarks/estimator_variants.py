@@ -21,7 +21,7 @@ from sklearn import datasets
 
 import driftwolfe as dw
 from benchmarks.data import RatingStream, rating_streams
-from benchmarks.measure import Skipped, threads
+from benchmarks.measure import Skipped
 from benchmarks.output import markdown
 from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.ensemble import AdaHedge
@@ -377,5 +377,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    with threads(1):
-        sys.exit(main())
+    sys.exit(main())

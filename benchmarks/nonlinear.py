@@ -24,7 +24,6 @@ from river.datasets import synth
 from sklearn import datasets as sklearn_data
 
 from benchmarks.classifier import Rows, as_table, shuttle
-from benchmarks.measure import threads
 from benchmarks.output import markdown
 from benchmarks.streams import Contestants, classifiers
 from driftwolfe.estimators.classifier import TraceNormClassifier
@@ -205,7 +204,7 @@ def main() -> None:
     given.streams = list(NEW) if given.streams == ["new"] else given.streams
     tasks = [(name, seed) for name in given.streams for seed in range(STREAMS[name][1])]
     one = partial(played, without=tuple(given.without), random_features=given.seed)
-    with threads(1), ProcessPoolExecutor(given.jobs) as pool:
+    with ProcessPoolExecutor(given.jobs) as pool:
         results = list(pool.map(one, tasks))
     accuracies, times = [], []
     for name in given.streams:

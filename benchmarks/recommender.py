@@ -13,7 +13,7 @@ import numpy as np
 from river import optim, reco
 
 from benchmarks.data import RatingStream, rating_streams, recoveries, side_features
-from benchmarks.measure import Skipped, Timings, medians, race, threads
+from benchmarks.measure import Skipped, Timings, medians, race
 from benchmarks.output import markdown
 from benchmarks.ratio import Ratio
 from driftwolfe.estimators import MatrixCompleter, RiverMatrixCompleter
@@ -82,19 +82,18 @@ def speed(count: int = TIMED, repeats: int = REPEATS) -> Timings:
     """Seconds of each contestant on the first ratings of the file, in turns."""
     whole = rating_streams()["file order"]
     stream = RatingStream("first", whole.pairs[:count], whole.ratings[:count])
-    with threads(1):
-        errors_of_ours(RatingStream("a few", whole.pairs[:2000], whole.ratings[:2000]))
-        return race(
-            {
-                OURS_IN_BATCHES: lambda: errors_in_batches(stream),
-                BIASED_MF: lambda: errors_of_river(biased_mf(0.025), stream),
-                ONE: lambda: _one_by_one(stream),
-                RIVER: lambda: errors_of_river(RiverMatrixCompleter(), stream),
-                "MatrixCompleter, prequential": lambda: errors_of_ours(stream),
-            },
-            repeats,
-            warm_up=False,
-        )
+    errors_of_ours(RatingStream("a few", whole.pairs[:2000], whole.ratings[:2000]))
+    return race(
+        {
+            OURS_IN_BATCHES: lambda: errors_in_batches(stream),
+            BIASED_MF: lambda: errors_of_river(biased_mf(0.025), stream),
+            ONE: lambda: _one_by_one(stream),
+            RIVER: lambda: errors_of_river(RiverMatrixCompleter(), stream),
+            "MatrixCompleter, prequential": lambda: errors_of_ours(stream),
+        },
+        repeats,
+        warm_up=False,
+    )
 
 
 def row(short: bool) -> list[Ratio]:

@@ -20,7 +20,7 @@ from river import datasets, forest, linear_model, optim, preprocessing, time_ser
 from river.datasets import synth
 from sklearn.datasets import load_diabetes
 
-from benchmarks.measure import medians, race, threads
+from benchmarks.measure import medians, race
 from driftwolfe.estimators.regressor import TraceNormRegressor
 from driftwolfe.estimators.river import RiverTraceNormRegressor
 
@@ -181,5 +181,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with threads(1):
-        main()
+    main()

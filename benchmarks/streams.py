@@ -28,7 +28,7 @@ from river import datasets, forest, linear_model, optim, preprocessing
 from river.datasets import synth
 
 from benchmarks import classifier, data, ranking, recommender, regressor
-from benchmarks.measure import Skipped, threads
+from benchmarks.measure import Skipped
 from benchmarks.output import markdown, write_json
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from driftwolfe.storage import write_text
@@ -211,21 +211,18 @@ def measure(kind: str, name: str, short: bool, models: Sequence[str] | None = No
         several = [own.cut(several[0], SHORT)]
     count = sum(map(own.size, several))
     played = Played(kind, name, count, {}, {})
-    with threads(1):
-        own.play(
-            next(own.contestants(name, several[0]))[1][0](), own.cut(several[0], 20)
-        )  # compiles
-        for model, settings in own.contestants(name, several[0]):
-            found = []
-            if models is not None and model not in models:
-                continue
-            for make in settings[:1] if short else settings:
-                started = time.process_time()
-                score = float(np.mean([own.play(make(), rows) for rows in several]))
-                found.append((score, (time.process_time() - started) / count))
-            if found:
-                best = (max if own.high else min)(found)
-                played.scores[model], played.seconds[model] = best
+    own.play(next(own.contestants(name, several[0]))[1][0](), own.cut(several[0], 20))  # compiles
+    for model, settings in own.contestants(name, several[0]):
+        found = []
+        if models is not None and model not in models:
+            continue
+        for make in settings[:1] if short else settings:
+            started = time.process_time()
+            score = float(np.mean([own.play(make(), rows) for rows in several]))
+            found.append((score, (time.process_time() - started) / count))
+        if found:
+            best = (max if own.high else min)(found)
+            played.scores[model], played.seconds[model] = best
     return played
 
 

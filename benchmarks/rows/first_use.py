@@ -69,7 +69,7 @@ def first_uses() -> Iterator[tuple[str, str, float]]:
             yield f"{name} on {kind}", program, budget
 
 
-#: The short variant relaxes limits on time, as other work slows them; not these, which are of processor time or of both.
+#: The short variant relaxes limits on time, as other work slows it; not these.
 STRICT = {True: 0.75, False: 1.0}
 
 

@@ -42,7 +42,7 @@ FIRST_LEVELS = 5
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
-FEW_CLASSES = 12
+FEW_CLASSES = 8
 #: Rows of 64 entries that are mapped together where nothing is learned: few enough for what becomes of them to
 #: stay in the cache. All take the room of the longest, so they are fewer if that is longer.
 CHUNK = 512

@@ -83,8 +83,8 @@ def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
     """Return the decorator that compiles for these types when first called; without any, for compiled callers only.
 
     A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call, as it does
-    not check the types of its arguments. One without new arrays, array expressions and exceptions, in it or in what it
-    calls, is compiled in a seventh less time if it does not ask for them (`allocates` False).
+    not check the types of its arguments. A loop that makes no arrays, nor calls one that does, and has no array
+    expressions or exceptions, is compiled in a seventh less time if it says so.
     """
     # What is for compiled callers is in their code, which is cached.
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
