@@ -45,14 +45,15 @@ class HedgedExperts(ClassExperts):
         super().__init__(*given)
         self.meta = AdaHedge(self.weights.size)
 
-    def learn(self, rows, labels, parts):
-        scores = (rows.values @ self.points[rows.places]).reshape(-1, self.classes)
+    def learn(self, seen, labels, parts):
+        (places, values), *_ = seen
+        scores = (values[0] @ self.points[places[0]]).reshape(-1, self.classes)
         losses = -log_softmax(scores, axis=1)[:, labels[0]]
         if self.linear:  # the decision is the mean of the probabilities
             likely = np.exp(losses.min() - losses)
             losses = -likely / (self.weights @ likely)
         self.meta.update(losses)
-        super().learn(rows, labels, parts)
+        super().learn(seen, labels, parts)
         self.meta.add(self.weights.size - self.meta.size)
         self.weights[:] = self.meta.weights
 
@@ -76,11 +77,11 @@ class LazyExperts(ClassExperts):
 
     def set_steps(self):
         super().set_steps()
-        self.balls, self._radii = self._radii, np.full(self.weights.size, np.inf)
+        self.balls, self._limits = self._radii, np.full(self.weights.size, np.inf)
 
-    def learn(self, rows, labels, parts):
+    def learn(self, seen, labels, parts):
         self.before, ends = self.points.copy(), (self.t + 1) % 16 == 0
-        super().learn(rows, labels, parts)
+        super().learn(seen, labels, parts)
         if not ends:
             self._follow()
 

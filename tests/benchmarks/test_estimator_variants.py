@@ -9,7 +9,7 @@ from driftwolfe import TraceNormBall
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.losses import MulticlassLogistic
-from estimators.classifier_streams import turning
+from estimators.classifier_streams import seen_as, turning
 from estimators.rating_streams import turning as turning_ratings
 
 
@@ -25,7 +25,7 @@ def test_a_lazy_expert_projects_the_sum_of_its_steps():
         assert held == pytest.approx(ball.project(total), abs=1e-9)
         _, gradient = MulticlassLogistic(row[None], [label], classes).value_and_gradient(held)
         total -= radius / np.sqrt(2.0 * length) * gradient
-        experts.learn(as_rows(row[None]), np.array([label]), np.ones(1))
+        experts.learn(seen_as(row[None]), np.array([label]), np.ones(1))
     assert np.linalg.svd(total, compute_uv=False).sum() > 1.2 * radius  # so that laziness matters
 
 
@@ -39,7 +39,7 @@ def test_without_projections_lazy_experts_are_todays():
 def test_experts_from_zero_start_there():
     X, y = turning(rows=16)
     experts = variants.CentredExperts((10.0,), 3, X.shape[1], True)
-    experts.learn(as_rows(X), y.astype(np.int64), np.ones(16))
+    experts.learn(seen_as(X), y.astype(np.int64), np.ones(16))
     shortest = experts.points.reshape(X.shape[1], -1, 3)[:, :2]
     assert np.any(shortest[:, 0]) and not np.any(shortest[:, 1])
 
@@ -55,7 +55,7 @@ def test_weights_are_those_of_adahedge(name):
         scores = np.exp(np.einsum("j,jic->ic", row, stacked))
         p = (scores / scores.sum(axis=1, keepdims=True))[:, label]
         meta.update(-np.log(p) if name == "AdaHedge" else -p / (experts.weights @ p))
-        experts.learn(as_rows(row[None]), np.array([label]), np.ones(1))
+        experts.learn(seen_as(row[None]), np.array([label]), np.ones(1))
 
 
 def test_every_pool_learns():
