@@ -38,7 +38,7 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-_ONE = np.ones(1)
+_ONE, _NO_PARTS, _NO_TABLE = np.ones(1), np.zeros(0), np.zeros((0, 0))
 
 
 @lru_cache(1024)
@@ -130,10 +130,7 @@ class RegressionLearner(MappedLearner):
             # Up to the next renewal of the map at a time.
             end = min(done + BLOCK - t % BLOCK, done + self.renewal - t, count)
             some = rows if count == 1 else rows.stretch(done, end)
-            found = kernels().learn.unchecked(
-                *(*some, LARGEST, SMALLEST, self.map.parts, targets[done:end], parts[done:end]),
-                *(self.state, self._steps, self._radii),
-            )
+            found = self._follow(some, targets[done:end], parts[done:end], _NO_TABLE)
             if found == 0:
                 return False
             if found < 0:
@@ -163,10 +160,13 @@ class RegressionLearner(MappedLearner):
     def predict(self, rows: Rows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""
         told = np.empty((rows.number, self.outputs))
-        sound = kernels().predict.unchecked(
-            *rows, LARGEST, SMALLEST, self.map.parts, self.state, told
-        )
-        return told if sound else told[:0]
+        return told[: self._follow(rows, _NO_TABLE, _NO_PARTS, told)]
+
+    def _follow(self, rows: Rows, targets: Array, parts: Array, told: Array) -> int:
+        """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
+        loop = kernels().follow_full if self.map.full else kernels().follow_many
+        given = (LARGEST, SMALLEST, self.map.parts, targets, parts, self.state)
+        return loop.unchecked(*rows, *given, self._steps, self._radii, told)
 
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far; random ones do not look at them."""

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from driftwolfe.estimators.map_kernels import MAP, map_row, present
-from driftwolfe.estimators.weight_kernels import reweigh
+from driftwolfe.estimators.map_kernels import MAP, NEGLIGIBLE, WILD, divisor, map_row, present
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_PLACES,
@@ -72,296 +71,266 @@ _STACK = numba.float64[:, :, ::1]
 _group: Any = numba.types.NamedTuple
 _HEAD = (NEW_PLACES, *[NEW_TABLE] * 4, NEW_NUMBERS, NEW_TABLE, NEW_NUMBERS)
 STATE = _group((*_HEAD, NEW_NUMBERS, NEW_PLACES, NEW_TABLE, NEW_TABLE, *[_STACK] * 4), State)
-#: Rows as they are, with the range of their numbers, and what the map knows.
-_GIVEN = (PLACES, PLACES, NUMBERS, NUMBER, NUMBER, MAP)
 
 
 @jit()
-def _inverse_scales(state, window, inverse):
-    """Compute the inverse standard deviations of features, 0 where they are constant."""
-    total, means, moments = state.totals[window], state.means[window], state.moments[window]
-    for i in range(inverse.size):
-        deviation = math.sqrt(max(moments[i, i], 0.0) / total) if total > 0.0 else 0.0
-        inverse[i] = 1.0 / deviation if deviation > ROUNDING * abs(means[i]) else 0.0
-
-
-@jit()
-def _features(places, values, state, inverse, features, change):
-    """Compute a row's features, random ones last, and its change from the row before."""
-    features[:] = 0.0
-    d = change.size
-    if d == 0:
-        return
-    for e in range(places.size):
-        features[places[e]] = values[e]
-    means = state.means[len(WINDOWS) - 1]
-    _inverse_scales(state, len(WINDOWS) - 1, inverse[:d])
-    for r in range(state.offsets.size):
-        features[d + r] = state.offsets[r]
-    for i in range(d):
-        change[i] = features[i] - state.row[i]
-        scaled = min(max((features[i] - means[i]) * inverse[i], -CLIP), CLIP)
-        if scaled != 0.0:
-            for r in range(state.offsets.size):
-                features[d + r] += scaled * state.directions[i, r]
-    for r in range(state.offsets.size):
-        features[d + r] = math.cos(features[d + r])
+def _inverse(moment, total, mean):
+    """Compute an inverse standard deviation, 0 if it is that of a constant."""
+    deviation = math.sqrt(max(moment, 0.0) / total) if total > 0.0 else 0.0
+    return 1.0 / deviation if deviation > ROUNDING * abs(mean) else 0.0
 
 
 @fast_jit()
-def _product(values, means, coefficients, size, output):
+def _product(features, first, size, means, coefficients, window, output):
+    """Multiply features, about their means in a window, by its coefficients."""
     total = 0.0
     for i in range(size):
-        total += (values[i] - means[i]) * coefficients[i, output]
+        total += (features[first + i] - means[window, i]) * coefficients[window, i, output]
     return total
-
-
-@jit()
-def _ask(places, values, state, features, change, told):
-    """Compute every expert's prediction, clipped, a row for each output; return the scores in balls."""
-    outputs, d, windows = len(told), change.size, len(WINDOWS)
-    scores, weight = np.zeros(state.points.shape[1]), state.totals[windows - 1]
-    for e in range(places.size):
-        point = state.points[places[e]]
-        for g in range(scores.size):
-            scores[g] += values[e] * point[g]
-    for o in range(outputs):
-        own, last = told[o], state.targets[LAST, o]
-        own[0], n = last, 1
-        for k in range(windows):
-            level, means = state.centres[k, o], state.means[k]
-            own[n] = level
-            own[n + 1] = level + _product(features, means, state.narrow[k], d, o)
-            n += 2
-            if k >= FIRST_WIDE:
-                own[n] = level + _product(features, means, state.wide[k], features.size, o)
-                n += 1
-            other = windows + k
-            moved = _product(change, state.means[other], state.narrow[other], d, o)
-            own[n] = last + state.centres[other, o] + moved
-            n += 1
-        scale = math.sqrt(state.targets[SQUARES, o] / weight) if weight > 0.0 else 0.0
-        for g in range(o, scores.size, outputs):
-            own[n] = state.centres[windows - 1, o] + scale * scores[g]
-            n += 1
-        room = BEYOND * (state.targets[HIGH, o] - state.targets[LOW, o])
-        low, high = state.targets[LOW, o] - room, state.targets[HIGH, o] + room
-        for i in range(own.size):
-            # A NaN, from infinite terms, becomes the last target.
-            own[i] = min(max(own[i], low), high) if own[i] == own[i] else last
-    return scores
-
-
-@jit()
-def _mix(weights, told):
-    total = 0.0
-    for i in range(weights.size):
-        total += weights[i] * told[i]
-    return total
-
-
-@jit()
-def _weigh(state, told, target, part, slopes):
-    """Weigh the experts; return the slopes of Huber's loss of every output, in the units of its errors."""
-    t, gains = state.clock[0], np.empty(told.shape[1])
-    for o in range(target.size):
-        own, error = state.targets[:, o], _mix(state.weights[o], told[o]) - target[o]
-        own[ERROR] += min(part, 1.0) * (abs(error) - own[ERROR]) * max(1.0 / t, 1.0 / MEMORY)
-        unit = max(UNIT * own[ERROR], abs(error) / LARGEST_ERROR)
-        slopes[o] = 0.0
-        if unit <= ROUNDING * max(abs(own[LOW]), abs(own[HIGH])):
-            continue
-        slopes[o] = 1.0 / unit
-        for i in range(gains.size):
-            size = abs(told[o, i] - target[o]) / unit
-            gains[i] = -(0.5 * size * size if size < 1.0 else size - 0.5)
-        reweigh(state.weights[o], gains, part * RATE, min(part, 1.0) / (t + 1.0))
-
-
-@jit()
-def _descend(places, values, state, scores, target, part, units, steps, radii):
-    """Take the steps of the experts in balls; return whether one is too far outside."""
-    outputs, windows = target.size, len(WINDOWS)
-    squared, weight = 0.0, state.totals[windows - 1]
-    for e in range(values.size):
-        squared += values[e] * values[e]
-    slopes, outside = np.zeros(scores.size), False
-    for g in range(radii.size):
-        step, length, inner = part * steps[g], 0.0, 0.0
-        for o in range(outputs):
-            scale, c = math.sqrt(state.targets[SQUARES, o] / weight), g * outputs + o
-            error = (state.centres[windows - 1, o] + scale * scores[c] - target[o]) * units[o]
-            slope = min(max(error, -1.0), 1.0) if scale > 0.0 else 0.0
-            length += slope * slope
-            inner += slope * scores[c]
-            slopes[c] = -step * slope
-        length *= squared
-        # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is
-        # at most its norm times the root of its number of columns.
-        norms = state.norms[:, g]
-        norms[1] = max(norms[1] - 2.0 * step * inner + step * step * length, 0.0)
-        norms[0] = min(norms[0] + step * math.sqrt(length), math.sqrt(outputs * norms[1]))
-        outside = outside or norms[0] > (1.0 + SLACK) * radii[g]
-    for e in range(places.size):
-        point = state.points[places[e]]
-        for c in range(scores.size):
-            point[c] += values[e] * slopes[c]
-    return outside
 
 
 @fast_jit()
-def _fit(moments, cross, inverse, size, top, narrow, wide, factor, solved):
+def _fit(moments, cross, inverse, window, size, top, narrow, wide, factor, solved):
     """Fit ridge regressions with the first `size` and with the first `top` features, by one factor."""
-    outputs = cross.shape[1]
+    outputs = cross.shape[2]
     for i in range(top):
-        row = factor[i]
         for j in range(i + 1):
-            total = moments[i, j] * inverse[i] * inverse[j]
+            total = moments[window, i, j] * inverse[i] * inverse[j]
             for k in range(j):
-                total -= row[k] * factor[j, k]
-            row[j] = total / factor[j, j] if j < i else math.sqrt(max(total + RIDGE, 0.5 * RIDGE))
+                total -= factor[i, k] * factor[j, k]
+            if j < i:
+                factor[i, j] = total / factor[j, j]
+            else:
+                factor[i, i] = math.sqrt(max(total + RIDGE, 0.5 * RIDGE))
         for o in range(outputs):
-            total = cross[i, o] * inverse[i]
+            total = cross[window, i, o] * inverse[i]
             for k in range(i):
-                total -= row[k] * solved[k, o]
-            solved[i, o] = total / row[i]
-    _substitute(factor, solved, inverse, size, narrow)
-    if top > size:
-        _substitute(factor, solved, inverse, top, wide)
+                total -= factor[i, k] * solved[k, o]
+            solved[i, o] = total / factor[i, i]
+    found, number = narrow, size
+    while True:  # solve with the transpose of the leading rows of the factor
+        for o in range(outputs):
+            for i in range(number):
+                found[window, i, o] = solved[i, o]
+            for i in range(number - 1, -1, -1):
+                found[window, i, o] /= factor[i, i]
+                for k in range(i):
+                    found[window, k, o] -= factor[i, k] * found[window, i, o]
+            for i in range(number):
+                found[window, i, o] *= inverse[i]
+        if number == top:
+            return
+        found, number = wide, top
 
 
-@fast_jit()
-def _substitute(factor, solved, inverse, size, found):
-    """Solve with the transpose of the leading rows of a factor."""
-    for o in range(found.shape[1]):
-        for i in range(size):
-            found[i, o] = solved[i, o]
-        for i in range(size - 1, -1, -1):
-            found[i, o] /= factor[i, i]
-            for k in range(i):
-                found[k, o] -= factor[i, k] * found[i, o]
-        for i in range(size):
-            found[i, o] *= inverse[i]
+def _loop(full):
+    """Return the loop for a full map, or for many features, which have no ridge regressions."""
+
+    @jit(PLACES, PLACES, NUMBERS, NUMBER, NUMBER, MAP, TABLE, NUMBERS, STATE, NUMBERS, NUMBERS, NEW_TABLE)
+    def follow(
+        starts, places, values, largest, smallest, scales, targets, parts, state, steps, radii, told
+    ):
+        """Learn rows of weights `parts`, or without any predict rows, until a number is out of range.
+
+        Return the number of rows done, below 0 if an expert is to be projected before the next.
+        """
+        constant, _, counts, seen, average, spread, _, origin, table = scales
+        clock, ends, weights, points, norms, before, directions, offsets = state[:8]
+        totals, ages, means, centres, moments, cross, narrow, wide = state[8:]
+        d, width, windows, random = before.size, means.shape[1], totals.size // 2, offsets.size
+        outputs, experts, columns = weights.shape[0], weights.shape[1], points.shape[1]
+        learning, everything = parts.size > 0, windows - 1  # the window of all rows
+        features = np.empty(width + d)  # known, random, and changes
+        ahead, after, inverse = np.empty(width), np.empty(width), np.empty(width)
+        factor, solved = np.empty((width, width)), np.empty((width, outputs))
+        guesses, scores, units = np.empty(experts), np.empty(columns), np.empty(outputs)
+        z, size = np.empty(d + 1), d + 1  # the mapped row
+        for n in range(starts.size - 1):
+            part, t, outside = parts[n] if learning else 0.0, clock[0], False
+            for o in range(targets.shape[1]):
+                if not abs(targets[n, o]) <= largest:
+                    return n
+            if full:
+                for i in range(d):
+                    features[i] = 0.0
+                for e in range(starts[n], starts[n + 1]):
+                    if not abs(values[e]) <= largest:
+                        return n
+                    if places[e] >= 0 and abs(values[e]) >= smallest:
+                        features[places[e]] = values[e]
+                # As `map_row`, which is for both kinds of maps and takes longer to compile.
+                counts[0] += part
+                squared = constant * constant
+                for i in range(d):
+                    z[i + 1] = 0.0
+                for j in range(d):
+                    distance = features[j] - origin[j]
+                    for i in range(d):
+                        z[i + 1] += distance * table[j, i]
+                for i in range(1, size):
+                    z[i] = min(max(z[i], -WILD), WILD)
+                    squared += z[i] * z[i]
+                length = divisor(counts, squared, part)
+                z[0] = constant
+                for i in range(size):
+                    z[i] /= length
+            else:
+                entries = slice(starts[n], starts[n + 1])
+                row, known, sound = present(places[entries], values[entries], largest, smallest)
+                if not sound:
+                    return n
+                _, mapped, z = map_row(row, known, parts[n : n + 1], scales)
+                size = z.size
+            # Random features, and changes from the row before.
+            for r in range(random):
+                features[d + r] = offsets[r]
+            for i in range(d):
+                features[width + i] = features[i] - before[i]
+                scale = _inverse(moments[everything, i, i], totals[everything], means[everything, i])
+                scaled = (features[i] - means[everything, i]) * scale
+                scaled = min(max(scaled, -CLIP), CLIP)
+                if scaled != 0.0:
+                    for r in range(random):
+                        features[d + r] += scaled * directions[i, r]
+            for r in range(random):
+                features[d + r] = math.cos(features[d + r])
+            # Scores in balls.
+            for c in range(columns):
+                scores[c] = 0.0
+            squared = 0.0
+            for e in range(size):
+                place = e if full else mapped[e]
+                squared += z[e] * z[e]
+                for c in range(columns):
+                    scores[c] += z[e] * points[place, c]
+            weight = totals[everything]
+            for o in range(outputs):
+                # The experts' predictions, clipped, and their mean.
+                last, level = ends[LAST, o], centres[everything, o]
+                guesses[0], g = last, 1
+                for k in range(windows):
+                    guesses[g] = centres[k, o]
+                    guesses[g + 1] = centres[k, o] + _product(features, 0, d, means, narrow, k, o)
+                    g += 2
+                    if k >= FIRST_WIDE:
+                        guesses[g] = centres[k, o] + _product(features, 0, width, means, wide, k, o)
+                        g += 1
+                    other = windows + k
+                    moved = _product(features, width, d, means, narrow, other, o)
+                    guesses[g] = last + centres[other, o] + moved
+                    g += 1
+                scale = math.sqrt(ends[SQUARES, o] / weight) if weight > 0.0 else 0.0
+                for c in range(o, columns, outputs):
+                    guesses[g] = level + scale * scores[c]
+                    g += 1
+                room, mean = BEYOND * (ends[HIGH, o] - ends[LOW, o]), 0.0
+                low, high = ends[LOW, o] - room, ends[HIGH, o] + room
+                for i in range(experts):
+                    # A NaN, from infinite terms, becomes the last target.
+                    guess = min(max(guesses[i], low), high) if guesses[i] == guesses[i] else last
+                    mean += weights[o, i] * guess
+                    guesses[i] = guess
+                if not learning:
+                    told[n, o] = mean
+                    continue
+                target = targets[n, o]
+                if t > 0:
+                    # Weigh the experts by Huber's loss, in units of the mean's errors.
+                    error = abs(mean - target)
+                    ends[ERROR, o] += (
+                        min(part, 1.0) * (error - ends[ERROR, o]) * max(1.0 / t, 1.0 / MEMORY)
+                    )
+                    unit = max(UNIT * ends[ERROR, o], error / LARGEST_ERROR)
+                    units[o], top, total = 0.0, -math.inf, 0.0
+                    if unit > ROUNDING * max(abs(ends[LOW, o]), abs(ends[HIGH, o])):
+                        units[o] = 1.0 / unit
+                        for i in range(experts):
+                            error = abs(guesses[i] - target) / unit
+                            guesses[i] = -(0.5 * error * error if error < 1.0 else error - 0.5)
+                            top = max(top, guesses[i])
+                        rate, share = part * RATE, min(part, 1.0) / (t + 1.0)
+                        for i in range(experts):
+                            weights[o, i] *= math.exp(rate * (guesses[i] - top))
+                            total += weights[o, i]
+                        for i in range(experts):
+                            weights[o, i] = (1.0 - share) * weights[o, i] / total + share / experts
+            if not learning:
+                continue
+            if t > 0:
+                # Take the steps of the experts in balls.
+                for g in range(radii.size):
+                    step, length, inner = part * steps[g], 0.0, 0.0
+                    for o in range(outputs):
+                        scale, c = math.sqrt(ends[SQUARES, o] / weight), g * outputs + o
+                        error = (centres[everything, o] + scale * scores[c] - targets[n, o]) * units[o]
+                        slope = min(max(error, -1.0), 1.0) if scale > 0.0 else 0.0
+                        length += slope * slope
+                        inner += slope * scores[c]
+                        scores[c] = -step * slope
+                    length *= squared
+                    # The step has rank one, so its norm is its trace norm; and the trace norm of any
+                    # matrix is at most its norm times the root of its number of columns.
+                    frobenius = max(norms[1, g] - 2.0 * step * inner + step * step * length, 0.0)
+                    bound = min(norms[0, g] + step * math.sqrt(length), math.sqrt(outputs * frobenius))
+                    norms[0, g], norms[1, g] = bound, frobenius
+                    outside = outside or bound > (1.0 + SLACK) * radii[g]
+                for e in range(size):
+                    place = e if full else mapped[e]
+                    for c in range(columns):
+                        points[place, c] += z[e] * scores[c]
+            for o in range(outputs):
+                error = targets[n, o] - centres[everything, o]
+                ends[SQUARES, o] += part * weight / (weight + part) * error * error
+            for window in range(2 * windows - 1 if t > 0 else everything, -1, -1):
+                # Count the row: means and moments about them, as in Welford (1962).
+                k, first = (window, 0) if window < windows else (window - windows, width)
+                top = width if FIRST_WIDE <= window < windows else d
+                decay = 1.0 - 1.0 / WINDOWS[k]
+                total = decay * totals[window] + part
+                share, totals[window] = part / total, total
+                for o in range(outputs):
+                    target = targets[n, o] - ends[LAST, o] if window >= windows else targets[n, o]
+                    centres[window, o] += share * (target - centres[window, o])
+                    units[o] = target - centres[window, o]
+                for i in range(top):
+                    ahead[i] = features[first + i] - means[window, i]
+                    means[window, i] += share * ahead[i]
+                    after[i] = features[first + i] - means[window, i]
+                for i in range(top):
+                    change = part * ahead[i]
+                    for j in range(i + 1):
+                        moments[window, i, j] = decay * moments[window, i, j] + change * after[j]
+                    for o in range(outputs):
+                        cross[window, i, o] = decay * cross[window, i, o] + change * units[o]
+                if k == everything:
+                    for i in range(top):
+                        inverse[i] = _inverse(moments[window, i, i], total, means[window, i])
+                ages[window] += 1
+                # One factor takes the time of many rows where there are many features.
+                if ages[window] >= min(max(top * top / 512.0, total / 64.0), total / 8.0):
+                    ages[window] = 0
+                    _fit(moments, cross, inverse, window, d, top, narrow, wide, factor, solved)
+            for o in range(outputs):
+                target = targets[n, o]
+                ends[LOW, o] = min(ends[LOW, o], target) if t > 0 else target
+                ends[HIGH, o] = max(ends[HIGH, o], target) if t > 0 else target
+                ends[LAST, o] = target
+            # The map has the same means and moments.
+            for i in range(d):
+                average[i] = means[everything, i]
+                usual = spread[i, i] + counts[0] * average[i] * average[i]
+                if counts[0] * features[i] * features[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
+                    seen[i] += part
+                for j in range(i + 1):
+                    spread[i, j] = moments[everything, i, j]
+                before[i] = features[i]
+            clock[0] += 1
+            if outside:
+                return -n - 1
+        return starts.size - 1
+
+    return follow
 
 
-@jit()
-def _count(values, target, part, state, window, decay, size):
-    """Count a row in a window: means and moments about them, as in Welford (1962)."""
-    state.totals[window] = decay * state.totals[window] + part
-    share = part / state.totals[window]
-    means, centres = state.means[window], state.centres[window]
-    moments, cross = state.moments[window], state.cross[window]
-    before, after = np.empty(size), np.empty(size)
-    for o in range(target.size):
-        centres[o] += share * (target[o] - centres[o])
-    for i in range(size):
-        before[i] = values[i] - means[i]
-        means[i] += share * before[i]
-        after[i] = values[i] - means[i]
-    for i in range(size):
-        factor, row = part * before[i], moments[i]
-        for j in range(i + 1):
-            row[j] = decay * row[j] + factor * after[j]
-        for o in range(target.size):
-            cross[i, o] = decay * cross[i, o] + factor * (target[o] - centres[o])
-
-
-@jit()
-def _count_all(features, change, target, part, state, inverse, factor, solved):
-    """Count a row in all windows, and fit those where it is time."""
-    d, windows, t = change.size, len(WINDOWS), state.clock[0]
-    moved = np.empty(target.size)
-    for o in range(target.size):
-        moved[o] = target[o] - state.targets[LAST, o]
-        ahead = target[o] - state.centres[windows - 1, o]
-        total = state.totals[windows - 1]
-        state.targets[SQUARES, o] += part * total / (total + part) * ahead * ahead
-    for k in range(windows - 1, -1, -1):
-        decay = 1.0 - 1.0 / WINDOWS[k]
-        top = features.size if k >= FIRST_WIDE else d
-        _count(features, target, part, state, k, decay, top)
-        if t > 0:
-            _count(change, moved, part, state, windows + k, decay, d)
-    for first in (0, windows):
-        if first > 0 and t == 0:
-            continue
-        _inverse_scales(state, first + windows - 1, inverse)
-        for k in range(windows):
-            window = first + k
-            top = features.size if k >= FIRST_WIDE and first == 0 else d
-            state.ages[window] += 1
-            # One factor takes the time of many rows where there are many features.
-            rows = state.totals[window]
-            if state.ages[window] >= min(max(top * top / 512.0, rows / 64.0), rows / 8.0):
-                state.ages[window] = 0
-                _fit(
-                    *(state.moments[window], state.cross[window], inverse, d, top),
-                    *(state.narrow[window], state.wide[window], factor, solved),
-                )
-
-
-@jit()
-def _spare(state):
-    """Return working memory."""
-    outputs, experts = state.weights.shape
-    width = state.means.shape[1]
-    return (
-        *(np.empty(width), np.empty(state.row.size), np.empty(width)),
-        *(np.empty((outputs, experts)), np.empty(outputs)),
-    )
-
-
-@jit(*_GIVEN, TABLE, NUMBERS, STATE, NUMBERS, NUMBERS)
-def learn(starts, places, values, largest, smallest, scales, targets, parts, state, steps, radii):
-    """Learn rows of weights `parts`, until a number is out of range or an expert too far outside its ball.
-
-    Return the number of rows learned, below 0 if an expert is to be projected before the next.
-    """
-    features, change, inverse, told, units = _spare(state)
-    width = state.means.shape[1]
-    factor, solved = np.empty((width, width)), np.empty((width, units.size))
-    target, part = np.empty(units.size), np.empty(1)
-    for n in range(parts.size):
-        own = slice(starts[n], starts[n + 1])
-        row, known, sound = present(places[own], values[own], largest, smallest)
-        for o in range(target.size):
-            target[o] = targets[n, o]
-            sound = sound and abs(target[o]) <= largest
-        if not sound:
-            return n
-        part[0], outside, t = parts[n], False, state.clock[0]
-        _, mapped, weights = map_row(row, known, part, scales)
-        _features(row, known, state, inverse, features, change)
-        if t > 0:
-            scores = _ask(mapped, weights, state, features, change, told)
-            _weigh(state, told, target, part[0], units)
-            outside = _descend(mapped, weights, state, scores, target, part[0], units, steps, radii)
-        _count_all(features, change, target, part[0], state, inverse, factor, solved)
-        for o in range(target.size):
-            ends = state.targets[:, o]
-            ends[LOW] = min(ends[LOW], target[o]) if t > 0 else target[o]
-            ends[HIGH] = max(ends[HIGH], target[o]) if t > 0 else target[o]
-            ends[LAST] = target[o]
-        for i in range(change.size):
-            state.row[i] = features[i]
-        state.clock[0] += 1
-        if outside:
-            return -n - 1
-    return parts.size
-
-
-@jit(*_GIVEN, STATE, NEW_TABLE)
-def predict(starts, places, values, largest, smallest, scales, state, told):
-    """Predict rows; return whether all numbers are in range."""
-    features, change, inverse, answers, _ = _spare(state)
-    for n in range(starts.size - 1):
-        own = slice(starts[n], starts[n + 1])
-        row, known, sound = present(places[own], values[own], largest, smallest)
-        if not sound:
-            return False
-        _, mapped, weights = map_row(row, known, np.empty(0), scales)
-        _features(row, known, state, inverse, features, change)
-        _ask(mapped, weights, state, features, change, answers)
-        for o in range(told.shape[1]):
-            told[n, o] = _mix(state.weights[o], answers[o])
-    return True
+#: For up to 256 features, and for more.
+follow_full, follow_many = _loop(True), _loop(False)
