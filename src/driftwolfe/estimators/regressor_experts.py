@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class RegressionLearner(MappedLearner):
     after each row takes a gradient step of size :math:`\rho/\sqrt{m L}` for m outputs, projected onto
     the ball once a bound on its trace norm passes 1.5 rho.
     """
+
+    _held: tuple[Any, ...] = (None,)  # the arrays whose addresses are known
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = _checked_radii(radii)
@@ -151,6 +154,8 @@ class RegressionLearner(MappedLearner):
 
     def learn_one(self, places: Indices, values: Array, target: Array) -> bool:
         """Learn one row of known features; return False, and do nothing, if a number is out of range."""
+        if not all(abs(each) <= LARGEST for each in target.tolist()):
+            return False
         return self.learn(self.one_row(places, values), target.reshape(1, -1), _ONE)
 
     def one_row(self, places: Indices, values: Array) -> Rows:
@@ -164,9 +169,20 @@ class RegressionLearner(MappedLearner):
 
     def _follow(self, rows: Rows, targets: Array, parts: Array, told: Array) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
-        loop = kernels().follow_full if self.map.full else kernels().follow_many
-        given = (LARGEST, SMALLEST, self.map.parts, targets, parts, self.state)
-        return loop.unchecked(*rows, *given, self._steps, self._radii, told)
+        state, own = self.state, self.map
+        held = (own.totals, own.seen, own.mean, own.moments, own.centre, own.table)
+        held = (*state, *held, self._steps, self._radii)
+        known, random, (outputs, experts) = state.row.size, state.offsets.size, state.weights.shape
+        if not all(map(is_, held, self._held)):
+            sizes = (known, random, outputs, experts, self._radii.size)
+            self._held = held
+            self._at = np.array([*sizes, *(array.ctypes.data for array in held)])
+        width, most = known + random, outputs * (self._radii.size + 1) + experts
+        most += width * (width + outputs) if parts.size else 0
+        given = (targets, parts, self._at, told, np.empty(4 * width + 2 * known + 1 + most))
+        if own.full:
+            return kernels().follow_full.unchecked(*rows, LARGEST, SMALLEST, None, *given)
+        return kernels().follow_many.unchecked(*rows, LARGEST, SMALLEST, own.parts, *given)
 
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far; random ones do not look at them."""
@@ -216,7 +232,7 @@ class RegressionLearner(MappedLearner):
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "state": tuple(self.state)}
+        return {**self.__dict__, "state": tuple(self.state), "_held": (None,)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

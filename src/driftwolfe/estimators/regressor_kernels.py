@@ -6,19 +6,21 @@ import math
 from typing import Any, NamedTuple
 
 import numba
-import numpy as np
+from numba.np.arrayobj import make_array
 
 from driftwolfe.estimators.map_kernels import MAP, NEGLIGIBLE, WILD, divisor, map_row, present
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
-    NEW_PLACES,
     NEW_TABLE,
     NUMBER,
     NUMBERS,
     PLACES,
     TABLE,
+    WHOLE,
     fast_jit,
     jit,
+    numbers_at,
+    places_at,
 )
 
 #: Rows that the windows look back, by exponential forgetting; the last forgets nothing.
@@ -67,10 +69,21 @@ class State(NamedTuple):
     wide: Any  # with them
 
 
-_STACK = numba.float64[:, :, ::1]
-_group: Any = numba.types.NamedTuple
-_HEAD = (NEW_PLACES, *[NEW_TABLE] * 4, NEW_NUMBERS, NEW_TABLE, NEW_NUMBERS)
-STATE = _group((*_HEAD, NEW_NUMBERS, NEW_PLACES, NEW_TABLE, NEW_TABLE, *[_STACK] * 4), State)
+#: Rows as they are, with the range of their numbers.
+_GIVEN = (PLACES, PLACES, NUMBERS, NUMBER, NUMBER)
+
+
+@numba.extending.intrinsic
+def _from(_, given, first):
+    """Return the pointer to an element of an array, or of what a pointer points to."""
+
+    def code(context, builder, signature, values):
+        pointer = values[0]
+        if isinstance(given, numba.types.Array):
+            pointer = make_array(given)(context, builder, pointer).data
+        return builder.gep(pointer, [values[1]])
+
+    return numba.types.CPointer(given.dtype)(given, WHOLE), code
 
 
 @jit()
@@ -80,254 +93,299 @@ def _inverse(moment, total, mean):
     return 1.0 / deviation if deviation > ROUNDING * abs(mean) else 0.0
 
 
+@jit()
+def _describe(
+    features, before, change, means, moments, weight, directions, offsets, centre, table, z, d, random
+):
+    """Compute random features, the change from the row before, and the mapped row, of any length."""
+    for i in range(d):
+        value, mean = features[i], means[i]
+        change[i] = value - before[i]
+        scaled = (value - mean) * _inverse(moments[i * (d + random) + i], weight, mean)
+        scaled = min(max(scaled, -CLIP), CLIP)
+        own, row, ahead = _from(directions, i * random), _from(table, i * d), value - centre[i]
+        for r in range(random):
+            features[d + r] = (features[d + r] if i else offsets[r]) + scaled * own[r]
+        for j in range(d):
+            z[j] = (z[j] if i else 0.0) + ahead * row[j]
+    for r in range(d, d + random):
+        features[r] = math.cos(features[r])
+
+
+#: For pointers.
+_divisor = jit()(divisor.py_func)
+
+
+@jit()
+def _shorten(z, size, constant, counts, part):
+    """Divide a mapped row by its length, which is counted with weight `part`."""
+    squared, counts[0] = 0.0, counts[0] + part
+    for i in range(size):
+        value = min(max(z[i], -WILD), WILD) if i else constant
+        squared += value * value
+        z[i] = value
+    length = _divisor(counts, squared, part)
+    for i in range(size):
+        z[i] /= length
+
+
 @fast_jit()
-def _product(features, first, size, means, coefficients, window, output):
-    """Multiply features, about their means in a window, by its coefficients."""
+def _product(values, means, coefficients, size, outputs):
+    """Multiply values, about their means, by the coefficients of an output."""
     total = 0.0
     for i in range(size):
-        total += (features[first + i] - means[window, i]) * coefficients[window, i, output]
+        total += (values[i] - means[i]) * coefficients[i * outputs]
     return total
 
 
+@jit()
+def _ask(features, change, means, centres, narrow, wide, last, d, width, outputs, guesses):
+    """Compute the predictions of all experts but those in balls for an output; return their number."""
+    guesses[0], g, windows = last, 1, len(WINDOWS)
+    for k in range(windows):
+        own, place, other = _from(means, k * width), k * width * outputs, windows + k
+        level, coefficients = centres[k * outputs], _from(narrow, place)
+        guesses[g] = level
+        guesses[g + 1] = level + _product(features, own, coefficients, d, outputs)
+        g += 2
+        if k >= FIRST_WIDE:
+            coefficients = _from(wide, place)
+            guesses[g] = level + _product(features, own, coefficients, width, outputs)
+            g += 1
+        own, coefficients = _from(means, other * width), _from(narrow, other * width * outputs)
+        moved = _product(change, own, coefficients, d, outputs)
+        guesses[g] = last + centres[other * outputs] + moved
+        g += 1
+    return g
+
+
+@jit()
+def _weigh(guesses, weights, experts, target, unit, rate, share):
+    """Weigh experts by Huber's loss of their predictions, then share the weights a little."""
+    top, total = -math.inf, 0.0
+    for i in range(experts):
+        miss = abs(guesses[i] - target) / unit
+        gain = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
+        top = max(top, gain)
+        guesses[i] = gain
+    for i in range(experts):
+        weights[i] *= math.exp(rate * (guesses[i] - top))
+        total += weights[i]
+    for i in range(experts):
+        weights[i] = (1.0 - share) * weights[i] / total + share / experts
+
+
 @fast_jit()
-def _fit(moments, cross, inverse, window, size, top, narrow, wide, factor, solved):
-    """Fit ridge regressions with the first `size` and with the first `top` features, by one factor."""
-    outputs = cross.shape[2]
+def _fit(moments, cross, inverse, width, outputs, top, factor, solved):
+    """Compute the factor of a ridge regression with the first `top` features, and solve with it."""
     for i in range(top):
+        row, scale = _from(factor, i * width), inverse[i]
         for j in range(i + 1):
-            total = moments[window, i, j] * inverse[i] * inverse[j]
+            other, total = _from(factor, j * width), moments[i * width + j] * scale * inverse[j]
             for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if j < i:
-                factor[i, j] = total / factor[j, j]
-            else:
-                factor[i, i] = math.sqrt(max(total + RIDGE, 0.5 * RIDGE))
-        for o in range(outputs):
-            total = cross[window, i, o] * inverse[i]
+                total -= row[k] * other[k]
+            row[j] = total / other[j] if j < i else math.sqrt(max(total + RIDGE, 0.5 * RIDGE))
+        for o in range(i * outputs, (i + 1) * outputs):
+            total, place = cross[o] * scale, o - i * outputs
             for k in range(i):
-                total -= factor[i, k] * solved[k, o]
-            solved[i, o] = total / factor[i, i]
-    found, number = narrow, size
-    while True:  # solve with the transpose of the leading rows of the factor
+                total -= row[k] * solved[k * outputs + place]
+            solved[o] = total / row[i]
+
+
+@fast_jit()
+def _substitute(factor, solved, inverse, width, outputs, size, found):
+    """Solve with the transpose of the leading rows of a factor."""
+    for o in range(outputs):
+        for i in range(o, size * outputs, outputs):
+            found[i] = solved[i]
+        own = _from(found, o)
+        for i in range(size - 1, -1, -1):
+            row = _from(factor, i * width)
+            value = own[i * outputs] / row[i]
+            for k in range(i):
+                own[k * outputs] -= row[k] * value
+            own[i * outputs] = value * inverse[i]
+
+
+@jit()
+def _count(values, means, moments, cross, ahead, after, away, part, share, decay, top, width, outputs):
+    """Count a row in a window: means and moments about them, as in Welford (1962)."""
+    for i in range(top):
+        value, mean = values[i], means[i]
+        step = value - mean
+        mean += share * step
+        means[i], ahead[i], after[i] = mean, part * step, value - mean
+    for i in range(top):
+        factor, row, own = ahead[i], _from(moments, i * width), _from(cross, i * outputs)
+        for j in range(i + 1):
+            row[j] = decay * row[j] + factor * after[j]
         for o in range(outputs):
-            for i in range(number):
-                found[window, i, o] = solved[i, o]
-            for i in range(number - 1, -1, -1):
-                found[window, i, o] /= factor[i, i]
-                for k in range(i):
-                    found[window, k, o] -= factor[i, k] * found[window, i, o]
-            for i in range(number):
-                found[window, i, o] *= inverse[i]
-        if number == top:
-            return
-        found, number = wide, top
+            own[o] = decay * own[o] + factor * away[o]
 
 
 def _loop(full):
     """Return the loop for a full map, or for many features, which have no ridge regressions."""
 
-    @jit(PLACES, PLACES, NUMBERS, NUMBER, NUMBER, MAP, TABLE, NUMBERS, STATE, NUMBERS, NUMBERS, NEW_TABLE)
+    @jit(*_GIVEN, numba.none if full else MAP, TABLE, NUMBERS, PLACES, NEW_TABLE, NEW_NUMBERS)
     def follow(
-        starts, places, values, largest, smallest, scales, targets, parts, state, steps, radii, told
+        starts, places, values, largest, smallest, scales, targets, parts, given, told, spare
     ):
         """Learn rows of weights `parts`, or without any predict rows, until a number is out of range.
 
         Return the number of rows done, below 0 if an expert is to be projected before the next.
         """
-        constant, _, counts, seen, average, spread, _, origin, table = scales
-        clock, ends, weights, points, norms, before, directions, offsets = state[:8]
-        totals, ages, means, centres, moments, cross, narrow, wide = state[8:]
-        d, width, windows, random = before.size, means.shape[1], totals.size // 2, offsets.size
-        outputs, experts, columns = weights.shape[0], weights.shape[1], points.shape[1]
-        learning, everything = parts.size > 0, windows - 1  # the window of all rows
-        features = np.empty(width + d)  # known, random, and changes
-        ahead, after, inverse = np.empty(width), np.empty(width), np.empty(width)
-        factor, solved = np.empty((width, width)), np.empty((width, outputs))
-        guesses, scores, units = np.empty(experts), np.empty(columns), np.empty(outputs)
-        z, size = np.empty(d + 1), d + 1  # the mapped row
-        for n in range(starts.size - 1):
-            part, t, outside = parts[n] if learning else 0.0, clock[0], False
-            for o in range(targets.shape[1]):
-                if not abs(targets[n, o]) <= largest:
-                    return n
+        # Pointers are compiled in less time than arrays, and many are handed over more quickly.
+        at, windows, learning = _from(given, 0), len(WINDOWS), parts.size > 0
+        d, random, outputs, experts, balls = at[0], at[1], at[2], at[3], at[4]
+        clock, lows, weights = places_at(at[5]), numbers_at(at[6]), numbers_at(at[7])
+        points, bounds, before = numbers_at(at[8]), numbers_at(at[9]), numbers_at(at[10])
+        directions, offsets, totals = numbers_at(at[11]), numbers_at(at[12]), numbers_at(at[13])
+        ages, means, centres = places_at(at[14]), numbers_at(at[15]), numbers_at(at[16])
+        moments, cross, narrow = numbers_at(at[17]), numbers_at(at[18]), numbers_at(at[19])
+        wide, counts, seen = numbers_at(at[20]), numbers_at(at[21]), numbers_at(at[22])
+        mean, spread, centre = numbers_at(at[23]), numbers_at(at[24]), numbers_at(at[25])
+        table, steps, radii = numbers_at(at[26]), numbers_at(at[27]), numbers_at(at[28])
+        highs, lasts = _from(lows, outputs), _from(lows, LAST * outputs)
+        errors, squares = _from(lows, ERROR * outputs), _from(lows, SQUARES * outputs)
+        width, all_rows, columns, norms = d + random, windows - 1, balls * outputs, _from(bounds, balls)
+        all_means, all_moments = _from(means, all_rows * width), _from(moments, all_rows * width * width)
+        levels, size, number = _from(centres, all_rows * outputs), d + 1, starts.size - 1
+        features, z, units = _from(spare, 0), _from(spare, width + d), _from(spare, width + 2 * d + 1)
+        change, guesses = _from(features, width), _from(units, outputs)
+        scores = _from(guesses, experts)
+        ahead = _from(scores, columns)
+        after, inverse, factor = _from(ahead, width), _from(ahead, 2 * width), _from(ahead, 3 * width)
+        solved = _from(factor, width * width)
+        for n in range(number):
+            part, t, weight, outside = parts[n] if learning else 0.0, clock[0], totals[all_rows], False
             if full:
                 for i in range(d):
                     features[i] = 0.0
                 for e in range(starts[n], starts[n + 1]):
-                    if not abs(values[e]) <= largest:
+                    entry, place = values[e], places[e]
+                    if not abs(entry) <= largest:
                         return n
-                    if places[e] >= 0 and abs(values[e]) >= smallest:
-                        features[places[e]] = values[e]
-                # As `map_row`, which is for both kinds of maps and takes longer to compile.
-                counts[0] += part
-                squared = constant * constant
-                for i in range(d):
-                    z[i + 1] = 0.0
-                for j in range(d):
-                    distance = features[j] - origin[j]
-                    for i in range(d):
-                        z[i + 1] += distance * table[j, i]
-                for i in range(1, size):
-                    z[i] = min(max(z[i], -WILD), WILD)
-                    squared += z[i] * z[i]
-                length = divisor(counts, squared, part)
-                z[0] = constant
-                for i in range(size):
-                    z[i] /= length
+                    if place >= 0 and abs(entry) >= smallest:
+                        features[place] = entry
+                _describe(
+                    features, before, change, all_means, all_moments, weight,
+                    directions, offsets, centre, table, _from(z, 1), d, random,
+                )
+                _shorten(z, size, 1.0, counts, part)
             else:
                 entries = slice(starts[n], starts[n + 1])
-                row, known, sound = present(places[entries], values[entries], largest, smallest)
+                own, known, sound = present(places[entries], values[entries], largest, smallest)
                 if not sound:
                     return n
-                _, mapped, z = map_row(row, known, parts[n : n + 1], scales)
+                _, mapped, z = map_row(own, known, parts[n : n + 1], scales)
                 size = z.size
-            # Random features, and changes from the row before.
-            for r in range(random):
-                features[d + r] = offsets[r]
-            for i in range(d):
-                features[width + i] = features[i] - before[i]
-                scale = _inverse(moments[everything, i, i], totals[everything], means[everything, i])
-                scaled = (features[i] - means[everything, i]) * scale
-                scaled = min(max(scaled, -CLIP), CLIP)
-                if scaled != 0.0:
-                    for r in range(random):
-                        features[d + r] += scaled * directions[i, r]
-            for r in range(random):
-                features[d + r] = math.cos(features[d + r])
-            # Scores in balls.
-            for c in range(columns):
-                scores[c] = 0.0
             squared = 0.0
             for e in range(size):
-                place = e if full else mapped[e]
-                squared += z[e] * z[e]
+                value, point = z[e], _from(points, (e if full else mapped[e]) * columns)
+                squared += value * value
                 for c in range(columns):
-                    scores[c] += z[e] * points[place, c]
-            weight = totals[everything]
+                    scores[c] = (scores[c] if e else 0.0) + value * point[c]
             for o in range(outputs):
                 # The experts' predictions, clipped, and their mean.
-                last, level = ends[LAST, o], centres[everything, o]
-                guesses[0], g = last, 1
-                for k in range(windows):
-                    guesses[g] = centres[k, o]
-                    guesses[g + 1] = centres[k, o] + _product(features, 0, d, means, narrow, k, o)
-                    g += 2
-                    if k >= FIRST_WIDE:
-                        guesses[g] = centres[k, o] + _product(features, 0, width, means, wide, k, o)
-                        g += 1
-                    other = windows + k
-                    moved = _product(features, width, d, means, narrow, other, o)
-                    guesses[g] = last + centres[other, o] + moved
-                    g += 1
-                scale = math.sqrt(ends[SQUARES, o] / weight) if weight > 0.0 else 0.0
-                for c in range(o, columns, outputs):
-                    guesses[g] = level + scale * scores[c]
-                    g += 1
-                room, mean = BEYOND * (ends[HIGH, o] - ends[LOW, o]), 0.0
-                low, high = ends[LOW, o] - room, ends[HIGH, o] + room
+                low, high, last, answer = lows[o], highs[o], lasts[o], 0.0
+                g = _ask(
+                    features, change, means, _from(centres, o), _from(narrow, o), _from(wide, o),
+                    last, d, width, outputs, guesses,
+                )
+                deviation = math.sqrt(squares[o] / weight) if weight > 0.0 else 0.0
+                for c in range(balls):
+                    guesses[g + c] = levels[o] + deviation * scores[c * outputs + o]
+                room, own_weights = BEYOND * (high - low), _from(weights, o * experts)
                 for i in range(experts):
+                    guess = guesses[i]
                     # A NaN, from infinite terms, becomes the last target.
-                    guess = min(max(guesses[i], low), high) if guesses[i] == guesses[i] else last
-                    mean += weights[o, i] * guess
+                    guess = min(max(guess, low - room), high + room) if guess == guess else last
+                    answer += own_weights[i] * guess
                     guesses[i] = guess
                 if not learning:
-                    told[n, o] = mean
-                    continue
-                target = targets[n, o]
-                if t > 0:
-                    # Weigh the experts by Huber's loss, in units of the mean's errors.
-                    error = abs(mean - target)
-                    ends[ERROR, o] += (
-                        min(part, 1.0) * (error - ends[ERROR, o]) * max(1.0 / t, 1.0 / MEMORY)
-                    )
-                    unit = max(UNIT * ends[ERROR, o], error / LARGEST_ERROR)
-                    units[o], top, total = 0.0, -math.inf, 0.0
-                    if unit > ROUNDING * max(abs(ends[LOW, o]), abs(ends[HIGH, o])):
-                        units[o] = 1.0 / unit
-                        for i in range(experts):
-                            error = abs(guesses[i] - target) / unit
-                            guesses[i] = -(0.5 * error * error if error < 1.0 else error - 0.5)
-                            top = max(top, guesses[i])
-                        rate, share = part * RATE, min(part, 1.0) / (t + 1.0)
-                        for i in range(experts):
-                            weights[o, i] *= math.exp(rate * (guesses[i] - top))
-                            total += weights[o, i]
-                        for i in range(experts):
-                            weights[o, i] = (1.0 - share) * weights[o, i] / total + share / experts
+                    told[n, o] = answer
+                elif t > 0:
+                    trust, error, miss = min(part, 1.0), errors[o], abs(answer - targets[n, o])
+                    error += trust * (miss - error) * max(1.0 / t, 1.0 / MEMORY)
+                    errors[o], unit = error, max(UNIT * error, miss / LARGEST_ERROR)
+                    units[o] = 0.0  # slopes of Huber's loss are in the units of errors
+                    if unit > ROUNDING * max(abs(low), abs(high)):
+                        units[o], share = 1.0 / unit, trust / (t + 1.0)
+                        _weigh(guesses, own_weights, experts, targets[n, o], unit, part * RATE, share)
             if not learning:
                 continue
             if t > 0:
-                # Take the steps of the experts in balls.
-                for g in range(radii.size):
+                # The steps of the experts in balls.
+                for g in range(balls):
                     step, length, inner = part * steps[g], 0.0, 0.0
                     for o in range(outputs):
-                        scale, c = math.sqrt(ends[SQUARES, o] / weight), g * outputs + o
-                        error = (centres[everything, o] + scale * scores[c] - targets[n, o]) * units[o]
-                        slope = min(max(error, -1.0), 1.0) if scale > 0.0 else 0.0
+                        c, deviation = g * outputs + o, math.sqrt(squares[o] / weight)
+                        miss = (levels[o] + deviation * scores[c] - targets[n, o]) * units[o]
+                        slope = min(max(miss, -1.0), 1.0) if deviation > 0.0 else 0.0
                         length += slope * slope
                         inner += slope * scores[c]
                         scores[c] = -step * slope
                     length *= squared
-                    # The step has rank one, so its norm is its trace norm; and the trace norm of any
+                    # A step has rank one, so its norm is its trace norm; and the trace norm of any
                     # matrix is at most its norm times the root of its number of columns.
-                    frobenius = max(norms[1, g] - 2.0 * step * inner + step * step * length, 0.0)
-                    bound = min(norms[0, g] + step * math.sqrt(length), math.sqrt(outputs * frobenius))
-                    norms[0, g], norms[1, g] = bound, frobenius
+                    norm = max(norms[g] - 2.0 * step * inner + step * step * length, 0.0)
+                    bound = min(bounds[g] + step * math.sqrt(length), math.sqrt(outputs * norm))
+                    norms[g], bounds[g] = norm, bound
                     outside = outside or bound > (1.0 + SLACK) * radii[g]
                 for e in range(size):
-                    place = e if full else mapped[e]
+                    value, point = z[e], _from(points, (e if full else mapped[e]) * columns)
                     for c in range(columns):
-                        points[place, c] += z[e] * scores[c]
-            for o in range(outputs):
-                error = targets[n, o] - centres[everything, o]
-                ends[SQUARES, o] += part * weight / (weight + part) * error * error
-            for window in range(2 * windows - 1 if t > 0 else everything, -1, -1):
-                # Count the row: means and moments about them, as in Welford (1962).
-                k, first = (window, 0) if window < windows else (window - windows, width)
-                top = width if FIRST_WIDE <= window < windows else d
-                decay = 1.0 - 1.0 / WINDOWS[k]
+                        point[c] += value * scores[c]
+            for window in range(2 * windows - 1 if t > 0 else all_rows, -1, -1):
+                own_centres, own_means = _from(centres, window * outputs), _from(means, window * width)
+                place, own_moments = window * width * outputs, _from(moments, window * width * width)
+                own_cross = _from(cross, place)
+                decay = 1.0 - 1.0 / WINDOWS[window % windows]
                 total = decay * totals[window] + part
                 share, totals[window] = part / total, total
                 for o in range(outputs):
-                    target = targets[n, o] - ends[LAST, o] if window >= windows else targets[n, o]
-                    centres[window, o] += share * (target - centres[window, o])
-                    units[o] = target - centres[window, o]
-                for i in range(top):
-                    ahead[i] = features[first + i] - means[window, i]
-                    means[window, i] += share * ahead[i]
-                    after[i] = features[first + i] - means[window, i]
-                for i in range(top):
-                    change = part * ahead[i]
-                    for j in range(i + 1):
-                        moments[window, i, j] = decay * moments[window, i, j] + change * after[j]
-                    for o in range(outputs):
-                        cross[window, i, o] = decay * cross[window, i, o] + change * units[o]
-                if k == everything:
+                    target = targets[n, o] - (lasts[o] if window >= windows else 0.0)
+                    miss = target - own_centres[o]
+                    level = own_centres[o] + share * miss
+                    own_centres[o], units[o] = level, target - level
+                    if window == all_rows:
+                        squares[o] += part * weight / (weight + part) * miss * miss
+                        lows[o] = min(lows[o], target) if t > 0 else target
+                        highs[o] = max(highs[o], target) if t > 0 else target
+                        lasts[o] = target
+                top = width if FIRST_WIDE <= window < windows else d
+                row = change if window >= windows else features
+                _count(
+                    row, own_means, own_moments, own_cross, ahead, after, units,
+                    part, share, decay, top, width, outputs,
+                )
+                if window % windows == all_rows:
                     for i in range(top):
-                        inverse[i] = _inverse(moments[window, i, i], total, means[window, i])
-                ages[window] += 1
+                        inverse[i] = _inverse(own_moments[i * width + i], total, own_means[i])
+                age = ages[window] + 1
                 # One factor takes the time of many rows where there are many features.
-                if ages[window] >= min(max(top * top / 512.0, total / 64.0), total / 8.0):
-                    ages[window] = 0
-                    _fit(moments, cross, inverse, window, d, top, narrow, wide, factor, solved)
-            for o in range(outputs):
-                target = targets[n, o]
-                ends[LOW, o] = min(ends[LOW, o], target) if t > 0 else target
-                ends[HIGH, o] = max(ends[HIGH, o], target) if t > 0 else target
-                ends[LAST, o] = target
+                if age >= min(max(top * top / 512.0, total / 64.0), total / 8.0):
+                    age = 0
+                    _fit(own_moments, own_cross, inverse, width, outputs, top, factor, solved)
+                    found = _from(narrow, place)
+                    _substitute(factor, solved, inverse, width, outputs, d, found)
+                    if top > d:
+                        found = _from(wide, place)
+                        _substitute(factor, solved, inverse, width, outputs, top, found)
+                ages[window] = age
             # The map has the same means and moments.
             for i in range(d):
-                average[i] = means[everything, i]
-                usual = spread[i, i] + counts[0] * average[i] * average[i]
-                if counts[0] * features[i] * features[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
+                entry, average, row = features[i], all_means[i], _from(spread, i * d)
+                usual = row[i] + counts[0] * average * average
+                if counts[0] * entry * entry > NEGLIGIBLE * NEGLIGIBLE * usual:
                     seen[i] += part
+                mean[i], before[i] = average, entry
                 for j in range(i + 1):
-                    spread[i, j] = moments[everything, i, j]
-                before[i] = features[i]
-            clock[0] += 1
+                    row[j] = all_moments[i * width + j]
+            clock[0] = t + 1
             if outside:
                 return -n - 1
-        return starts.size - 1
+        return number
 
     return follow
 
