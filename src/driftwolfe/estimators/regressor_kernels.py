@@ -93,40 +93,8 @@ def _inverse(moment, total, mean):
     return 1.0 / deviation if deviation > ROUNDING * abs(mean) else 0.0
 
 
-@jit()
-def _describe(
-    features, before, change, means, moments, weight, directions, offsets, centre, table, z, d, random
-):
-    """Compute random features, the change from the row before, and the mapped row, of any length."""
-    for i in range(d):
-        value, mean = features[i], means[i]
-        change[i] = value - before[i]
-        scaled = (value - mean) * _inverse(moments[i * (d + random) + i], weight, mean)
-        scaled = min(max(scaled, -CLIP), CLIP)
-        own, row, ahead = _from(directions, i * random), _from(table, i * d), value - centre[i]
-        for r in range(random):
-            features[d + r] = (features[d + r] if i else offsets[r]) + scaled * own[r]
-        for j in range(d):
-            z[j] = (z[j] if i else 0.0) + ahead * row[j]
-    for r in range(d, d + random):
-        features[r] = math.cos(features[r])
-
-
 #: For pointers.
 _divisor = jit()(divisor.py_func)
-
-
-@jit()
-def _shorten(z, size, constant, counts, part):
-    """Divide a mapped row by its length, which is counted with weight `part`."""
-    squared, counts[0] = 0.0, counts[0] + part
-    for i in range(size):
-        value = min(max(z[i], -WILD), WILD) if i else constant
-        squared += value * value
-        z[i] = value
-    length = _divisor(counts, squared, part)
-    for i in range(size):
-        z[i] /= length
 
 
 @fast_jit()
@@ -136,27 +104,6 @@ def _product(values, means, coefficients, size, outputs):
     for i in range(size):
         total += (values[i] - means[i]) * coefficients[i * outputs]
     return total
-
-
-@jit()
-def _ask(features, change, means, centres, narrow, wide, last, d, width, outputs, guesses):
-    """Compute the predictions of all experts but those in balls for an output; return their number."""
-    guesses[0], g, windows = last, 1, len(WINDOWS)
-    for k in range(windows):
-        own, place, other = _from(means, k * width), k * width * outputs, windows + k
-        level, coefficients = centres[k * outputs], _from(narrow, place)
-        guesses[g] = level
-        guesses[g + 1] = level + _product(features, own, coefficients, d, outputs)
-        g += 2
-        if k >= FIRST_WIDE:
-            coefficients = _from(wide, place)
-            guesses[g] = level + _product(features, own, coefficients, width, outputs)
-            g += 1
-        own, coefficients = _from(means, other * width), _from(narrow, other * width * outputs)
-        moved = _product(change, own, coefficients, d, outputs)
-        guesses[g] = last + centres[other * outputs] + moved
-        g += 1
-    return g
 
 
 @jit()
@@ -185,42 +132,25 @@ def _fit(moments, cross, inverse, width, outputs, top, factor, solved):
             for k in range(j):
                 total -= row[k] * other[k]
             row[j] = total / other[j] if j < i else math.sqrt(max(total + RIDGE, 0.5 * RIDGE))
-        for o in range(i * outputs, (i + 1) * outputs):
-            total, place = cross[o] * scale, o - i * outputs
+        for o in range(outputs):
+            own, total = _from(solved, o * width), cross[i * outputs + o] * scale
             for k in range(i):
-                total -= row[k] * solved[k * outputs + place]
-            solved[o] = total / row[i]
+                total -= row[k] * own[k]
+            own[i] = total / row[i]
 
 
 @fast_jit()
-def _substitute(factor, solved, inverse, width, outputs, size, found):
+def _substitute(factor, solved, inverse, width, outputs, size, work, found):
     """Solve with the transpose of the leading rows of a factor."""
     for o in range(outputs):
-        for i in range(o, size * outputs, outputs):
-            found[i] = solved[i]
-        own = _from(found, o)
+        for i in range(size):
+            work[i] = solved[o * width + i]
         for i in range(size - 1, -1, -1):
             row = _from(factor, i * width)
-            value = own[i * outputs] / row[i]
+            value = work[i] / row[i]
             for k in range(i):
-                own[k * outputs] -= row[k] * value
-            own[i * outputs] = value * inverse[i]
-
-
-@jit()
-def _count(values, means, moments, cross, ahead, after, away, part, share, decay, top, width, outputs):
-    """Count a row in a window: means and moments about them, as in Welford (1962)."""
-    for i in range(top):
-        value, mean = values[i], means[i]
-        step = value - mean
-        mean += share * step
-        means[i], ahead[i], after[i] = mean, part * step, value - mean
-    for i in range(top):
-        factor, row, own = ahead[i], _from(moments, i * width), _from(cross, i * outputs)
-        for j in range(i + 1):
-            row[j] = decay * row[j] + factor * after[j]
-        for o in range(outputs):
-            own[o] = decay * own[o] + factor * away[o]
+                work[k] -= row[k] * value
+            found[i * outputs + o] = value * inverse[i]
 
 
 def _loop(full):
@@ -234,7 +164,7 @@ def _loop(full):
 
         Return the number of rows done, below 0 if an expert is to be projected before the next.
         """
-        # Pointers are compiled in less time than arrays, and many are handed over more quickly.
+        # Pointers are compiled in less time than arrays, and many are handed over in less time.
         at, windows, learning = _from(given, 0), len(WINDOWS), parts.size > 0
         d, random, outputs, experts, balls = at[0], at[1], at[2], at[3], at[4]
         clock, lows, weights = places_at(at[5]), numbers_at(at[6]), numbers_at(at[7])
@@ -247,17 +177,32 @@ def _loop(full):
         table, steps, radii = numbers_at(at[26]), numbers_at(at[27]), numbers_at(at[28])
         highs, lasts = _from(lows, outputs), _from(lows, LAST * outputs)
         errors, squares = _from(lows, ERROR * outputs), _from(lows, SQUARES * outputs)
-        width, all_rows, columns, norms = d + random, windows - 1, balls * outputs, _from(bounds, balls)
-        all_means, all_moments = _from(means, all_rows * width), _from(moments, all_rows * width * width)
-        levels, size, number = _from(centres, all_rows * outputs), d + 1, starts.size - 1
-        features, z, units = _from(spare, 0), _from(spare, width + d), _from(spare, width + 2 * d + 1)
-        change, guesses = _from(features, width), _from(units, outputs)
+        width, every, columns, norms = (
+            d + random,
+            windows - 1,
+            balls * outputs,
+            _from(bounds, balls),
+        )
+        area, wider, size, number = width * width, width * outputs, d + 1, starts.size - 1
+        all_means, all_moments = _from(means, every * width), _from(moments, every * area)
+        levels, features, z = (
+            _from(centres, every * outputs),
+            _from(spare, 0),
+            _from(spare, width + d),
+        )
+        change, guesses = _from(features, width), _from(z, size)
         scores = _from(guesses, experts)
-        ahead = _from(scores, columns)
-        after, inverse, factor = _from(ahead, width), _from(ahead, 2 * width), _from(ahead, 3 * width)
-        solved = _from(factor, width * width)
+        units = _from(scores, columns)
+        ahead = _from(units, outputs)
+        after, inverse, factor = (
+            _from(ahead, width),
+            _from(ahead, 2 * width),
+            _from(ahead, 3 * width),
+        )
+        solved = _from(factor, area)
         for n in range(number):
-            part, t, weight, outside = parts[n] if learning else 0.0, clock[0], totals[all_rows], False
+            part, weight, t = parts[n] if learning else 0.0, totals[every], clock[0]
+            squared, outside = 0.0, False
             if full:
                 for i in range(d):
                     features[i] = 0.0
@@ -267,31 +212,58 @@ def _loop(full):
                         return n
                     if place >= 0 and abs(entry) >= smallest:
                         features[place] = entry
-                _describe(
-                    features, before, change, all_means, all_moments, weight,
-                    directions, offsets, centre, table, _from(z, 1), d, random,
-                )
-                _shorten(z, size, 1.0, counts, part)
+                for i in range(d):  # the change from the row before, random features, and the map
+                    known, expected = features[i], all_means[i]
+                    change[i] = known - before[i]
+                    scaled = _inverse(all_moments[i * width + i], weight, expected)
+                    scaled = min(max((known - expected) * scaled, -CLIP), CLIP)
+                    for r in range(random):
+                        cosine = features[d + r] if i else offsets[r]
+                        features[d + r] = cosine + scaled * directions[i * random + r]
+                    known -= centre[i]
+                    for j in range(d):
+                        z[j + 1] = (z[j + 1] if i else 0.0) + known * table[i * d + j]
+                for r in range(d, width):
+                    features[r] = math.cos(features[r])
+                squared, z[0] = 1.0, 1.0
+                for i in range(1, size):
+                    z[i] = min(max(z[i], -WILD), WILD)
+                    squared += z[i] * z[i]
+                counts[0] += part
+                length = _divisor(counts, squared, part)
+                squared = 0.0
             else:
                 entries = slice(starts[n], starts[n + 1])
                 own, known, sound = present(places[entries], values[entries], largest, smallest)
                 if not sound:
                     return n
                 _, mapped, z = map_row(own, known, parts[n : n + 1], scales)
-                size = z.size
-            squared = 0.0
+                size, length = z.size, 1.0
             for e in range(size):
-                value, point = z[e], _from(points, (e if full else mapped[e]) * columns)
-                squared += value * value
+                z[e] /= length
+                point = (e if full else mapped[e]) * columns
+                squared += z[e] * z[e]
                 for c in range(columns):
-                    scores[c] = (scores[c] if e else 0.0) + value * point[c]
+                    scores[c] = (scores[c] if e else 0.0) + z[e] * points[point + c]
             for o in range(outputs):
                 # The experts' predictions, clipped, and their mean.
                 low, high, last, answer = lows[o], highs[o], lasts[o], 0.0
-                g = _ask(
-                    features, change, means, _from(centres, o), _from(narrow, o), _from(wide, o),
-                    last, d, width, outputs, guesses,
-                )
+                guesses[0], g = last, 1
+                for k in range(windows):
+                    guesses[g] = centres[k * outputs + o]
+                    for kind in range(
+                        3
+                    ):  # ridge regressions: plain, with random features, of changes
+                        if kind == 1 and k < FIRST_WIDE:
+                            continue
+                        window = k + windows if kind == 2 else k
+                        told_by = _from(wide if kind == 1 else narrow, window * wider + o)
+                        row, top = change if kind == 2 else features, width if kind == 1 else d
+                        found = _product(row, _from(means, window * width), told_by, top, outputs)
+                        level = centres[window * outputs + o]
+                        g += 1
+                        guesses[g] = (last + level if kind == 2 else level) + found
+                    g += 1
                 deviation = math.sqrt(squares[o] / weight) if weight > 0.0 else 0.0
                 for c in range(balls):
                     guesses[g + c] = levels[o] + deviation * scores[c * outputs + o]
@@ -311,7 +283,8 @@ def _loop(full):
                     units[o] = 0.0  # slopes of Huber's loss are in the units of errors
                     if unit > ROUNDING * max(abs(low), abs(high)):
                         units[o], share = 1.0 / unit, trust / (t + 1.0)
-                        _weigh(guesses, own_weights, experts, targets[n, o], unit, part * RATE, share)
+                        rate, target = part * RATE, targets[n, o]
+                        _weigh(guesses, own_weights, experts, target, unit, rate, share)
             if not learning:
                 continue
             if t > 0:
@@ -333,55 +306,63 @@ def _loop(full):
                     norms[g], bounds[g] = norm, bound
                     outside = outside or bound > (1.0 + SLACK) * radii[g]
                 for e in range(size):
-                    value, point = z[e], _from(points, (e if full else mapped[e]) * columns)
+                    point = (e if full else mapped[e]) * columns
                     for c in range(columns):
-                        point[c] += value * scores[c]
-            for window in range(2 * windows - 1 if t > 0 else all_rows, -1, -1):
-                own_centres, own_means = _from(centres, window * outputs), _from(means, window * width)
-                place, own_moments = window * width * outputs, _from(moments, window * width * width)
-                own_cross = _from(cross, place)
-                decay = 1.0 - 1.0 / WINDOWS[window % windows]
+                        points[point + c] += z[e] * scores[c]
+            for window in range(2 * windows - 1 if t > 0 else every, -1, -1):
+                # Count the row in a window: means and moments about them, as in Welford (1962).
+                place, decay = window * wider, 1.0 - 1.0 / WINDOWS[window % windows]
                 total = decay * totals[window] + part
                 share, totals[window] = part / total, total
                 for o in range(outputs):
                     target = targets[n, o] - (lasts[o] if window >= windows else 0.0)
-                    miss = target - own_centres[o]
-                    level = own_centres[o] + share * miss
-                    own_centres[o], units[o] = level, target - level
-                    if window == all_rows:
+                    level = centres[window * outputs + o]
+                    miss = target - level
+                    level += share * miss
+                    centres[window * outputs + o], units[o] = level, target - level
+                    if window == every:
                         squares[o] += part * weight / (weight + part) * miss * miss
                         lows[o] = min(lows[o], target) if t > 0 else target
                         highs[o] = max(highs[o], target) if t > 0 else target
                         lasts[o] = target
-                top = width if FIRST_WIDE <= window < windows else d
-                row = change if window >= windows else features
-                _count(
-                    row, own_means, own_moments, own_cross, ahead, after, units,
-                    part, share, decay, top, width, outputs,
+                row, own_means = (
+                    change if window >= windows else features,
+                    _from(means, window * width),
                 )
-                if window % windows == all_rows:
-                    for i in range(top):
-                        inverse[i] = _inverse(own_moments[i * width + i], total, own_means[i])
+                own_moments, own_cross = _from(moments, window * area), _from(cross, place)
+                top = width if FIRST_WIDE <= window < windows else d
+                for i in range(top):
+                    value, expected = row[i], own_means[i]
+                    ahead[i] = value - expected
+                    expected += share * ahead[i]
+                    own_means[i], after[i] = expected, value - expected
+                for i in range(top):
+                    step, own_row = part * ahead[i], _from(own_moments, i * width)
+                    for j in range(i + 1):
+                        own_row[j] = decay * own_row[j] + step * after[j]
+                    for o in range(outputs):
+                        c = i * outputs + o
+                        own_cross[c] = decay * own_cross[c] + step * units[o]
+                    if window % windows == every:
+                        inverse[i] = _inverse(own_row[i], total, own_means[i])
                 age = ages[window] + 1
                 # One factor takes the time of many rows where there are many features.
                 if age >= min(max(top * top / 512.0, total / 64.0), total / 8.0):
                     age = 0
                     _fit(own_moments, own_cross, inverse, width, outputs, top, factor, solved)
-                    found = _from(narrow, place)
-                    _substitute(factor, solved, inverse, width, outputs, d, found)
-                    if top > d:
-                        found = _from(wide, place)
-                        _substitute(factor, solved, inverse, width, outputs, top, found)
+                    for kind in range(1 + (top > d)):
+                        found, last_one = _from(wide if kind else narrow, place), top if kind else d
+                        _substitute(factor, solved, inverse, width, outputs, last_one, after, found)
                 ages[window] = age
             # The map has the same means and moments.
             for i in range(d):
-                entry, average, row = features[i], all_means[i], _from(spread, i * d)
-                usual = row[i] + counts[0] * average * average
+                entry, expected, own_row = features[i], all_means[i], _from(spread, i * d)
+                usual = own_row[i] + counts[0] * expected * expected
                 if counts[0] * entry * entry > NEGLIGIBLE * NEGLIGIBLE * usual:
                     seen[i] += part
-                mean[i], before[i] = average, entry
+                mean[i], before[i] = expected, entry
                 for j in range(i + 1):
-                    row[j] = all_moments[i * width + j]
+                    own_row[j] = all_moments[i * width + j]
             clock[0] = t + 1
             if outside:
                 return -n - 1
