@@ -52,6 +52,23 @@ def _ends(size: int) -> Indices:
 LOOKS = 3
 
 
+#: Arrays, what loops are told of them, and the sizes of working memory to predict and to learn.
+_UNKNOWN: tuple[Any, ...] = ((None,), None, None)
+
+
+def _addresses(held: tuple[Array, ...], state: Any, balls: int) -> tuple[Any, ...]:
+    """Return arrays with their sizes and addresses, as loops take them, and the sizes of working memory."""
+    if not all(array.flags.carray for array in held):
+        raise ValueError("the arrays of a regressor must be contiguous, aligned and writable")
+    (d, random), (outputs, experts) = state.directions.shape, state.weights.shape
+    row, table = (
+        max(d + random, d + 1, experts, balls * outputs),
+        (d + random) * (d + random + outputs),
+    )
+    sizes = [d, random, outputs, experts, balls, row]
+    return held, np.array(sizes + [array.ctypes.data for array in held]), (9 * row, 9 * row + table)
+
+
 class RegressionLearner(MappedLearner):
     r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
 
@@ -61,7 +78,7 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    _held: tuple[Any, ...] = (None,)  # the arrays whose addresses are known
+    _known: tuple[Any, ...] = _UNKNOWN
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = _checked_radii(radii)
@@ -170,16 +187,12 @@ class RegressionLearner(MappedLearner):
     def _follow(self, rows: Rows, targets: Array, parts: Array, told: Array) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
         state, own = self.state, self.map
-        held = (own.totals, own.seen, own.mean, own.moments, own.centre, own.table)
-        held = (*state, *held, self._steps, self._radii)
-        known, random, (outputs, experts) = state.row.size, state.offsets.size, state.weights.shape
-        if not all(map(is_, held, self._held)):
-            sizes = (known, random, outputs, experts, self._radii.size)
-            self._held = held
-            self._at = np.array([*sizes, *(array.ctypes.data for array in held)])
-        width, most = known + random, outputs * (self._radii.size + 1) + experts
-        most += width * (width + outputs) if parts.size else 0
-        given = (targets, parts, self._at, told, np.empty(4 * width + 2 * known + 1 + most))
+        scales = (own.totals, own.seen, own.mean, own.moments, own.centre, own.table)
+        held = (*state, *scales, self._steps, self._radii)
+        if not all(map(is_, held, self._known[0])):
+            self._known = _addresses(held, state, self._radii.size)
+        _, at, sizes = self._known
+        given = (targets, parts, at, told, np.empty(sizes[parts.size > 0]))
         if own.full:
             return kernels().follow_full.unchecked(*rows, LARGEST, SMALLEST, None, *given)
         return kernels().follow_many.unchecked(*rows, LARGEST, SMALLEST, own.parts, *given)
@@ -232,7 +245,7 @@ class RegressionLearner(MappedLearner):
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "state": tuple(self.state), "_held": (None,)}
+        return {**self.__dict__, "state": tuple(self.state), "_known": _UNKNOWN}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -69,13 +69,17 @@ class State(NamedTuple):
     wide: Any  # with them
 
 
-#: Rows as they are, with the range of their numbers.
-_GIVEN = (PLACES, PLACES, NUMBERS, NUMBER, NUMBER)
+#: Where the loops find sizes (features, random ones, outputs, experts, those in balls, a row of working
+#: memory) and the addresses of the arrays of `State`, of the map, and of the balls.
+_D, _RANDOM, _OUTPUTS, _EXPERTS, _BALLS, _ROW = range(6)
+_CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _BEFORE, _DIRECTIONS, _OFFSETS = range(6, 14)
+_TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(14, 22)
+_COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _RADII = range(22, 30)
 
 
 @numba.extending.intrinsic
 def _from(_, given, first):
-    """Return the pointer to an element of an array, or of what a pointer points to."""
+    """Return the pointer to an element: pointers are compiled and handed over in less time than arrays."""
 
     def code(context, builder, signature, values):
         pointer = values[0]
@@ -93,8 +97,38 @@ def _inverse(moment, total, mean):
     return 1.0 / deviation if deviation > ROUNDING * abs(mean) else 0.0
 
 
-#: For pointers.
-_divisor = jit()(divisor.py_func)
+_divisor = jit()(divisor.py_func)  # for pointers
+
+
+@jit()
+def _map(at, spare, part):
+    """Compute random features, changes, and a mapped row; return what it is to be divided by."""
+    d, random, row = at[_D], at[_RANDOM], at[_ROW]
+    features, change, z, width = spare, _from(spare, row), _from(spare, 2 * row), d + random
+    windows, counts, totals = len(WINDOWS), numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS])
+    means = _from(numbers_at(at[_MEANS]), (windows - 1) * width)
+    moments = _from(numbers_at(at[_MOMENTS]), (windows - 1) * width * width)
+    before, centre, table = numbers_at(at[_BEFORE]), numbers_at(at[_CENTRE]), numbers_at(at[_TABLE])
+    directions, offsets = numbers_at(at[_DIRECTIONS]), numbers_at(at[_OFFSETS])
+    for i in range(d):
+        value, mean = features[i], means[i]
+        change[i] = value - before[i]
+        scaled = (value - mean) * _inverse(moments[i * width + i], totals[windows - 1], mean)
+        scaled = min(max(scaled, -CLIP), CLIP)
+        for r in range(random):
+            other = features[d + r] if i else offsets[r]
+            features[d + r] = other + scaled * directions[i * random + r]
+        value -= centre[i]
+        for j in range(d):
+            z[j + 1] = (z[j + 1] if i else 0.0) + value * table[i * d + j]
+    for r in range(d, width):
+        features[r] = math.cos(features[r])
+    squared, z[0] = 1.0, 1.0
+    for i in range(1, d + 1):
+        z[i] = min(max(z[i], -WILD), WILD)
+        squared += z[i] * z[i]
+    counts[0] += part
+    return _divisor(counts, squared, part)
 
 
 @fast_jit()
@@ -107,19 +141,91 @@ def _product(values, means, coefficients, size, outputs):
 
 
 @jit()
-def _weigh(guesses, weights, experts, target, unit, rate, share):
-    """Weigh experts by Huber's loss of their predictions, then share the weights a little."""
-    top, total = -math.inf, 0.0
+def _ask(at, spare, o):
+    """Compute the experts' predictions for an output, clipped; return their mean."""
+    d, outputs, experts, balls, row = at[_D], at[_OUTPUTS], at[_EXPERTS], at[_BALLS], at[_ROW]
+    width, windows, ends = d + at[_RANDOM], len(WINDOWS), _from(numbers_at(at[_TARGETS]), o)
+    guesses, scores, answer = _from(spare, 3 * row), _from(spare, 4 * row), 0.0
+    means, centres = numbers_at(at[_MEANS]), _from(numbers_at(at[_CENTRES]), o)
+    low, high, last = ends[LOW * outputs], ends[HIGH * outputs], ends[LAST * outputs]
+    guesses[0], g = last, 1
+    for k in range(windows):
+        guesses[g] = centres[k * outputs]
+        for kind in range(3):  # ridge regressions: plain, with random features, of changes
+            if kind == 1 and k < FIRST_WIDE:
+                continue
+            window, size = k + windows if kind == 2 else k, width if kind == 1 else d
+            own, values = at[_WIDE if kind == 1 else _NARROW], _from(spare, row if kind == 2 else 0)
+            own = _from(numbers_at(own), window * width * outputs + o)
+            found = _product(values, _from(means, window * width), own, size, outputs)
+            level = centres[window * outputs]
+            g += 1
+            guesses[g] = (last + level if kind == 2 else level) + found
+        g += 1
+    weight = numbers_at(at[_TOTALS])[windows - 1]
+    scale = math.sqrt(ends[SQUARES * outputs] / weight) if weight > 0.0 else 0.0
+    for c in range(balls):
+        guesses[g + c] = centres[(windows - 1) * outputs] + scale * scores[c * outputs + o]
+    room, weights = BEYOND * (high - low), _from(numbers_at(at[_WEIGHTS]), o * experts)
+    for i in range(experts):
+        guess = guesses[i]
+        # A NaN, from infinite terms, becomes the last target.
+        guess = min(max(guess, low - room), high + room) if guess == guess else last
+        answer += weights[i] * guess
+        guesses[i] = guess
+    return answer
+
+
+@jit()
+def _weigh(at, spare, o, answer, target, part):
+    """Weigh experts by Huber's loss, in units of the errors of their mean; return the inverse unit."""
+    outputs, experts, t = at[_OUTPUTS], at[_EXPERTS], places_at(at[_CLOCK])[0]
+    guesses, weights = _from(spare, 3 * at[_ROW]), _from(numbers_at(at[_WEIGHTS]), o * experts)
+    ends, trust, miss = _from(numbers_at(at[_TARGETS]), o), min(part, 1.0), abs(answer - target)
+    error = ends[ERROR * outputs]
+    error += trust * (miss - error) * max(1.0 / t, 1.0 / MEMORY)
+    ends[ERROR * outputs], unit = error, max(UNIT * error, miss / LARGEST_ERROR)
+    if unit <= ROUNDING * max(abs(ends[LOW * outputs]), abs(ends[HIGH * outputs])):
+        return 0.0
+    best, total, share = -math.inf, 0.0, trust / (t + 1.0)
     for i in range(experts):
         miss = abs(guesses[i] - target) / unit
         gain = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
-        top = max(top, gain)
+        best = max(best, gain)
         guesses[i] = gain
     for i in range(experts):
-        weights[i] *= math.exp(rate * (guesses[i] - top))
+        weights[i] *= math.exp(part * RATE * (guesses[i] - best))
         total += weights[i]
     for i in range(experts):
         weights[i] = (1.0 - share) * weights[i] / total + share / experts
+    return 1.0 / unit
+
+
+@jit()
+def _descend(at, spare, target, squared, part):
+    """Replace the scores of experts in balls by their steps; return whether one is too far outside."""
+    outputs, balls, row = at[_OUTPUTS], at[_BALLS], at[_ROW]
+    scores, units, outside = _from(spare, 4 * row), _from(spare, 5 * row), False
+    squares, steps = numbers_at(at[_TARGETS] + 8 * SQUARES * outputs), numbers_at(at[_STEPS])
+    levels = _from(numbers_at(at[_CENTRES]), (len(WINDOWS) - 1) * outputs)
+    bounds, weight = numbers_at(at[_NORMS]), numbers_at(at[_TOTALS])[len(WINDOWS) - 1]
+    for g in range(balls):
+        step, length, inner = part * steps[g], 0.0, 0.0
+        for o in range(outputs):
+            c, scale = g * outputs + o, math.sqrt(squares[o] / weight)
+            miss = (levels[o] + scale * scores[c] - target[o]) * units[o]
+            slope = min(max(miss, -1.0), 1.0) if scale > 0.0 else 0.0
+            length += slope * slope
+            inner += slope * scores[c]
+            scores[c] = -step * slope
+        length *= squared
+        # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is
+        # at most its norm times the root of its number of columns.
+        norm = max(bounds[balls + g] - 2.0 * step * inner + step * step * length, 0.0)
+        bound = min(bounds[g] + step * math.sqrt(length), math.sqrt(outputs * norm))
+        bounds[g], bounds[balls + g] = bound, norm
+        outside = outside or bound > (1.0 + SLACK) * numbers_at(at[_RADII])[g]
+    return outside
 
 
 @fast_jit()
@@ -153,10 +259,75 @@ def _substitute(factor, solved, inverse, width, outputs, size, work, found):
             found[i * outputs + o] = value * inverse[i]
 
 
+@jit()
+def _count(at, spare, target, part):
+    """Count a row in all windows, and fit those where it is time."""
+    d, outputs, row, t = at[_D], at[_OUTPUTS], at[_ROW], places_at(at[_CLOCK])[0]
+    width, windows, totals = d + at[_RANDOM], len(WINDOWS), numbers_at(at[_TOTALS])
+    ends, ages, all_means = numbers_at(at[_TARGETS]), places_at(at[_AGES]), numbers_at(at[_MEANS])
+    away, ahead, after = _from(spare, 5 * row), _from(spare, 6 * row), _from(spare, 7 * row)
+    inverse, factor = _from(spare, 8 * row), _from(spare, 9 * row)
+    solved, count = _from(factor, width * width), numbers_at(at[_COUNTS])[0]
+    for window in range(2 * windows - 1 if t > 0 else windows - 1, -1, -1):
+        decay, before = 1.0 - 1.0 / WINDOWS[window % windows], totals[window]
+        total = decay * before + part
+        share, totals[window] = part / total, total
+        centres = _from(numbers_at(at[_CENTRES]), window * outputs)
+        for o in range(outputs):
+            own = _from(ends, o)
+            aim = target[o] - (own[LAST * outputs] if window >= windows else 0.0)
+            miss = aim - centres[o]
+            centres[o] += share * miss
+            away[o] = aim - centres[o]
+            if window == windows - 1:
+                own[SQUARES * outputs] += part * before / (before + part) * miss * miss
+                own[LOW * outputs] = min(own[LOW * outputs], aim) if t > 0 else aim
+                own[HIGH * outputs] = max(own[HIGH * outputs], aim) if t > 0 else aim
+                own[LAST * outputs] = aim
+        # Means, and moments about them, as in Welford (1962).
+        top, place = width if FIRST_WIDE <= window < windows else d, window * width * outputs
+        means, cross = _from(all_means, window * width), _from(numbers_at(at[_CROSS]), place)
+        moments = _from(numbers_at(at[_MOMENTS]), window * width * width)
+        values = _from(spare, row if window >= windows else 0)
+        for i in range(top):
+            value, mean = values[i], means[i]
+            ahead[i] = value - mean
+            mean += share * ahead[i]
+            means[i], after[i] = mean, value - mean
+        for i in range(top):
+            step, own = part * ahead[i], _from(moments, i * width)
+            for j in range(i + 1):
+                own[j] = decay * own[j] + step * after[j]
+            for o in range(outputs):
+                cross[i * outputs + o] = decay * cross[i * outputs + o] + step * away[o]
+            if window % windows == windows - 1:
+                inverse[i] = _inverse(own[i], total, means[i])
+            if window == windows - 1 and i < d:  # the map has the same means and moments
+                value, mean, kept = values[i], means[i], _from(numbers_at(at[_SPREAD]), i * d)
+                if count * value * value > NEGLIGIBLE**2 * (kept[i] + count * mean * mean):
+                    numbers_at(at[_SEEN])[i] += part
+                numbers_at(at[_AVERAGE])[i], numbers_at(at[_BEFORE])[i] = mean, value
+                for j in range(i + 1):
+                    kept[j] = own[j]
+        age = ages[window] + 1
+        # One factor takes the time of many rows where there are many features.
+        if age >= min(max(top * top / 512.0, total / 64.0), total / 8.0):
+            age = 0
+            _fit(moments, cross, inverse, width, outputs, top, factor, solved)
+            for kind in range(1 + (top > d)):
+                found, size = at[_WIDE if kind else _NARROW] + 8 * place, top if kind else d
+                found = numbers_at(found)
+                _substitute(factor, solved, inverse, width, outputs, size, after, found)
+        ages[window] = age
+
+
+_ROWS, _NEW, none = (PLACES, PLACES, NUMBERS), (NEW_TABLE, NEW_NUMBERS), numba.none
+
+
 def _loop(full):
     """Return the loop for a full map, or for many features, which have no ridge regressions."""
 
-    @jit(*_GIVEN, numba.none if full else MAP, TABLE, NUMBERS, PLACES, NEW_TABLE, NEW_NUMBERS)
+    @jit(*_ROWS, NUMBER, NUMBER, none if full else MAP, TABLE, NUMBERS, PLACES, *_NEW)
     def follow(
         starts, places, values, largest, smallest, scales, targets, parts, given, told, spare
     ):
@@ -164,209 +335,53 @@ def _loop(full):
 
         Return the number of rows done, below 0 if an expert is to be projected before the next.
         """
-        # Pointers are compiled in less time than arrays, and many are handed over in less time.
-        at, windows, learning = _from(given, 0), len(WINDOWS), parts.size > 0
-        d, random, outputs, experts, balls = at[0], at[1], at[2], at[3], at[4]
-        clock, lows, weights = places_at(at[5]), numbers_at(at[6]), numbers_at(at[7])
-        points, bounds, before = numbers_at(at[8]), numbers_at(at[9]), numbers_at(at[10])
-        directions, offsets, totals = numbers_at(at[11]), numbers_at(at[12]), numbers_at(at[13])
-        ages, means, centres = places_at(at[14]), numbers_at(at[15]), numbers_at(at[16])
-        moments, cross, narrow = numbers_at(at[17]), numbers_at(at[18]), numbers_at(at[19])
-        wide, counts, seen = numbers_at(at[20]), numbers_at(at[21]), numbers_at(at[22])
-        mean, spread, centre = numbers_at(at[23]), numbers_at(at[24]), numbers_at(at[25])
-        table, steps, radii = numbers_at(at[26]), numbers_at(at[27]), numbers_at(at[28])
-        highs, lasts = _from(lows, outputs), _from(lows, LAST * outputs)
-        errors, squares = _from(lows, ERROR * outputs), _from(lows, SQUARES * outputs)
-        width, every, columns, norms = (
-            d + random,
-            windows - 1,
-            balls * outputs,
-            _from(bounds, balls),
-        )
-        area, wider, size, number = width * width, width * outputs, d + 1, starts.size - 1
-        all_means, all_moments = _from(means, every * width), _from(moments, every * area)
-        levels, features, z = (
-            _from(centres, every * outputs),
-            _from(spare, 0),
-            _from(spare, width + d),
-        )
-        change, guesses = _from(features, width), _from(z, size)
-        scores = _from(guesses, experts)
-        units = _from(scores, columns)
-        ahead = _from(units, outputs)
-        after, inverse, factor = (
-            _from(ahead, width),
-            _from(ahead, 2 * width),
-            _from(ahead, 3 * width),
-        )
-        solved = _from(factor, area)
-        for n in range(number):
-            part, weight, t = parts[n] if learning else 0.0, totals[every], clock[0]
-            squared, outside = 0.0, False
+        at, features, learning, outside = _from(given, 0), _from(spare, 0), parts.size > 0, False
+        outputs, balls, row, size, n = at[_OUTPUTS], at[_BALLS], at[_ROW], at[_D] + 1, 0
+        columns, points, clock = outputs * balls, numbers_at(at[_POINTS]), places_at(at[_CLOCK])
+        z, scores, units = _from(spare, 2 * row), _from(spare, 4 * row), _from(spare, 5 * row)
+        while n < starts.size - 1 and not outside:
+            part, squared, length = parts[n] if learning else 0.0, 0.0, 1.0
             if full:
-                for i in range(d):
+                for i in range(size - 1):
                     features[i] = 0.0
                 for e in range(starts[n], starts[n + 1]):
-                    entry, place = values[e], places[e]
-                    if not abs(entry) <= largest:
+                    value, place = values[e], places[e]
+                    if not abs(value) <= largest:
                         return n
-                    if place >= 0 and abs(entry) >= smallest:
-                        features[place] = entry
-                for i in range(d):  # the change from the row before, random features, and the map
-                    known, expected = features[i], all_means[i]
-                    change[i] = known - before[i]
-                    scaled = _inverse(all_moments[i * width + i], weight, expected)
-                    scaled = min(max((known - expected) * scaled, -CLIP), CLIP)
-                    for r in range(random):
-                        cosine = features[d + r] if i else offsets[r]
-                        features[d + r] = cosine + scaled * directions[i * random + r]
-                    known -= centre[i]
-                    for j in range(d):
-                        z[j + 1] = (z[j + 1] if i else 0.0) + known * table[i * d + j]
-                for r in range(d, width):
-                    features[r] = math.cos(features[r])
-                squared, z[0] = 1.0, 1.0
-                for i in range(1, size):
-                    z[i] = min(max(z[i], -WILD), WILD)
-                    squared += z[i] * z[i]
-                counts[0] += part
-                length = _divisor(counts, squared, part)
-                squared = 0.0
+                    if place >= 0 and abs(value) >= smallest:
+                        features[place] = value
+                length = _map(at, features, part)
             else:
                 entries = slice(starts[n], starts[n + 1])
                 own, known, sound = present(places[entries], values[entries], largest, smallest)
                 if not sound:
                     return n
                 _, mapped, z = map_row(own, known, parts[n : n + 1], scales)
-                size, length = z.size, 1.0
+                size = z.size
             for e in range(size):
                 z[e] /= length
-                point = (e if full else mapped[e]) * columns
                 squared += z[e] * z[e]
+                point = (e if full else mapped[e]) * columns
                 for c in range(columns):
                     scores[c] = (scores[c] if e else 0.0) + z[e] * points[point + c]
             for o in range(outputs):
-                # The experts' predictions, clipped, and their mean.
-                low, high, last, answer = lows[o], highs[o], lasts[o], 0.0
-                guesses[0], g = last, 1
-                for k in range(windows):
-                    guesses[g] = centres[k * outputs + o]
-                    for kind in range(
-                        3
-                    ):  # ridge regressions: plain, with random features, of changes
-                        if kind == 1 and k < FIRST_WIDE:
-                            continue
-                        window = k + windows if kind == 2 else k
-                        told_by = _from(wide if kind == 1 else narrow, window * wider + o)
-                        row, top = change if kind == 2 else features, width if kind == 1 else d
-                        found = _product(row, _from(means, window * width), told_by, top, outputs)
-                        level = centres[window * outputs + o]
-                        g += 1
-                        guesses[g] = (last + level if kind == 2 else level) + found
-                    g += 1
-                deviation = math.sqrt(squares[o] / weight) if weight > 0.0 else 0.0
-                for c in range(balls):
-                    guesses[g + c] = levels[o] + deviation * scores[c * outputs + o]
-                room, own_weights = BEYOND * (high - low), _from(weights, o * experts)
-                for i in range(experts):
-                    guess = guesses[i]
-                    # A NaN, from infinite terms, becomes the last target.
-                    guess = min(max(guess, low - room), high + room) if guess == guess else last
-                    answer += own_weights[i] * guess
-                    guesses[i] = guess
+                answer = _ask(at, features, o)
                 if not learning:
                     told[n, o] = answer
-                elif t > 0:
-                    trust, error, miss = min(part, 1.0), errors[o], abs(answer - targets[n, o])
-                    error += trust * (miss - error) * max(1.0 / t, 1.0 / MEMORY)
-                    errors[o], unit = error, max(UNIT * error, miss / LARGEST_ERROR)
-                    units[o] = 0.0  # slopes of Huber's loss are in the units of errors
-                    if unit > ROUNDING * max(abs(low), abs(high)):
-                        units[o], share = 1.0 / unit, trust / (t + 1.0)
-                        rate, target = part * RATE, targets[n, o]
-                        _weigh(guesses, own_weights, experts, target, unit, rate, share)
-            if not learning:
-                continue
-            if t > 0:
-                # The steps of the experts in balls.
-                for g in range(balls):
-                    step, length, inner = part * steps[g], 0.0, 0.0
-                    for o in range(outputs):
-                        c, deviation = g * outputs + o, math.sqrt(squares[o] / weight)
-                        miss = (levels[o] + deviation * scores[c] - targets[n, o]) * units[o]
-                        slope = min(max(miss, -1.0), 1.0) if deviation > 0.0 else 0.0
-                        length += slope * slope
-                        inner += slope * scores[c]
-                        scores[c] = -step * slope
-                    length *= squared
-                    # A step has rank one, so its norm is its trace norm; and the trace norm of any
-                    # matrix is at most its norm times the root of its number of columns.
-                    norm = max(norms[g] - 2.0 * step * inner + step * step * length, 0.0)
-                    bound = min(bounds[g] + step * math.sqrt(length), math.sqrt(outputs * norm))
-                    norms[g], bounds[g] = norm, bound
-                    outside = outside or bound > (1.0 + SLACK) * radii[g]
-                for e in range(size):
-                    point = (e if full else mapped[e]) * columns
-                    for c in range(columns):
-                        points[point + c] += z[e] * scores[c]
-            for window in range(2 * windows - 1 if t > 0 else every, -1, -1):
-                # Count the row in a window: means and moments about them, as in Welford (1962).
-                place, decay = window * wider, 1.0 - 1.0 / WINDOWS[window % windows]
-                total = decay * totals[window] + part
-                share, totals[window] = part / total, total
-                for o in range(outputs):
-                    target = targets[n, o] - (lasts[o] if window >= windows else 0.0)
-                    level = centres[window * outputs + o]
-                    miss = target - level
-                    level += share * miss
-                    centres[window * outputs + o], units[o] = level, target - level
-                    if window == every:
-                        squares[o] += part * weight / (weight + part) * miss * miss
-                        lows[o] = min(lows[o], target) if t > 0 else target
-                        highs[o] = max(highs[o], target) if t > 0 else target
-                        lasts[o] = target
-                row, own_means = (
-                    change if window >= windows else features,
-                    _from(means, window * width),
-                )
-                own_moments, own_cross = _from(moments, window * area), _from(cross, place)
-                top = width if FIRST_WIDE <= window < windows else d
-                for i in range(top):
-                    value, expected = row[i], own_means[i]
-                    ahead[i] = value - expected
-                    expected += share * ahead[i]
-                    own_means[i], after[i] = expected, value - expected
-                for i in range(top):
-                    step, own_row = part * ahead[i], _from(own_moments, i * width)
-                    for j in range(i + 1):
-                        own_row[j] = decay * own_row[j] + step * after[j]
-                    for o in range(outputs):
-                        c = i * outputs + o
-                        own_cross[c] = decay * own_cross[c] + step * units[o]
-                    if window % windows == every:
-                        inverse[i] = _inverse(own_row[i], total, own_means[i])
-                age = ages[window] + 1
-                # One factor takes the time of many rows where there are many features.
-                if age >= min(max(top * top / 512.0, total / 64.0), total / 8.0):
-                    age = 0
-                    _fit(own_moments, own_cross, inverse, width, outputs, top, factor, solved)
-                    for kind in range(1 + (top > d)):
-                        found, last_one = _from(wide if kind else narrow, place), top if kind else d
-                        _substitute(factor, solved, inverse, width, outputs, last_one, after, found)
-                ages[window] = age
-            # The map has the same means and moments.
-            for i in range(d):
-                entry, expected, own_row = features[i], all_means[i], _from(spread, i * d)
-                usual = own_row[i] + counts[0] * expected * expected
-                if counts[0] * entry * entry > NEGLIGIBLE * NEGLIGIBLE * usual:
-                    seen[i] += part
-                mean[i], before[i] = expected, entry
-                for j in range(i + 1):
-                    own_row[j] = all_moments[i * width + j]
-            clock[0] = t + 1
-            if outside:
-                return -n - 1
-        return number
+                elif clock[0] > 0:
+                    units[o] = _weigh(at, features, o, answer, targets[n, o], part)
+            if learning:
+                target = _from(targets, n * outputs)
+                if clock[0] > 0:
+                    outside = _descend(at, features, target, squared, part)
+                    for e in range(size):
+                        point = (e if full else mapped[e]) * columns
+                        for c in range(columns):
+                            points[point + c] += z[e] * scores[c]
+                _count(at, features, target, part)
+                clock[0] += 1
+            n += 1
+        return -n if outside else n
 
     return follow
 
