@@ -53,12 +53,12 @@ LOOKS = 3
 
 
 #: Arrays, what loops are told of them, and the sizes of working memory to predict and to learn.
-_UNKNOWN: tuple[Any, ...] = ((None,), None, None)
+_UNBOUND: tuple[Any, ...] = ((None,), None, None)
 
 
 def _addresses(held: tuple[Array, ...], state: Any, balls: int) -> tuple[Any, ...]:
     """Return arrays with their sizes and addresses, as loops take them, and the sizes of working memory."""
-    if not all(array.flags.carray for array in held):
+    if not all(array.flags.carray for array in held[:-2]):
         raise ValueError("the arrays of a regressor must be contiguous, aligned and writable")
     (d, random), (outputs, experts) = state.directions.shape, state.weights.shape
     row, table = (
@@ -78,7 +78,7 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    _known: tuple[Any, ...] = _UNKNOWN
+    _bound: tuple[Any, ...] = _UNBOUND
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = _checked_radii(radii)
@@ -189,9 +189,9 @@ class RegressionLearner(MappedLearner):
         state, own = self.state, self.map
         scales = (own.totals, own.seen, own.mean, own.moments, own.centre, own.table)
         held = (*state, *scales, self._steps, self._radii)
-        if not all(map(is_, held, self._known[0])):
-            self._known = _addresses(held, state, self._radii.size)
-        _, at, sizes = self._known
+        if not all(map(is_, held, self._bound[0])):
+            self._bound = _addresses(held, state, self._radii.size)
+        _, at, sizes = self._bound
         given = (targets, parts, at, told, np.empty(sizes[parts.size > 0]))
         if own.full:
             return kernels().follow_full.unchecked(*rows, LARGEST, SMALLEST, None, *given)
@@ -245,7 +245,7 @@ class RegressionLearner(MappedLearner):
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "state": tuple(self.state), "_known": _UNKNOWN}
+        return {**self.__dict__, "state": tuple(self.state), "_bound": _UNBOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

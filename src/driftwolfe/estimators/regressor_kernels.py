@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 import numba
-from numba.np.arrayobj import make_array
 
 from driftwolfe.estimators.map_kernels import MAP, NEGLIGIBLE, WILD, divisor, map_row, present
 from driftwolfe.points.compiling import (
@@ -77,17 +76,20 @@ _TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(14, 2
 _COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _RADII = range(22, 30)
 
 
-@numba.extending.intrinsic
-def _from(_, given, first):
+def _element(_: Any, given: Any, first: Any) -> Any:
     """Return the pointer to an element: pointers are compiled and handed over in less time than arrays."""
 
-    def code(context, builder, signature, values):
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         pointer = values[0]
         if isinstance(given, numba.types.Array):
-            pointer = make_array(given)(context, builder, pointer).data
+            pointer = context.make_array(given)(context, builder, pointer).data
         return builder.gep(pointer, [values[1]])
 
-    return numba.types.CPointer(given.dtype)(given, WHOLE), code
+    kind: Any = numba.types.CPointer
+    return kind(given.dtype)(given, WHOLE), code
+
+
+_from: Any = numba.extending.intrinsic(_element)
 
 
 @jit()
@@ -324,7 +326,7 @@ def _count(at, spare, target, part):
 _ROWS, _NEW, none = (PLACES, PLACES, NUMBERS), (NEW_TABLE, NEW_NUMBERS), numba.none
 
 
-def _loop(full):
+def _loop(full: bool) -> Any:
     """Return the loop for a full map, or for many features, which have no ridge regressions."""
 
     @jit(*_ROWS, NUMBER, NUMBER, none if full else MAP, TABLE, NUMBERS, PLACES, *_NEW)
