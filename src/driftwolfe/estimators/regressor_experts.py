@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-_ONE = np.ones(1)
+_ONE, _NO_PARTS, _NO_TABLE = np.ones(1), np.zeros(0), np.zeros((0, 0))
 
 
 @lru_cache(1024)
@@ -51,6 +52,23 @@ def _ends(size: int) -> Indices:
 LOOKS = 3
 
 
+#: Arrays, what loops are told of them, and the sizes of working memory to predict and to learn.
+_UNBOUND: tuple[Any, ...] = ((None,), None, None)
+
+
+def _addresses(held: tuple[Array, ...], state: Any, balls: int) -> tuple[Any, ...]:
+    """Return arrays with their sizes and addresses, as loops take them, and the sizes of working memory."""
+    if not all(array.flags.carray for array in held[:-2]):
+        raise ValueError("the arrays of a regressor must be contiguous, aligned and writable")
+    (d, random), (outputs, experts) = state.directions.shape, state.weights.shape
+    row, table = (
+        max(d + random, d + 1, experts, balls * outputs),
+        (d + random) * (d + random + outputs),
+    )
+    sizes = [d, random, outputs, experts, balls, row]
+    return held, np.array(sizes + [array.ctypes.data for array in held]), (9 * row, 9 * row + table)
+
+
 class RegressionLearner(MappedLearner):
     r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
 
@@ -59,6 +77,8 @@ class RegressionLearner(MappedLearner):
     after each row takes a gradient step of size :math:`\rho/\sqrt{m L}` for m outputs, projected onto
     the ball once a bound on its trace norm passes 1.5 rho.
     """
+
+    _bound: tuple[Any, ...] = _UNBOUND
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = _checked_radii(radii)
@@ -130,10 +150,7 @@ class RegressionLearner(MappedLearner):
             # Up to the next renewal of the map at a time.
             end = min(done + BLOCK - t % BLOCK, done + self.renewal - t, count)
             some = rows if count == 1 else rows.stretch(done, end)
-            found = kernels().learn.unchecked(
-                *(*some, LARGEST, SMALLEST, self.map.parts, targets[done:end], parts[done:end]),
-                *(self.state, self._steps, self._radii),
-            )
+            found = self._follow(some, targets[done:end], parts[done:end], _NO_TABLE)
             if found == 0:
                 return False
             if found < 0:
@@ -154,6 +171,8 @@ class RegressionLearner(MappedLearner):
 
     def learn_one(self, places: Indices, values: Array, target: Array) -> bool:
         """Learn one row of known features; return False, and do nothing, if a number is out of range."""
+        if not all(abs(each) <= LARGEST for each in target.tolist()):
+            return False
         return self.learn(self.one_row(places, values), target.reshape(1, -1), _ONE)
 
     def one_row(self, places: Indices, values: Array) -> Rows:
@@ -163,10 +182,20 @@ class RegressionLearner(MappedLearner):
     def predict(self, rows: Rows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""
         told = np.empty((rows.number, self.outputs))
-        sound = kernels().predict.unchecked(
-            *rows, LARGEST, SMALLEST, self.map.parts, self.state, told
-        )
-        return told if sound else told[:0]
+        return told[: self._follow(rows, _NO_TABLE, _NO_PARTS, told)]
+
+    def _follow(self, rows: Rows, targets: Array, parts: Array, told: Array) -> int:
+        """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
+        state, own = self.state, self.map
+        scales = (own.totals, own.seen, own.mean, own.moments, own.centre, own.table)
+        held = (*state, *scales, self._steps, self._radii)
+        if not all(map(is_, held, self._bound[0])):
+            self._bound = _addresses(held, state, self._radii.size)
+        _, at, sizes = self._bound
+        given = (targets, parts, at, told, np.empty(sizes[parts.size > 0]))
+        if own.full:
+            return kernels().follow_full.unchecked(*rows, LARGEST, SMALLEST, None, *given)
+        return kernels().follow_many.unchecked(*rows, LARGEST, SMALLEST, own.parts, *given)
 
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far; random ones do not look at them."""
@@ -216,7 +245,7 @@ class RegressionLearner(MappedLearner):
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "state": tuple(self.state)}
+        return {**self.__dict__, "state": tuple(self.state), "_bound": _UNBOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -6,20 +6,20 @@ import math
 from typing import Any, NamedTuple
 
 import numba
-import numpy as np
 
-from driftwolfe.estimators.map_kernels import MAP, map_row, present
-from driftwolfe.estimators.weight_kernels import reweigh
+from driftwolfe.estimators.map_kernels import MAP, NEGLIGIBLE, WILD, divisor, map_row, present
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
-    NEW_PLACES,
     NEW_TABLE,
     NUMBER,
     NUMBERS,
     PLACES,
     TABLE,
+    WHOLE,
     fast_jit,
     jit,
+    numbers_at,
+    places_at,
 )
 
 #: Rows that the windows look back, by exponential forgetting; the last forgets nothing.
@@ -68,300 +68,325 @@ class State(NamedTuple):
     wide: Any  # with them
 
 
-_STACK = numba.float64[:, :, ::1]
-_group: Any = numba.types.NamedTuple
-_HEAD = (NEW_PLACES, *[NEW_TABLE] * 4, NEW_NUMBERS, NEW_TABLE, NEW_NUMBERS)
-STATE = _group((*_HEAD, NEW_NUMBERS, NEW_PLACES, NEW_TABLE, NEW_TABLE, *[_STACK] * 4), State)
-#: Rows as they are, with the range of their numbers, and what the map knows.
-_GIVEN = (PLACES, PLACES, NUMBERS, NUMBER, NUMBER, MAP)
+#: Where the loops find sizes (features, random ones, outputs, experts, those in balls, a row of working
+#: memory) and the addresses of the arrays of `State`, of the map, and of the balls.
+_D, _RANDOM, _OUTPUTS, _EXPERTS, _BALLS, _ROW = range(6)
+_CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _BEFORE, _DIRECTIONS, _OFFSETS = range(6, 14)
+_TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(14, 22)
+_COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _RADII = range(22, 30)
+
+
+def _element(_: Any, given: Any, first: Any) -> Any:
+    """Return the pointer to an element: pointers are compiled and handed over in less time than arrays."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        pointer = values[0]
+        if isinstance(given, numba.types.Array):
+            pointer = context.make_array(given)(context, builder, pointer).data
+        return builder.gep(pointer, [values[1]])
+
+    kind: Any = numba.types.CPointer
+    return kind(given.dtype)(given, WHOLE), code
+
+
+_from: Any = numba.extending.intrinsic(_element)
 
 
 @jit()
-def _inverse_scales(state, window, inverse):
-    """Compute the inverse standard deviations of features, 0 where they are constant."""
-    total, means, moments = state.totals[window], state.means[window], state.moments[window]
-    for i in range(inverse.size):
-        deviation = math.sqrt(max(moments[i, i], 0.0) / total) if total > 0.0 else 0.0
-        inverse[i] = 1.0 / deviation if deviation > ROUNDING * abs(means[i]) else 0.0
+def _inverse(moment, total, mean):
+    """Compute an inverse standard deviation, 0 if it is that of a constant."""
+    deviation = math.sqrt(max(moment, 0.0) / total) if total > 0.0 else 0.0
+    return 1.0 / deviation if deviation > ROUNDING * abs(mean) else 0.0
+
+
+_divisor = jit()(divisor.py_func)  # for pointers
 
 
 @jit()
-def _features(places, values, state, inverse, features, change):
-    """Compute a row's features, random ones last, and its change from the row before."""
-    features[:] = 0.0
-    d = change.size
-    if d == 0:
-        return
-    for e in range(places.size):
-        features[places[e]] = values[e]
-    means = state.means[len(WINDOWS) - 1]
-    _inverse_scales(state, len(WINDOWS) - 1, inverse[:d])
-    for r in range(state.offsets.size):
-        features[d + r] = state.offsets[r]
+def _map(at, spare, part):
+    """Compute random features, changes, and a mapped row; return what it is to be divided by."""
+    d, random, row = at[_D], at[_RANDOM], at[_ROW]
+    features, change, z, width = spare, _from(spare, row), _from(spare, 2 * row), d + random
+    windows, counts, totals = len(WINDOWS), numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS])
+    means = _from(numbers_at(at[_MEANS]), (windows - 1) * width)
+    moments = _from(numbers_at(at[_MOMENTS]), (windows - 1) * width * width)
+    before, centre, table = numbers_at(at[_BEFORE]), numbers_at(at[_CENTRE]), numbers_at(at[_TABLE])
+    directions, offsets = numbers_at(at[_DIRECTIONS]), numbers_at(at[_OFFSETS])
     for i in range(d):
-        change[i] = features[i] - state.row[i]
-        scaled = min(max((features[i] - means[i]) * inverse[i], -CLIP), CLIP)
-        if scaled != 0.0:
-            for r in range(state.offsets.size):
-                features[d + r] += scaled * state.directions[i, r]
-    for r in range(state.offsets.size):
-        features[d + r] = math.cos(features[d + r])
+        value, mean = features[i], means[i]
+        change[i] = value - before[i]
+        scaled = (value - mean) * _inverse(moments[i * width + i], totals[windows - 1], mean)
+        scaled = min(max(scaled, -CLIP), CLIP)
+        for r in range(random):
+            other = features[d + r] if i else offsets[r]
+            features[d + r] = other + scaled * directions[i * random + r]
+        value -= centre[i]
+        for j in range(d):
+            z[j + 1] = (z[j + 1] if i else 0.0) + value * table[i * d + j]
+    for r in range(d, width):
+        features[r] = math.cos(features[r])
+    squared, z[0] = 1.0, 1.0
+    for i in range(1, d + 1):
+        z[i] = min(max(z[i], -WILD), WILD)
+        squared += z[i] * z[i]
+    counts[0] += part
+    return _divisor(counts, squared, part)
 
 
 @fast_jit()
-def _product(values, means, coefficients, size, output):
+def _product(values, means, coefficients, size, outputs):
+    """Multiply values, about their means, by the coefficients of an output."""
     total = 0.0
     for i in range(size):
-        total += (values[i] - means[i]) * coefficients[i, output]
+        total += (values[i] - means[i]) * coefficients[i * outputs]
     return total
 
 
 @jit()
-def _ask(places, values, state, features, change, told):
-    """Compute every expert's prediction, clipped, a row for each output; return the scores in balls."""
-    outputs, d, windows = len(told), change.size, len(WINDOWS)
-    scores, weight = np.zeros(state.points.shape[1]), state.totals[windows - 1]
-    for e in range(places.size):
-        point = state.points[places[e]]
-        for g in range(scores.size):
-            scores[g] += values[e] * point[g]
-    for o in range(outputs):
-        own, last = told[o], state.targets[LAST, o]
-        own[0], n = last, 1
-        for k in range(windows):
-            level, means = state.centres[k, o], state.means[k]
-            own[n] = level
-            own[n + 1] = level + _product(features, means, state.narrow[k], d, o)
-            n += 2
-            if k >= FIRST_WIDE:
-                own[n] = level + _product(features, means, state.wide[k], features.size, o)
-                n += 1
-            other = windows + k
-            moved = _product(change, state.means[other], state.narrow[other], d, o)
-            own[n] = last + state.centres[other, o] + moved
-            n += 1
-        scale = math.sqrt(state.targets[SQUARES, o] / weight) if weight > 0.0 else 0.0
-        for g in range(o, scores.size, outputs):
-            own[n] = state.centres[windows - 1, o] + scale * scores[g]
-            n += 1
-        room = BEYOND * (state.targets[HIGH, o] - state.targets[LOW, o])
-        low, high = state.targets[LOW, o] - room, state.targets[HIGH, o] + room
-        for i in range(own.size):
-            # A NaN, from infinite terms, becomes the last target.
-            own[i] = min(max(own[i], low), high) if own[i] == own[i] else last
-    return scores
+def _ask(at, spare, o):
+    """Compute the experts' predictions for an output, clipped; return their mean."""
+    d, outputs, experts, balls, row = at[_D], at[_OUTPUTS], at[_EXPERTS], at[_BALLS], at[_ROW]
+    width, windows, ends = d + at[_RANDOM], len(WINDOWS), _from(numbers_at(at[_TARGETS]), o)
+    guesses, scores, answer = _from(spare, 3 * row), _from(spare, 4 * row), 0.0
+    means, centres = numbers_at(at[_MEANS]), _from(numbers_at(at[_CENTRES]), o)
+    low, high, last = ends[LOW * outputs], ends[HIGH * outputs], ends[LAST * outputs]
+    guesses[0], g = last, 1
+    for k in range(windows):
+        guesses[g] = centres[k * outputs]
+        for kind in range(3):  # ridge regressions: plain, with random features, of changes
+            if kind == 1 and k < FIRST_WIDE:
+                continue
+            window, size = k + windows if kind == 2 else k, width if kind == 1 else d
+            own, values = at[_WIDE if kind == 1 else _NARROW], _from(spare, row if kind == 2 else 0)
+            own = _from(numbers_at(own), window * width * outputs + o)
+            found = _product(values, _from(means, window * width), own, size, outputs)
+            level = centres[window * outputs]
+            g += 1
+            guesses[g] = (last + level if kind == 2 else level) + found
+        g += 1
+    weight = numbers_at(at[_TOTALS])[windows - 1]
+    scale = math.sqrt(ends[SQUARES * outputs] / weight) if weight > 0.0 else 0.0
+    for c in range(balls):
+        guesses[g + c] = centres[(windows - 1) * outputs] + scale * scores[c * outputs + o]
+    room, weights = BEYOND * (high - low), _from(numbers_at(at[_WEIGHTS]), o * experts)
+    for i in range(experts):
+        guess = guesses[i]
+        # A NaN, from infinite terms, becomes the last target.
+        guess = min(max(guess, low - room), high + room) if guess == guess else last
+        answer += weights[i] * guess
+        guesses[i] = guess
+    return answer
 
 
 @jit()
-def _mix(weights, told):
-    total = 0.0
-    for i in range(weights.size):
-        total += weights[i] * told[i]
-    return total
+def _weigh(at, spare, o, answer, target, part):
+    """Weigh experts by Huber's loss, in units of the errors of their mean; return the inverse unit."""
+    outputs, experts, t = at[_OUTPUTS], at[_EXPERTS], places_at(at[_CLOCK])[0]
+    guesses, weights = _from(spare, 3 * at[_ROW]), _from(numbers_at(at[_WEIGHTS]), o * experts)
+    ends, trust, miss = _from(numbers_at(at[_TARGETS]), o), min(part, 1.0), abs(answer - target)
+    error = ends[ERROR * outputs]
+    error += trust * (miss - error) * max(1.0 / t, 1.0 / MEMORY)
+    ends[ERROR * outputs], unit = error, max(UNIT * error, miss / LARGEST_ERROR)
+    if unit <= ROUNDING * max(abs(ends[LOW * outputs]), abs(ends[HIGH * outputs])):
+        return 0.0
+    best, total, share = -math.inf, 0.0, trust / (t + 1.0)
+    for i in range(experts):
+        miss = abs(guesses[i] - target) / unit
+        gain = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
+        best = max(best, gain)
+        guesses[i] = gain
+    for i in range(experts):
+        weights[i] *= math.exp(part * RATE * (guesses[i] - best))
+        total += weights[i]
+    for i in range(experts):
+        weights[i] = (1.0 - share) * weights[i] / total + share / experts
+    return 1.0 / unit
 
 
 @jit()
-def _weigh(state, told, target, part, slopes):
-    """Weigh the experts; return the slopes of Huber's loss of every output, in the units of its errors."""
-    t, gains = state.clock[0], np.empty(told.shape[1])
-    for o in range(target.size):
-        own, error = state.targets[:, o], _mix(state.weights[o], told[o]) - target[o]
-        own[ERROR] += min(part, 1.0) * (abs(error) - own[ERROR]) * max(1.0 / t, 1.0 / MEMORY)
-        unit = max(UNIT * own[ERROR], abs(error) / LARGEST_ERROR)
-        slopes[o] = 0.0
-        if unit <= ROUNDING * max(abs(own[LOW]), abs(own[HIGH])):
-            continue
-        slopes[o] = 1.0 / unit
-        for i in range(gains.size):
-            size = abs(told[o, i] - target[o]) / unit
-            gains[i] = -(0.5 * size * size if size < 1.0 else size - 0.5)
-        reweigh(state.weights[o], gains, part * RATE, min(part, 1.0) / (t + 1.0))
-
-
-@jit()
-def _descend(places, values, state, scores, target, part, units, steps, radii):
-    """Take the steps of the experts in balls; return whether one is too far outside."""
-    outputs, windows = target.size, len(WINDOWS)
-    squared, weight = 0.0, state.totals[windows - 1]
-    for e in range(values.size):
-        squared += values[e] * values[e]
-    slopes, outside = np.zeros(scores.size), False
-    for g in range(radii.size):
+def _descend(at, spare, target, squared, part):
+    """Replace the scores of experts in balls by their steps; return whether one is too far outside."""
+    outputs, balls, row = at[_OUTPUTS], at[_BALLS], at[_ROW]
+    scores, units, outside = _from(spare, 4 * row), _from(spare, 5 * row), False
+    squares, steps = numbers_at(at[_TARGETS] + 8 * SQUARES * outputs), numbers_at(at[_STEPS])
+    levels = _from(numbers_at(at[_CENTRES]), (len(WINDOWS) - 1) * outputs)
+    bounds, weight = numbers_at(at[_NORMS]), numbers_at(at[_TOTALS])[len(WINDOWS) - 1]
+    for g in range(balls):
         step, length, inner = part * steps[g], 0.0, 0.0
         for o in range(outputs):
-            scale, c = math.sqrt(state.targets[SQUARES, o] / weight), g * outputs + o
-            error = (state.centres[windows - 1, o] + scale * scores[c] - target[o]) * units[o]
-            slope = min(max(error, -1.0), 1.0) if scale > 0.0 else 0.0
+            c, scale = g * outputs + o, math.sqrt(squares[o] / weight)
+            miss = (levels[o] + scale * scores[c] - target[o]) * units[o]
+            slope = min(max(miss, -1.0), 1.0) if scale > 0.0 else 0.0
             length += slope * slope
             inner += slope * scores[c]
-            slopes[c] = -step * slope
+            scores[c] = -step * slope
         length *= squared
         # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is
         # at most its norm times the root of its number of columns.
-        norms = state.norms[:, g]
-        norms[1] = max(norms[1] - 2.0 * step * inner + step * step * length, 0.0)
-        norms[0] = min(norms[0] + step * math.sqrt(length), math.sqrt(outputs * norms[1]))
-        outside = outside or norms[0] > (1.0 + SLACK) * radii[g]
-    for e in range(places.size):
-        point = state.points[places[e]]
-        for c in range(scores.size):
-            point[c] += values[e] * slopes[c]
+        norm = max(bounds[balls + g] - 2.0 * step * inner + step * step * length, 0.0)
+        bound = min(bounds[g] + step * math.sqrt(length), math.sqrt(outputs * norm))
+        bounds[g], bounds[balls + g] = bound, norm
+        outside = outside or bound > (1.0 + SLACK) * numbers_at(at[_RADII])[g]
     return outside
 
 
 @fast_jit()
-def _fit(moments, cross, inverse, size, top, narrow, wide, factor, solved):
-    """Fit ridge regressions with the first `size` and with the first `top` features, by one factor."""
-    outputs = cross.shape[1]
+def _fit(moments, cross, inverse, width, outputs, top, factor, solved):
+    """Compute the factor of a ridge regression with the first `top` features, and solve with it."""
     for i in range(top):
-        row = factor[i]
+        row, scale = _from(factor, i * width), inverse[i]
         for j in range(i + 1):
-            total = moments[i, j] * inverse[i] * inverse[j]
+            other, total = _from(factor, j * width), moments[i * width + j] * scale * inverse[j]
             for k in range(j):
-                total -= row[k] * factor[j, k]
-            row[j] = total / factor[j, j] if j < i else math.sqrt(max(total + RIDGE, 0.5 * RIDGE))
+                total -= row[k] * other[k]
+            row[j] = total / other[j] if j < i else math.sqrt(max(total + RIDGE, 0.5 * RIDGE))
         for o in range(outputs):
-            total = cross[i, o] * inverse[i]
+            own, total = _from(solved, o * width), cross[i * outputs + o] * scale
             for k in range(i):
-                total -= row[k] * solved[k, o]
-            solved[i, o] = total / row[i]
-    _substitute(factor, solved, inverse, size, narrow)
-    if top > size:
-        _substitute(factor, solved, inverse, top, wide)
+                total -= row[k] * own[k]
+            own[i] = total / row[i]
 
 
 @fast_jit()
-def _substitute(factor, solved, inverse, size, found):
+def _substitute(factor, solved, inverse, width, outputs, size, work, found):
     """Solve with the transpose of the leading rows of a factor."""
-    for o in range(found.shape[1]):
+    for o in range(outputs):
         for i in range(size):
-            found[i, o] = solved[i, o]
+            work[i] = solved[o * width + i]
         for i in range(size - 1, -1, -1):
-            found[i, o] /= factor[i, i]
+            row = _from(factor, i * width)
+            value = work[i] / row[i]
             for k in range(i):
-                found[k, o] -= factor[i, k] * found[i, o]
-        for i in range(size):
-            found[i, o] *= inverse[i]
+                work[k] -= row[k] * value
+            found[i * outputs + o] = value * inverse[i]
 
 
 @jit()
-def _count(values, target, part, state, window, decay, size):
-    """Count a row in a window: means and moments about them, as in Welford (1962)."""
-    state.totals[window] = decay * state.totals[window] + part
-    share = part / state.totals[window]
-    means, centres = state.means[window], state.centres[window]
-    moments, cross = state.moments[window], state.cross[window]
-    before, after = np.empty(size), np.empty(size)
-    for o in range(target.size):
-        centres[o] += share * (target[o] - centres[o])
-    for i in range(size):
-        before[i] = values[i] - means[i]
-        means[i] += share * before[i]
-        after[i] = values[i] - means[i]
-    for i in range(size):
-        factor, row = part * before[i], moments[i]
-        for j in range(i + 1):
-            row[j] = decay * row[j] + factor * after[j]
-        for o in range(target.size):
-            cross[i, o] = decay * cross[i, o] + factor * (target[o] - centres[o])
-
-
-@jit()
-def _count_all(features, change, target, part, state, inverse, factor, solved):
+def _count(at, spare, target, part):
     """Count a row in all windows, and fit those where it is time."""
-    d, windows, t = change.size, len(WINDOWS), state.clock[0]
-    moved = np.empty(target.size)
-    for o in range(target.size):
-        moved[o] = target[o] - state.targets[LAST, o]
-        ahead = target[o] - state.centres[windows - 1, o]
-        total = state.totals[windows - 1]
-        state.targets[SQUARES, o] += part * total / (total + part) * ahead * ahead
-    for k in range(windows - 1, -1, -1):
-        decay = 1.0 - 1.0 / WINDOWS[k]
-        top = features.size if k >= FIRST_WIDE else d
-        _count(features, target, part, state, k, decay, top)
-        if t > 0:
-            _count(change, moved, part, state, windows + k, decay, d)
-    for first in (0, windows):
-        if first > 0 and t == 0:
-            continue
-        _inverse_scales(state, first + windows - 1, inverse)
-        for k in range(windows):
-            window = first + k
-            top = features.size if k >= FIRST_WIDE and first == 0 else d
-            state.ages[window] += 1
-            # One factor takes the time of many rows where there are many features.
-            rows = state.totals[window]
-            if state.ages[window] >= min(max(top * top / 512.0, rows / 64.0), rows / 8.0):
-                state.ages[window] = 0
-                _fit(
-                    *(state.moments[window], state.cross[window], inverse, d, top),
-                    *(state.narrow[window], state.wide[window], factor, solved),
-                )
+    d, outputs, row, t = at[_D], at[_OUTPUTS], at[_ROW], places_at(at[_CLOCK])[0]
+    width, windows, totals = d + at[_RANDOM], len(WINDOWS), numbers_at(at[_TOTALS])
+    ends, ages, all_means = numbers_at(at[_TARGETS]), places_at(at[_AGES]), numbers_at(at[_MEANS])
+    away, ahead, after = _from(spare, 5 * row), _from(spare, 6 * row), _from(spare, 7 * row)
+    inverse, factor = _from(spare, 8 * row), _from(spare, 9 * row)
+    solved, count = _from(factor, width * width), numbers_at(at[_COUNTS])[0]
+    for window in range(2 * windows - 1 if t > 0 else windows - 1, -1, -1):
+        decay, before = 1.0 - 1.0 / WINDOWS[window % windows], totals[window]
+        total = decay * before + part
+        share, totals[window] = part / total, total
+        centres = _from(numbers_at(at[_CENTRES]), window * outputs)
+        for o in range(outputs):
+            own = _from(ends, o)
+            aim = target[o] - (own[LAST * outputs] if window >= windows else 0.0)
+            miss = aim - centres[o]
+            centres[o] += share * miss
+            away[o] = aim - centres[o]
+            if window == windows - 1:
+                own[SQUARES * outputs] += part * before / (before + part) * miss * miss
+                own[LOW * outputs] = min(own[LOW * outputs], aim) if t > 0 else aim
+                own[HIGH * outputs] = max(own[HIGH * outputs], aim) if t > 0 else aim
+                own[LAST * outputs] = aim
+        # Means, and moments about them, as in Welford (1962).
+        top, place = width if FIRST_WIDE <= window < windows else d, window * width * outputs
+        means, cross = _from(all_means, window * width), _from(numbers_at(at[_CROSS]), place)
+        moments = _from(numbers_at(at[_MOMENTS]), window * width * width)
+        values = _from(spare, row if window >= windows else 0)
+        for i in range(top):
+            value, mean = values[i], means[i]
+            ahead[i] = value - mean
+            mean += share * ahead[i]
+            means[i], after[i] = mean, value - mean
+        for i in range(top):
+            step, own = part * ahead[i], _from(moments, i * width)
+            for j in range(i + 1):
+                own[j] = decay * own[j] + step * after[j]
+            for o in range(outputs):
+                cross[i * outputs + o] = decay * cross[i * outputs + o] + step * away[o]
+            if window % windows == windows - 1:
+                inverse[i] = _inverse(own[i], total, means[i])
+            if window == windows - 1 and i < d:  # the map has the same means and moments
+                value, mean, kept = values[i], means[i], _from(numbers_at(at[_SPREAD]), i * d)
+                if count * value * value > NEGLIGIBLE**2 * (kept[i] + count * mean * mean):
+                    numbers_at(at[_SEEN])[i] += part
+                numbers_at(at[_AVERAGE])[i], numbers_at(at[_BEFORE])[i] = mean, value
+                for j in range(i + 1):
+                    kept[j] = own[j]
+        age = ages[window] + 1
+        # One factor takes the time of many rows where there are many features.
+        if age >= min(max(top * top / 512.0, total / 64.0), total / 8.0):
+            age = 0
+            _fit(moments, cross, inverse, width, outputs, top, factor, solved)
+            for kind in range(1 + (top > d)):
+                found, size = at[_WIDE if kind else _NARROW] + 8 * place, top if kind else d
+                found = numbers_at(found)
+                _substitute(factor, solved, inverse, width, outputs, size, after, found)
+        ages[window] = age
 
 
-@jit()
-def _spare(state):
-    """Return working memory."""
-    outputs, experts = state.weights.shape
-    width = state.means.shape[1]
-    return (
-        *(np.empty(width), np.empty(state.row.size), np.empty(width)),
-        *(np.empty((outputs, experts)), np.empty(outputs)),
-    )
+_ROWS, _NEW, none = (PLACES, PLACES, NUMBERS), (NEW_TABLE, NEW_NUMBERS), numba.none
 
 
-@jit(*_GIVEN, TABLE, NUMBERS, STATE, NUMBERS, NUMBERS)
-def learn(starts, places, values, largest, smallest, scales, targets, parts, state, steps, radii):
-    """Learn rows of weights `parts`, until a number is out of range or an expert too far outside its ball.
+def _loop(full: bool) -> Any:
+    """Return the loop for a full map, or for many features, which have no ridge regressions."""
 
-    Return the number of rows learned, below 0 if an expert is to be projected before the next.
-    """
-    features, change, inverse, told, units = _spare(state)
-    width = state.means.shape[1]
-    factor, solved = np.empty((width, width)), np.empty((width, units.size))
-    target, part = np.empty(units.size), np.empty(1)
-    for n in range(parts.size):
-        own = slice(starts[n], starts[n + 1])
-        row, known, sound = present(places[own], values[own], largest, smallest)
-        for o in range(target.size):
-            target[o] = targets[n, o]
-            sound = sound and abs(target[o]) <= largest
-        if not sound:
-            return n
-        part[0], outside, t = parts[n], False, state.clock[0]
-        _, mapped, weights = map_row(row, known, part, scales)
-        _features(row, known, state, inverse, features, change)
-        if t > 0:
-            scores = _ask(mapped, weights, state, features, change, told)
-            _weigh(state, told, target, part[0], units)
-            outside = _descend(mapped, weights, state, scores, target, part[0], units, steps, radii)
-        _count_all(features, change, target, part[0], state, inverse, factor, solved)
-        for o in range(target.size):
-            ends = state.targets[:, o]
-            ends[LOW] = min(ends[LOW], target[o]) if t > 0 else target[o]
-            ends[HIGH] = max(ends[HIGH], target[o]) if t > 0 else target[o]
-            ends[LAST] = target[o]
-        for i in range(change.size):
-            state.row[i] = features[i]
-        state.clock[0] += 1
-        if outside:
-            return -n - 1
-    return parts.size
+    @jit(*_ROWS, NUMBER, NUMBER, none if full else MAP, TABLE, NUMBERS, PLACES, *_NEW)
+    def follow(
+        starts, places, values, largest, smallest, scales, targets, parts, given, told, spare
+    ):
+        """Learn rows of weights `parts`, or without any predict rows, until a number is out of range.
+
+        Return the number of rows done, below 0 if an expert is to be projected before the next.
+        """
+        at, features, learning, outside = _from(given, 0), _from(spare, 0), parts.size > 0, False
+        outputs, balls, row, size, n = at[_OUTPUTS], at[_BALLS], at[_ROW], at[_D] + 1, 0
+        columns, points, clock = outputs * balls, numbers_at(at[_POINTS]), places_at(at[_CLOCK])
+        z, scores, units = _from(spare, 2 * row), _from(spare, 4 * row), _from(spare, 5 * row)
+        while n < starts.size - 1 and not outside:
+            part, squared, length = parts[n] if learning else 0.0, 0.0, 1.0
+            if full:
+                for i in range(size - 1):
+                    features[i] = 0.0
+                for e in range(starts[n], starts[n + 1]):
+                    value, place = values[e], places[e]
+                    if not abs(value) <= largest:
+                        return n
+                    if place >= 0 and abs(value) >= smallest:
+                        features[place] = value
+                length = _map(at, features, part)
+            else:
+                entries = slice(starts[n], starts[n + 1])
+                own, known, sound = present(places[entries], values[entries], largest, smallest)
+                if not sound:
+                    return n
+                _, mapped, z = map_row(own, known, parts[n : n + 1], scales)
+                size = z.size
+            for e in range(size):
+                z[e] /= length
+                squared += z[e] * z[e]
+                point = (e if full else mapped[e]) * columns
+                for c in range(columns):
+                    scores[c] = (scores[c] if e else 0.0) + z[e] * points[point + c]
+            for o in range(outputs):
+                answer = _ask(at, features, o)
+                if not learning:
+                    told[n, o] = answer
+                elif clock[0] > 0:
+                    units[o] = _weigh(at, features, o, answer, targets[n, o], part)
+            if learning:
+                target = _from(targets, n * outputs)
+                if clock[0] > 0:
+                    outside = _descend(at, features, target, squared, part)
+                    for e in range(size):
+                        point = (e if full else mapped[e]) * columns
+                        for c in range(columns):
+                            points[point + c] += z[e] * scores[c]
+                _count(at, features, target, part)
+                clock[0] += 1
+            n += 1
+        return -n if outside else n
+
+    return follow
 
 
-@jit(*_GIVEN, STATE, NEW_TABLE)
-def predict(starts, places, values, largest, smallest, scales, state, told):
-    """Predict rows; return whether all numbers are in range."""
-    features, change, inverse, answers, _ = _spare(state)
-    for n in range(starts.size - 1):
-        own = slice(starts[n], starts[n + 1])
-        row, known, sound = present(places[own], values[own], largest, smallest)
-        if not sound:
-            return False
-        _, mapped, weights = map_row(row, known, np.empty(0), scales)
-        _features(row, known, state, inverse, features, change)
-        _ask(mapped, weights, state, features, change, answers)
-        for o in range(told.shape[1]):
-            told[n, o] = _mix(state.weights[o], answers[o])
-    return True
+#: For up to 256 features, and for more.
+follow_full, follow_many = _loop(True), _loop(False)
