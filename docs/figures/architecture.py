@@ -19,6 +19,7 @@ CONTENTS = {
     "cli": "the command line",
     "demo": "a first example",
     "doctor": "what is installed",
+    "warmup": "compile ahead",
     "plot": "pictures of games",
     "experiments": "the paper's runs, sweeps, reports",
     "comparison": "learners side by side",
