@@ -50,15 +50,15 @@ SETS = {
     "a large trace-norm ball": ("dw.TraceNormBall((900, 600), radius=10.0)", ENTRIES, 5.0),
 }
 LEARNERS = ("POLAR", "POLA", "POLD")
-#: Processor seconds; the second, of the classifier with scikit-learn's API, is above the 6 that we want.
-ESTIMATOR_BUDGET, SLOWEST_BUDGET = 6.0, 7.5
+#: Processor seconds; the second, of classifier and regressor with scikit-learn's API, is above the 6 that we want.
+ESTIMATOR_BUDGET, SLOWEST_BUDGET = 6.0, 8.0
 
 
 def first_uses() -> Iterator[tuple[str, str, float]]:
     """What is used, the program, and its budget."""
     for name, use in ESTIMATORS.items():
         extra = ", MatrixCompleter" if name == "AdaptiveIntervals" else ""
-        budget = SLOWEST_BUDGET if name == "TraceNormClassifier" else ESTIMATOR_BUDGET
+        budget = SLOWEST_BUDGET if name.startswith("TraceNorm") else ESTIMATOR_BUDGET
         yield name, f"{DATA}{name}{extra}\nmodel = {name}{use}", budget
     for name in LEARNERS:
         for kind, (domain, loss, budget) in SETS.items():
@@ -71,10 +71,6 @@ def first_uses() -> Iterator[tuple[str, str, float]]:
             yield f"{name} on {kind}", program, budget
 
 
-#: The short variant relaxes limits on time, as other work slows it; not these.
-STRICT = {True: 0.75, False: 1.0}
-
-
 def cold(short: bool) -> list[Ratio]:
     """Processor time of import, first fit and first answer, with an empty cache of compiled code."""
     found = []
@@ -83,7 +79,7 @@ def cold(short: bool) -> list[Ratio]:
         found.append(
             Ratio(
                 *("cold", f"{name}, share of {budget:g} s", medians({"": runs})[""], budget),
-                at_most=STRICT[short],
+                at_most=1.0,
                 note="processor seconds of a fresh process with an empty cache, in a plain shell",
                 timings={"first": runs},
             )
@@ -150,6 +146,8 @@ wall, processor = time.perf_counter(), time.process_time()
 play()
 print(time.perf_counter() - wall, time.process_time() - processor)"""
 PINNED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+#: The short variant relaxes limits on time, as other work slows it; not that of 2 here.
+STRICT = {True: 0.75, False: 1.0}
 #: How much more time a plain shell may take than one that pins BLAS to one thread.
 IDLE, BUSY = 1.3, 2.0
 
