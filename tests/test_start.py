@@ -110,7 +110,10 @@ def compiled_by(script, cache, **more):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)} | more
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WATCHED + script],
-        check=True, capture_output=True, text=True, env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     return {line for line in done.stdout.split() if line.startswith("driftwolfe.")}
 
@@ -128,7 +131,9 @@ def test_a_process_with_a_baked_cache_elsewhere_compiles_nothing(tmp_path):
     baked, moved = tmp_path / "image" / "cache", tmp_path / "container" / "elsewhere"
     done = subprocess.run(
         [sys.executable, "-m", "driftwolfe", "warmup", "TraceNormClassifier"],
-        check=True, capture_output=True, text=True,
+        check=True,
+        capture_output=True,
+        text=True,
         env=os.environ | {"NUMBA_CACHE_DIR": str(baked)},
     )
     assert done.stdout.endswith("compiled loops are ready\n")
@@ -148,7 +153,10 @@ def test_a_package_that_was_moved_with_its_cache_compiles_nothing(tmp_path):
     def run(copy):
         return subprocess.run(
             [sys.executable, "-c", WATCHED + script],
-            check=True, capture_output=True, text=True, cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
             env=kept | {"PYTHONPATH": str(copy.parent)},
         ).stdout.splitlines()
 
