@@ -42,7 +42,7 @@ FIRST_LEVELS = 5
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
-FEW_CLASSES = 8
+FEW_CLASSES = 12
 #: Rows of 64 entries that are mapped together where nothing is learned: few enough for what becomes of them to
 #: stay in the cache. All take the room of the longest, so they are fewer if that is longer.
 CHUNK = 512
@@ -285,7 +285,10 @@ class ClassExperts:
             for place in ended:
                 norms[:, place : place + number] = norms[:, sources]
                 # An expert that is both is copied to itself, so none is overwritten before it is copied.
-                stacked[:, place : place + number] = stacked.take(sources, axis=1)
+                if len(table) > FULL_FEATURES:  # which is worth a loop of its own
+                    kernels().copy_experts.unchecked(table, sources, place, self.classes)
+                else:
+                    stacked[:, place : place + number] = stacked.take(sources, axis=1)
 
     def _lengthen(self) -> None:
         """Add experts for longer intervals to the first view."""

@@ -18,6 +18,7 @@ from driftwolfe.points.compiling import (
     PLACES,
     TABLE,
     WHOLE,
+    fast_jit,
     jit,
 )
 
@@ -220,6 +221,17 @@ def see(starts, places, values, parts, state, random, x, work, z, cosines, waves
     return True
 
 
+@jit(NEW_TABLE, PLACES, WHOLE, WHOLE, allocates=False)
+def copy_experts(points, sources, first, classes):
+    """Copy the columns of some experts to those of as many from the expert `first` on."""
+    for j in range(points.shape[0]):
+        row = points[j]
+        for k in range(sources.size):
+            source, target = sources[k] * classes, (first + k) * classes
+            for c in range(classes):
+                row[target + c] = row[source + c]
+
+
 @jit(NEW_TABLE, NUMBERS, NUMBERS, WHOLE, allocates=False)
 def average_experts(points, weights, rates, classes):
     """Move the last experts, one for each rate, towards the weighted mean of those before them."""
@@ -236,6 +248,14 @@ def average_experts(points, weights, rates, classes):
                 row[number + k * classes + c] += rates[k] * (mean - row[number + k * classes + c])
 
 
+@fast_jit(allocates=False)
+def _product(one, other):
+    total = 0.0
+    for j in range(one.size):
+        total += one[j] * other[j]
+    return total
+
+
 #: Rotations of all pairs of columns: Jacobi's method converges in six or so.
 SWEEPS = 30
 
@@ -246,20 +266,21 @@ def project_columns(table, first, columns, radius):
     # The eigenvectors of the Gram matrix, by Jacobi's rotations: quickest for few columns, and LAPACK would be
     # compiled for seconds. Singular values below 1e-8 of the largest are lost.
     both = np.zeros((2 * columns, columns))  # the matrix, and below it the vectors
-    values, row = np.empty(columns), np.empty(columns)
-    for j in range(table.shape[0]):
-        for p in range(columns):
-            for q in range(columns):
-                both[p, q] += table[j, first + p] * table[j, first + q]
+    own = np.empty((columns, table.shape[0]))
+    values, row = np.empty(columns), np.empty(table.shape[0])
     for p in range(columns):
+        for j in range(row.size):
+            own[p, j] = table[j, first + p]
         both[columns + p, p] = 1.0
+        for q in range(p + 1):
+            both[p, q] = both[q, p] = _product(own[p], own[q])
     for _ in range(SWEEPS):
         turned = False
         for p in range(columns):
             for q in range(p + 1, columns):
                 entry = both[p, q]
                 # Squares of entries could leave the range of numbers.
-                if abs(entry) > 1e-16 * (math.sqrt(both[p, p]) * math.sqrt(both[q, q])):
+                if abs(entry) > 1e-13 * (math.sqrt(both[p, p]) * math.sqrt(both[q, q])):
                     turned, ratio = True, 0.5 * (both[q, q] - both[p, p]) / entry
                     size = 1.0 / (abs(ratio) + math.sqrt(1.0 + ratio * ratio))
                     tangent = math.copysign(size, ratio)
@@ -296,12 +317,11 @@ def project_columns(table, first, columns, radius):
             both[p, q] = 0.0
             for k in range(columns):
                 both[p, q] += both[columns + p, k] * values[k] * both[columns + q, k]
-    for j in range(table.shape[0]):
-        for p in range(columns):
-            row[p] = table[j, first + p]
-        for p in range(columns):
-            total = 0.0
-            for q in range(columns):
-                total += both[p, q] * row[q]
-            table[j, first + p] = total
+    for p in range(columns):
+        for j in range(row.size):
+            row[j] = 0.0
+        for q in range(columns):
+            _add(row, both[p, q], own[q], row.size)
+        for j in range(row.size):
+            table[j, first + p] = row[j]
     return radius, squared
