@@ -29,6 +29,7 @@ CONTENTS = {
     "regret": "static, dynamic, adaptive",
     "streams": "sequences of losses",
     "learners": "POLAR; POLA, POLD, BOGD_IP; and their competitors",
+    "reference": "the algorithms as plain loops",
     "ensemble": "grids, covers, weights, experts",
     "oracles": "infeasible projections by five methods",
     "domains": "convex sets: lmo",
@@ -40,6 +41,7 @@ CONTENTS = {
 }
 COLOURS = {
     "learners": ORANGE,
+    "reference": ORANGE,
     "ensemble": ORANGE,
     "oracles": BLUE,
     "domains": BLUE,

@@ -110,6 +110,11 @@ def groups() -> dict[str, Group]:
             "Decisions: arrays, low-rank plus sparse matrices, products.",
             {"driftwolfe": ["FactoredMatrix"], "driftwolfe.points": points},
         ),
+        "algorithms": Group(
+            "The algorithms as plain loops",
+            "To read beside the paper, and to compare your own code with.",
+            {"driftwolfe.reference": _public("driftwolfe.reference")},
+        ),
         "ensemble": Group(
             "Parts of ensembles",
             "Weights, step-size grids and interval covers, for your own learners.",

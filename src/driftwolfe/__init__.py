@@ -37,6 +37,7 @@ __all__ = [
     "play",
     "plot",
     "points",
+    "reference",
     "regret",
     "set_threads",
     "streams",
@@ -45,7 +46,7 @@ __all__ += domains.__all__
 __all__ += learners.__all__
 
 #: Imported when first used, to start quickly.
-_LAZY = ("estimators", "evaluate", "plot", "regret", "streams")
+_LAZY = ("estimators", "evaluate", "plot", "reference", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:

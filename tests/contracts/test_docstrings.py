@@ -16,6 +16,7 @@ PUBLIC = (
     "driftwolfe.ensemble",
     "driftwolfe.learners",
     "driftwolfe.learners.bounds",
+    "driftwolfe.reference",
     "driftwolfe.regret",
     "driftwolfe.streams",
     "driftwolfe.streams.synthetic",

@@ -47,7 +47,7 @@ class Descent(Experts):
     r"""N experts that take blocked gradient steps with infeasible projections.
 
     Expert i plays :math:`x_i`, adds up gradients for `block` rounds, and then
-    :math:`(x_i, y_i) \leftarrow IP(x_i, y_i - c h_i \sum g)`: Algorithm 2 of the paper, on the
+    :math:`(x_i, y_i) \leftarrow IP(x_i, y_i - c h_i \sum g)`: Algorithm 1 of the paper, on the
     expert's own clock. A *lazy* expert keeps the sum of all its gradients and :math:`y_i`, where it
     started: its points are projections of :math:`y_i - c h_i \sum g`, the regularised leader.
     """

@@ -20,7 +20,7 @@ from driftwolfe.storage import require
 
 
 class BOGDIP(Learner):
-    r"""Blocked online gradient descent with infeasible projections (Algorithm 2 of the paper).
+    r"""Blocked online gradient descent with infeasible projections (Algorithm 1 of the paper).
 
     Plays x, adds up gradients for K rounds, and then
 

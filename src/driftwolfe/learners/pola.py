@@ -215,7 +215,7 @@ class POLA(CoverLearner):
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Algorithm 4, Theorems 3 and 4; `docs/theory/errata.md` lists what is
+    regret guarantees, AAAI, Algorithm 3, Theorems 3 and 4; `docs/theory/errata.md` lists what is
     different here.
 
     Examples

@@ -246,7 +246,7 @@ class POLD(GridLearner):
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Algorithm 3, Theorem 2; `docs/theory/errata.md` lists what is different here.
+    regret guarantees, AAAI, Algorithm 2, Theorem 2; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------
