@@ -8,12 +8,11 @@ did against comparators that move.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from driftwolfe import domains, ensemble, learners, losses, oracles, points
+from driftwolfe import bounds, domains, ensemble, learners, losses, oracles, points
 from driftwolfe.domains import *
 from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
 from driftwolfe.learners import *
-from driftwolfe.learners import bounds
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix
 

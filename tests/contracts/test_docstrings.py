@@ -15,7 +15,7 @@ PUBLIC = (
     "driftwolfe.oracles",
     "driftwolfe.ensemble",
     "driftwolfe.learners",
-    "driftwolfe.learners.bounds",
+    "driftwolfe.bounds",
     "driftwolfe.reference",
     "driftwolfe.regret",
     "driftwolfe.streams",

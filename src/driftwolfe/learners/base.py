@@ -12,9 +12,9 @@ from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
+from driftwolfe import bounds
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.ensemble.experts import require_finite
-from driftwolfe.learners import bounds
 from driftwolfe.learners.options import OPTIONS, Options, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble import Hedge, ader_grid
@@ -15,7 +16,6 @@ from driftwolfe.ensemble.ball import BallExperts, approach, surrogate
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles.frank_wolfe import CALLS

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
+from driftwolfe.bounds.ensembles import Measured
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import block_length, projection_eps
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
-from driftwolfe.learners import bounds
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
@@ -175,25 +175,24 @@ class Options:
         plan = self.plan(h, lifetime=lifetime)._replace(block=1)
         return plan._replace(tolerance=0.0) if self.oracle.method == "exact" else plan
 
-    def expert_bound(
-        self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float
-    ) -> float:
-        """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`.
+    def ball_plan(self, h: float, rounds: int, lifetime: int = FOREVER) -> Plan:
+        """Return the expert with the step h whose tolerance costs G D sqrt(T) in so many rounds T."""
+        exact = self.oracle.method == "exact"
+        tolerance = 0.0 if exact else self.tolerance_scale * self.D**2 / rounds
+        return Plan(h, 1, tolerance, 0.0, lifetime)
 
-        Where gradients are random, it is on the mean of its regret.
-        """
+    def measured(self, experts: Any, G: float) -> Measured:
+        """Return what bounds need to know of a game with these experts, and gradients of at most G."""
         mean, noise = self.random_gradients or (G, 0.0)
-        return bounds.blocked_descent(
-            experts.gradient_factor * mean,
-            self.D,
-            rounds,
-            experts.scale_for(G) * plan.step,
-            plan.block,
-            max(plan.tolerance, experts.largest_distance**2),
-            path_length,
-            start,
+        return Measured(
+            G=G,
+            D=self.D,
+            diameter=experts.diameter,
+            step_scale=experts.scale_for(G),
             shrinking_steps=self.step_scale is None,
+            largest_distance=experts.largest_distance,
             delay_factor=self.delay_factor,
+            surrogates=experts.gradient_factor * mean,
             noise=noise,
         )
 

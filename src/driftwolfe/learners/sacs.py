@@ -10,20 +10,21 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge
 from driftwolfe.ensemble.ball import SelfConfidentBall
 from driftwolfe.ensemble.dense import SelfConfidentDescent
 from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import FOREVER, Plan
-from driftwolfe.learners import bounds
+from driftwolfe.learners.base import as_loss
+from driftwolfe.learners.cover import CoverLearner
 from driftwolfe.learners.options import (
     Options,
     WeightOptions,
     make_options,
     require_projection,
 )
-from driftwolfe.learners.pola import CoverLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
@@ -139,7 +140,22 @@ class SACS(CoverLearner):
         plan = partial(_plan, checked, self.loss_threshold is None)
         super().__init__(domain, checked, plan, meta, start, experts)
 
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Play the mean of the experts awake; weigh them; step; wake and retire where an interval ends."""
+        f = as_loss(loss)
+        evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
+        start, over = self._first_point(), self._interval_over(evaluation)
+        self._meta.update(evaluation.played, evaluation.losses)
+        self._experts.step(f, evaluation)
+        self.t += 1
+        if over:
+            self._turn_over(start)
+        self._weights = self._meta.weights
+        self._experts.settle(self._weights)
+        return evaluation.value
+
     def _interval_over(self, evaluation: Evaluation) -> bool:
+        """Whether the shortest interval ends with this round: after one, or by the losses."""
         if self.loss_threshold is None:
             return True
         if evaluation.losses.min() < 0.0:

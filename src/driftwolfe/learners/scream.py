@@ -8,12 +8,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
+from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
+from driftwolfe.learners.grid import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, make_options, require_projection
-from driftwolfe.learners.pold import GridLearner
 from driftwolfe.learners.sword import check_past, over_tables
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
@@ -118,13 +120,15 @@ class Scream(GridLearner):
 
     def _prices(self) -> Array:
         """What the epoch has cost each expert: static regret with that of the weights, and per path."""
-        epoch = Epoch(self._epoch_start, self._epoch_length, self.t - self._epoch_start)
-        plans, D = self._plans(epoch.horizon), self.options.D
+        plans, known = self._plans(self._epoch_length), self._measured
+        start = bounds.ANYWHERE if self._epoch_start else bounds.AT_CENTER
+        rounds = self.t - self._epoch_start
         own, more = (
-            np.array([self._expert_bound(plan, epoch, path) for plan in plans]) for path in (0.0, D)
+            np.array([expert_regret(plan, known, rounds, path, start) for plan in plans])
+            for path in (0.0, known.D)
         )
         fixed = self._meta.regret_bound() + self.switching * self._excess
-        return np.stack((own + fixed, (more - own) / D))
+        return np.stack((own + fixed, (more - own) / known.D))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:

@@ -6,10 +6,10 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.experts import SUMS, require_below, require_finite
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import SQUARES, require_below
-from driftwolfe.learners import bounds
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm

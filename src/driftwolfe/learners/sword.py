@@ -8,19 +8,19 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, as_loss
+from driftwolfe.learners.grid import GridLearner
 from driftwolfe.learners.options import (
     Options,
     StepOptions,
     make_options,
     require_projection,
 )
-from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require

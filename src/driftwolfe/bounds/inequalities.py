@@ -1,4 +1,4 @@
-"""Explicit regret bounds, with every constant and the parameters used; `docs/theory` has the proofs.
+"""Regret bounds of single experts and on intervals of time, with all constants; `docs/theory` has the proofs.
 
 D is twice the radius. Lengths have the units of a decision, and G is in loss per length.
 """
