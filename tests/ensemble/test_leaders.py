@@ -105,7 +105,7 @@ def test_points_stay_in_the_set_and_their_columns_few():
         pass
     for expert in experts.experts:
         assert experts.domain.contains(expert.x)
-        assert expert.memory.shelf.holds(expert.x)
+        assert expert.memory.buffer.holds(expert.x)
         assert expert.x.rank <= 2 * min(SHAPE) + module._ROOM
 
 

@@ -177,7 +177,7 @@ def test_shares_add_up():
     assert sum(cover_share(1 << k) for k in range(40)) < 1.0
     for T in (1, 2, 10, 1000, 10**6):
         first = budgeted_grid(T, 0.125, 3.0)
-        mixed = budgeted_grid(T, 0.125, 3.0, shares="mixed")
+        mixed = budgeted_grid(T, 0.125, 3.0, split="mixed")
         for plans in (first, mixed):
             assert sum(plan.share for plan in plans) == pytest.approx(3.0)
         for i, plan in enumerate(mixed, 1):

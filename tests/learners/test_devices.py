@@ -44,7 +44,7 @@ VARIANTS = [
     (dw.POLD, {"feedback": "linear"}),
     (dw.POLD, {"lmo_budget": 1.0}),
     (dw.POLD, {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"}),
-    (dw.POLD, {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4}),
+    (dw.POLD, {"lmo_budget": 0.3, "method": "halfspace", "cache": 4}),
     (dw.POLA, {"method": "block", "seed": 3}),
     (dw.POLA, {"feedback": "linear"}),
     (dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}),
@@ -334,7 +334,7 @@ def test_a_saved_learner_goes_on_elsewhere(place, cls, settings, start, end, tmp
 
 
 def test_what_was_shared_is_shared_again(place, tmp_path):
-    """Experts on one shelf, a point and what it came from: else sums would grow."""
+    """Experts in one buffer, a point and what it came from: else sums would grow."""
     losses = stream()
     for cls, settings in [
         (dw.POLD, {}),

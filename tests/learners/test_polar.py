@@ -41,7 +41,7 @@ def agrees(learner, plain, losses, atol):
     "kinds weights", "kinds G", "weights G", "name kinds", "name weights", "name G"
 )
 @pytest.mark.parametrize("G", [None, 5.0], ids=["learned", "given"])
-@pytest.mark.parametrize("weights", ["share", "sleeping"])
+@pytest.mark.parametrize("weights", ["adahedge", "sleeping"])
 @pytest.mark.parametrize("kinds", [("lazy",), ("origin",), ("agile",), ALL], ids="-".join)
 @pytest.mark.parametrize("name", SETS)
 def test_polar_is_the_reference(name, kinds, weights, G):
@@ -53,7 +53,7 @@ def test_polar_is_the_reference(name, kinds, weights, G):
     assert learner.oracle_calls.lmo == 0
 
 
-@pytest.mark.parametrize("weights", ["share", "sleeping"])
+@pytest.mark.parametrize("weights", ["adahedge", "sleeping"])
 def test_linear_feedback_is_one_gradient_for_all(weights):
     domain, losses = SETS["ball"], stream(100, seed=1)
     B = 40.0 if weights == "sleeping" else None
@@ -213,7 +213,7 @@ def test_kinds_come_once_and_in_one_order():
     assert dw.POLAR(dw.L1Ball(3), experts=["agile", "lazy", "lazy"]).kinds == ("lazy", "agile")
     assert dw.POLAR(dw.L1Ball(3)).kinds == ("lazy",)
     assert dw.POLAR(dw.TraceNormBall((300, 200))).kinds == ("lazy", "origin")
-    with pytest.raises(ValueError, match='weights must be one of "share", "sleeping"'):
+    with pytest.raises(ValueError, match='weights must be one of "adahedge", "sleeping"'):
         dw.POLAR(dw.L1Ball(3), weights="heavy")
 
 
@@ -263,8 +263,8 @@ BROKEN = {
     "rounds below zero": lambda state: state["_meta"].update(rounds=-1),
     "no weights": lambda state: state["_meta"].pop("weights"),
     "weights that are steps": lambda state: state["_meta"].update(weights=_experts(state)["steps"]),
-    "clocks that are shares": lambda state: _experts(state).update(
-        clocks=_experts(state)["shares"]
+    "clocks that are budgets": lambda state: _experts(state).update(
+        clocks=_experts(state)["reserved"]
     ),
     "no sums": lambda state: _experts(state).pop("_sums"),
 }

@@ -82,10 +82,10 @@ def test_other_files_are_refused(path):
 
 
 def test_a_newer_format_says_so(path, monkeypatch):
-    monkeypatch.setattr("driftwolfe.storage.VERSION", 2)
+    monkeypatch.setattr("driftwolfe.storage.VERSION", 3)
     write(path)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="version 2 of the format"):
+    with pytest.raises(ValueError, match="version 3 of the format"):
         read_archive(path)
 
 
@@ -119,7 +119,7 @@ def sparse(path, header, length):
 
 def declared(settings, kind, length, name="x", **metadata):
     """The header of a file that holds one array."""
-    ours = json.dumps({"version": 1, "kind": kind, "settings": settings})
+    ours = json.dumps({"version": 2, "kind": kind, "settings": settings})
     entry = {"dtype": "F64", "shape": [length // 8], "data_offsets": [0, length]}
     return {"__metadata__": {"driftwolfe": ours, "sha256": "0", **metadata}, name: entry}
 

@@ -143,7 +143,7 @@ def shares() -> Iterator[Case]:
     for T in (2, 10, 1000, 10**6):
         plans = budgeted_grid(T, 0.125, 1.0)
         yield sum(plan.share for plan in plans), 1 + 1e-12, f"T = {T}"
-        mixed = budgeted_grid(T, 0.125, 1.0, shares="mixed")
+        mixed = budgeted_grid(T, 0.125, 1.0, split="mixed")
         yield sum(plan.share for plan in mixed), 1 + 1e-12, f"T = {T}, mixed"
         for k, plan in enumerate(plans, start=1):
             yield 1 / (k * (k + 1)), plan.share, f"T = {T}, k = {k}"

@@ -172,7 +172,7 @@ def budget_invariant() -> Iterator[Case]:
 
 
 @check("lmo_budget: floor of an expert's savings <= what it may spend")
-def purse_is_fair() -> Iterator[Case]:
+def pooled_budget_is_fair() -> Iterator[Case]:
     """For every expert whose block ends, whatever the others did."""
     for seed in range(20):
         for lmo_budget, savings, own, limit, _ in _accounts(seed):

@@ -101,7 +101,7 @@ def leader_regret(
 
 def on_cover(
     level_bound: Callable[[int], float],
-    level_price: Callable[[int], float],
+    level_per_path: Callable[[int], float],
     rounds: int,
     path_length: float,
     tau: int | None,
@@ -114,7 +114,7 @@ def on_cover(
     number = rounds if tau is None else min(tau, rounds)
     path_length = min(path_length, max(0, number - 1) * diameter)
     over = over_game if tau is None else over_windows
-    return over(number, level_bound, level_price, path_length)
+    return over(number, level_bound, level_per_path, path_length)
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,10 @@ class PolarBound:
             own = min(self.epoch(kind, length) for kind in self.kinds if kind != "agile")
             return min(trivial, own + self._weighing(length))
 
-        def price(k: int) -> float:
+        def per_path(k: int) -> float:
             return 0.0 if 1 << k < self.shortest else self._moving(1 << k)
 
-        return on_cover(level, price, self.rounds, path_length, tau, diameter)
+        return on_cover(level, per_path, self.rounds, path_length, tau, diameter)
 
     def _lazy(self, path_length: float) -> list[float]:
         """By one lazy expert after the whole game's, which plays until the first epoch: one change."""
@@ -179,14 +179,14 @@ class PolarBound:
         if "agile" not in self.kinds:
             return []
         first, found = self.shortest - 1, list[float]()
-        static, price = self.whole(first), self._moving(first)
+        static, per_path = self.whole(first), self._moving(first)
         static += self._weighing(first) if self.sleeping else 0.0
         for changes, length in enumerate(self.lengths, start=1):
             plan, rest = self.plan("agile", length), self.rounds - length + 1
             weighing = self._weighing(rest) if self.sleeping else self.weights.regret_bound(changes)
-            price = max(price, regret_per_path(plan, self.known, rest))
+            per_path = max(per_path, regret_per_path(plan, self.known, rest))
             last = expert_regret(plan, self.known, rest)
-            found.append(static + last + weighing + price * path_length)
+            found.append(static + last + weighing + per_path * path_length)
             until_next = expert_regret(plan, self.known, min(rest, length))
             static += until_next + (self._weighing(length) if self.sleeping else 0.0)
         return found

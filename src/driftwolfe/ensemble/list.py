@@ -239,7 +239,7 @@ class EvenDescent(ListDescent):
 
     def _advance(self, i: int, job: Job) -> Job:
         """The job after one call, or after none where it turns out to be done."""
-        # A share surely affords the tolerance, and no more.
+        # What is reserved surely affords the tolerance, and no more.
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
         gap = self.gap(i)
         tolerance = float(self.tolerances[i]) if gap is None else 0.0

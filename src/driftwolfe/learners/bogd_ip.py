@@ -67,7 +67,6 @@ class BOGDIP(Learner):
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts")
-    STATE_KEYS: ClassVar = {"_experts": "_expert"}  # its name in files
     PARTS = ("_experts",)
     options: Options
     _experts: Descent

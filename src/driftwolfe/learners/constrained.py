@@ -11,7 +11,7 @@ import numpy as np
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.descent import Cut
+from driftwolfe.ensemble.descent import HalfSpace
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners.base import Epoch, Learner, Outer, as_loss
 from driftwolfe.learners.bogd_ip import BOGDIP
@@ -343,14 +343,14 @@ class CutBOGDIP(BOGDIP):
             self._begin_block()
         return suffered
 
-    def _half_space(self, x: Point) -> Cut | None:
+    def _half_space(self, x: Point) -> HalfSpace | None:
         """The points that satisfy the linearised constraints of the block; None where there are none."""
         length = norm(self._normals)
         require_finite(length)
         if length <= 0.0 or self._block > 2.0 * self.domain.radius * length:
             return None  # no point of the set satisfies these constraints
         normal = (1.0 / length) * self._normals
-        return Cut(normal, inner(normal, x) - self._block / length)
+        return HalfSpace(normal, inner(normal, x) - self._block / length)
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         super()._begin(epoch, start)

@@ -113,9 +113,9 @@ class CoverLearner(Learner):
         awake = sorted((each.end, each.length) for each in self._cover.active(self._interval))
         held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
         require(held == awake, "intervals and rounds")
-        if isinstance(self._experts, Descent):  # older files of some learners lack them
-            plans = [self._plan(length) for length in self._lengths]
-            self._experts.lifetimes = np.array([plan.lifetime for plan in plans])
+        if isinstance(self._experts, Descent):
+            lifetimes = [self._plan(length).lifetime for length in self._lengths]
+            require(self._experts.lifetimes.tolist() == lifetimes, "plans of experts")
         self._weights = self._meta.weights
 
     def _heaviest(self, weights: Array) -> int:
@@ -129,7 +129,7 @@ class CoverLearner(Learner):
         self._ends = np.concatenate((self._ends, self._interval - 1 + np.array(lengths)))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        levels = self._level_bound, self._level_price
+        levels = self._level_bound, self._level_per_path
         return on_cover(*levels, self.t, path_length, tau, self.domain.diameter)
 
     @property
@@ -141,6 +141,6 @@ class CoverLearner(Learner):
         own = expert_regret(self._plan(1 << k), self._measured, 1 << k)
         return own + bounds.weighing(self._meta, 1 << k, self.t)
 
-    def _level_price(self, k: int) -> float:
+    def _level_per_path(self, k: int) -> float:
         """What a unit of path inside an interval of length 2^k adds."""
         return regret_per_path(self._plan(1 << k), self._measured, 1 << k)

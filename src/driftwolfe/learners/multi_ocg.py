@@ -35,7 +35,7 @@ class MultiOCG(GridLearner):
     tolerance_scale
         Factor on the gaps that Frank-Wolfe runs to; 1 in both tunings, and larger loses the bound.
     accuracy
-        Stop a run also at a gap of this share of the squared distance to its target, which may lose
+        Stop a run also at a gap of this fraction of the squared distance to its target, which may lose
         the bound.
     strong_convexity
         :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version, or None.
@@ -48,7 +48,7 @@ class MultiOCG(GridLearner):
     Notes
     -----
     Each epoch has regret at most :math:`2 G D\sqrt\gamma`. Against comparators of path length P,
-    :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the price of the meta; against
+    :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the regret of the weights; against
     minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation.
 
     With `strong_convexity` and a given G that no gradient exceeds, an epoch has at most about
@@ -170,8 +170,8 @@ class MultiOCG(GridLearner):
         if curvature is None:
             spread = G * self._experts.diameter
             return best_expert(regrets, self._weights_of(epoch), spread, epoch.rounds)
-        prices = [-math.log(p) * G**2 / curvature for p in self._meta.prior]
-        return min(own + price for own, price in zip(regrets, prices, strict=True))
+        finding = [-math.log(p) * G**2 / curvature for p in self._meta.prior]
+        return min(own + cost for own, cost in zip(regrets, finding, strict=True))
 
 
 def _steady(loss_scale: float, size: int, horizon: int) -> Hedge:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge
-from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_share
+from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_part
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.cover import CoverLearner
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options
@@ -90,9 +90,9 @@ class POLA(CoverLearner):
 
 
 def _plan(options: Options, length: int) -> Plan:
-    """BOGD_IP for an interval of that length, with its share of the budget."""
-    share = (options.oracle.budget or 0.0) * cover_share(length)
+    """BOGD_IP for an interval of that length, with its part of the budget."""
+    part = (options.oracle.budget or 0.0) * cover_part(length)
     h = float(length) ** -0.75
     if options.planned:
-        h = budgeted_step(length, bounds.ANYWHERE, share, options.delay_factor)
-    return options.plan(h, share, length)
+        h = budgeted_step(length, bounds.ANYWHERE, part, options.delay_factor)
+    return options.plan(h, part, length)

@@ -41,8 +41,8 @@ class POLAR(Learner):
         Some of ``"lazy"``, ``"origin"`` and ``"agile"``; by default ``("lazy",)``, and ``("lazy", "origin")`` where
         points are factored. Agile ones have provably less regret if comparators move a little in every round.
     weights
-        ``"share"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
-    lazy
+        ``"adahedge"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
+    cache
         Number of vertices to cache and to try before the LMO is called (`Atoms`), for ``"halfspace"`` and
         ``"corrective"``. None: 64 where a budget makes calls scarce and points are dense; else 0.
     loss_scale
@@ -74,9 +74,9 @@ class POLAR(Learner):
         f = as_loss(loss)
         weights = self._meta.weights
         if self.options.oracle.pooled:
-            even = EVEN_SHARE / weights.size
-            shares = self.options.oracle.budget * (even + (1.0 - EVEN_SHARE) * weights)
-            self._experts.shares = shares
+            even = EVEN_PART / weights.size
+            parts = even + (1.0 - EVEN_PART) * weights
+            self._experts.reserved = self.options.oracle.budget * parts
         evaluation = self._experts.evaluate(f, weights, self.options.linear, tangent=True)
         if self.sleeping:
             self._meta.update(evaluation.played, evaluation.losses)
@@ -94,15 +94,17 @@ class POLAR(Learner):
         lipschitz: float | str = "auto",
         *,
         experts: Sequence[str] | None = None,
-        weights: str = "share",
-        lazy: int | None = None,
+        weights: str = "adahedge",
+        cache: int | None = None,
         **options: Unpack[LeaderOptions],
     ) -> None:
         super().__init__(domain)
-        checks.one_of(weights, "weights", ("share", "sleeping"))
-        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+        checks.one_of(weights, "weights", ("adahedge", "sleeping"))
+        if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
-        self.options = make_options(domain, horizon, lipschitz, leaders=True, lazy=lazy, **options)
+        self.options = make_options(
+            domain, horizon, lipschitz, leaders=True, cache=cache, **options
+        )
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST
@@ -147,32 +149,32 @@ class POLAR(Learner):
         return [whole, *((kind, length) for length in self._lengths() for kind in self.kinds)]
 
     def _plan(self, kind: str, length: int) -> Plan:
-        """The step, block and tolerance of an expert, and its share of a budget."""
-        options, lazy = self.options, kind != "agile"
+        """The step, block and tolerance of an expert, and its part of a budget."""
+        options, keeps_sum = self.options, kind != "agile"
         lifetime = length if kind in ("lazy", "origin") else FOREVER
         # From the centre no comparator is farther than R = D/2, so half the step is right.
         h = length**-0.5 / (2.0 if kind == "whole" else 1.0)
         if self._experts.exact:
-            return Plan(h, 1, 0.0, 0.0, lifetime, lazy)
+            return Plan(h, 1, 0.0, 0.0, lifetime, keeps_sum)
         budget = options.oracle.budget
         if not options.certified:
             factor = BLOCK_FACTOR if budget is not None else self.block_factor
             block = max(1, math.isqrt(int(factor * length)))
             if budget is not None and kind == "whole":
                 h = min(h, math.sqrt(budget / FIRST_CALLS))
-            return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
+            return Plan(h, block, options.tolerance(h), 0.0, lifetime, keeps_sum)
         if budget is None:
-            share, h, block = 0.0, length**-0.75, math.isqrt(length)
+            part, h, block = 0.0, length**-0.75, math.isqrt(length)
         else:
             # 1/2 for the whole game, 1/6, 1/12, ... for the lengths, the kinds alike.
             level = 1 if kind == "whole" else (length // self.shortest).bit_length() + 1
-            share = budget / (level * (level + 1))
-            share /= 1 if kind == "whole" else len(self.kinds)
-            h = (share / (CERTAIN_CALLS * options.delay_factor)) ** 0.25 * length**-0.75
-            rounds = CERTAIN_CALLS / (share * (options.delay_factor * h) ** 2)
+            part = budget / (level * (level + 1))
+            part /= 1 if kind == "whole" else len(self.kinds)
+            h = (part / (CERTAIN_CALLS * options.delay_factor)) ** 0.25 * length**-0.75
+            rounds = CERTAIN_CALLS / (part * (options.delay_factor * h) ** 2)
             block = whole_above(rounds ** (1 / 3))
         tolerance = min(1.0, (h * block * options.delay_factor) ** 2) * options.D**2
-        return Plan(h, block, tolerance * options.tolerance_scale, share, lifetime, lazy)
+        return Plan(h, block, tolerance * options.tolerance_scale, part, lifetime, keeps_sum)
 
     @property
     def decision(self) -> Point:
@@ -229,8 +231,8 @@ SHORTEST_FACTORED, BLOCK_FACTOR_FACTORED = 64, 2.0
 #: With a budget, the first steps are at most those of an epoch with so many calls: with fewer, a step is
 #: towards one vertex, and may be far off. Chosen on the first rounds of matrices in `benchmarks.budget`.
 FIRST_CALLS = 16
-#: Share of a budget that is divided evenly; the rest goes to experts by their weights.
-EVEN_SHARE = 0.2
+#: Part of a budget that is divided evenly; the rest goes to experts by their weights.
+EVEN_PART = 0.2
 
 
 def _kinds(given: Any) -> tuple[str, ...]:

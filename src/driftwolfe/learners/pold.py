@@ -11,7 +11,7 @@ import numpy as np
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, experiment_grid, paper_grid, pold_grid
-from driftwolfe.ensemble.plan import SHARES, Plan, budgeted_grid
+from driftwolfe.ensemble.plan import BUDGET_SPLITS, Plan, budgeted_grid
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.grid import GridLearner
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options
@@ -38,11 +38,11 @@ class POLD(GridLearner):
         ``"tight"``: the steps with the best bound; ``"paper"``: those of the paper's theorem;
         ``"experiment"``: those of its experiments.
     weights
-        ``"hedge"``, the paper's; or ``"share"``: `AdaHedge`, which needs no range of losses and follows
+        ``"hedge"``, the paper's; or ``"adahedge"``: `AdaHedge`, which needs no range of losses and follows
         experts that are best in turn.
-    shares
-        How experts share a budget in the certified tuning: ``"prior"``, :math:`(1 + 1/N)/(i(i+1))`, which
-        favours short paths; or ``"mixed"``, the mean of that and equal shares, for long ones.
+    budget_split
+        How experts split a budget in the certified tuning: ``"prior"``, :math:`(1 + 1/N)/(i(i+1))`, which
+        favours short paths; or ``"mixed"``, the mean of that and equal parts, for long ones.
     {options}
 
     Notes
@@ -87,18 +87,20 @@ class POLD(GridLearner):
         *,
         grid: str = "tight",
         weights: str = "hedge",
-        shares: str = "prior",
+        budget_split: str = "prior",
         **options: Unpack[EnsembleOptions],
     ) -> None:
         checks.one_of(grid, "grid", GRIDS)
-        checks.one_of(weights, "weights", ("hedge", "share"))
-        checks.one_of(shares, "shares", SHARES)
+        checks.one_of(weights, "weights", ("hedge", "adahedge"))
+        checks.one_of(budget_split, "budget_split", BUDGET_SPLITS)
         self.grid = grid
-        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+        if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, **options)
-        plans = partial(_plans, checked, grid, shares)
-        super().__init__(domain, checked, plans, weights=_share if weights == "share" else None)
+        plans = partial(_plans, checked, grid, budget_split)
+        super().__init__(
+            domain, checked, plans, weights=_ada_hedge if weights == "adahedge" else None
+        )
 
 
 GRIDS: dict[str, Callable[[int], Array]] = {
@@ -108,19 +110,19 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 }
 
 
-def _share(size: int, horizon: int) -> AdaHedge:
+def _ada_hedge(size: int, horizon: int) -> AdaHedge:
     """Weights that need to know no horizon."""
     return AdaHedge(size)
 
 
-def _plans(options: Options, grid: str, shares: str, horizon: int) -> list[Plan]:
-    """One BOGD_IP for each step of the grid, with its share of the budget."""
+def _plans(options: Options, grid: str, split: str, horizon: int) -> list[Plan]:
+    """One BOGD_IP for each step of the grid, with its part of the budget."""
     budget = options.oracle.budget or 0.0
     if options.planned and grid == "tight":
-        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor, shares)
+        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor, split)
         steps = [plan.step for plan in best]
     else:
         steps = GRIDS[grid](horizon).tolist()
-    number = len(steps)  # equal shares are better where measured, those of the prior are proved
-    parts = SHARES[shares](number) if options.planned else np.full(number, 1.0 / number)
+    number = len(steps)  # equal parts are better where measured, those of the prior are proved
+    parts = BUDGET_SPLITS[split](number) if options.planned else np.full(number, 1.0 / number)
     return [options.plan(h, budget * part) for h, part in zip(steps, parts.tolist(), strict=True)]

@@ -180,12 +180,12 @@ class SACS(CoverLearner):
         number = min(rounds, self._interval)
         path_length = min(path_length, max(0, rounds - 1) * self.domain.diameter)
         if tau is None:
-            return bounds.over_game(number, self._level_bound, self._level_price, path_length)
+            return bounds.over_game(number, self._level_bound, self._level_per_path, path_length)
         # A window has at most that many intervals, two runs of shorter ones around some of length 2^k.
-        best, shorter, price = math.inf if number else 0.0, 0.0, 0.0
+        best, shorter, per_path = math.inf if number else 0.0, 0.0, 0.0
         for k in range(number.bit_length()):
-            one, price = self._level_bound(k), max(price, self._level_price(k))
-            best = min(best, 2.0 * shorter + (number >> k) * one + path_length * price)
+            one, per_path = self._level_bound(k), max(per_path, self._level_per_path(k))
+            best = min(best, 2.0 * shorter + (number >> k) * one + path_length * per_path)
             shorter += one
         # It may begin inside a shortest interval, all of which costs no more than this.
         return best + self._most_lost + self._weighing(0)
@@ -216,7 +216,7 @@ class SACS(CoverLearner):
         one = bounds.weighing(meta, 1, self.t, created)  # for a C of 1 in units of B
         return one * math.sqrt(meta.worst[k] / meta.scale)
 
-    def _level_price(self, k: int) -> float:
+    def _level_per_path(self, k: int) -> float:
         found = self._experts
         return self._root(k) / found.confidence.a if k < len(found.worst) else math.inf
 

@@ -300,8 +300,8 @@ class PAMO(CoverLearner):
         )
         return static + bounds.weighing(self._meta, length, self.t)
 
-    def _level_price(self, k: int) -> float:
-        return super()._level_price(k) if self.steps == "agile" else self.lipschitz * (1 << k)
+    def _level_per_path(self, k: int) -> float:
+        return super()._level_per_path(k) if self.steps == "agile" else self.lipschitz * (1 << k)
 
 
 def _pamo_plan(length: int) -> Plan:

@@ -45,7 +45,7 @@ class Scream(GridLearner):
     domain
         A set that can project.
     switching
-        :math:`\lambda`, in [f]/[x]: a multiple of G is a price that matters.
+        :math:`\lambda`, in [f]/[x]: a multiple of G is a cost that matters.
     {options}
 
     Notes
@@ -87,7 +87,7 @@ class Scream(GridLearner):
         require_projection(domain, "Scream", "POLD")
         self.moved = 0.0
         plans = partial(_plans, checked, self.switching)
-        self._past: list[Array] = []  # what finished epochs cost, see `_prices`
+        self._past: list[Array] = []  # what finished epochs cost, see `_epoch_costs`
         super().__init__(domain, checked, plans, weights=_scale_free)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -106,7 +106,7 @@ class Scream(GridLearner):
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         if self.t:
-            self._past = [*self._past, self._prices()]
+            self._past = [*self._past, self._epoch_costs()]
         super()._begin(epoch, start)
         self._moves, self._excess = np.zeros(
             (2, self._experts.size)
@@ -118,7 +118,7 @@ class Scream(GridLearner):
         require(min(self.moved, self._moves.min()) >= 0.0, "moves")
         check_past(self._past, self)
 
-    def _prices(self) -> Array:
+    def _epoch_costs(self) -> Array:
         """What the epoch has cost each expert: static regret with that of the weights, and per path."""
         plans, known = self._plans(self._epoch_length), self._measured
         start = bounds.ANYWHERE if self._epoch_start else bounds.AT_CENTER
@@ -133,7 +133,7 @@ class Scream(GridLearner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        played = over_tables([*self._past, self._prices()], path_length)
+        played = over_tables([*self._past, self._epoch_costs()], path_length)
         return played + self.switching * self.moved
 
 

@@ -94,10 +94,10 @@ class StronglyConvexOFW(SinglePointLearner):
                 self._costs += bounds.curved_distance(
                     size, bend, math.sqrt(2 * gap / bend / rounds)
                 )
-            share = line_search_share(gap, bend * rounds * length * length)
-            if share == 0.0:
+            fraction = line_search_share(gap, bend * rounds * length * length)
+            if fraction == 0.0:
                 break
-            self._move(vertex, share)
+            self._move(vertex, fraction)
 
     @property
     def lipschitz(self) -> float:
