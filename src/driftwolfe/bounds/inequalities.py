@@ -14,6 +14,25 @@ from driftwolfe.ensemble import SleepingMeta
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
+__all__ = [
+    "ANYWHERE",
+    "AT_CENTER",
+    "SLOW_WEIGHTS",
+    "asked",
+    "blocked_descent",
+    "curved_distance",
+    "cut_violation",
+    "frank_wolfe_tracking",
+    "gradient_variation",
+    "lazy_descent",
+    "over_game",
+    "over_windows",
+    "smooth_frank_wolfe",
+    "strongly_convex_frank_wolfe",
+    "strongly_convex_leader",
+    "weighing",
+]
+
 #: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
 ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
 #: Inverse rate of weights that are slow enough for `gradient_variation`, in units of smoothness times D^2.

@@ -10,7 +10,7 @@ from driftwolfe.ensemble import ader_grid
 from driftwolfe.ensemble.ball import BallDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.grid import GridLearner
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import (
     Options,
     StepOptions,

@@ -120,7 +120,7 @@ class BOGDIP(Learner):
         return self.options.plan(h, budget)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        known = self.options.measured(self._experts, self.lipschitz)
+        known = self.options.measured(self._experts)
 
         def bound(epoch: Epoch) -> float:
             plan, rounds = self._plan(epoch.horizon), min(tau or epoch.rounds, epoch.rounds)

@@ -390,7 +390,7 @@ class CutBOGDIP(BOGDIP):
             plan, rounds = self._plan(epoch.horizon), min(window or epoch.rounds, epoch.rounds)
             G, D, L = self.lipschitz, self.options.D, self._steepest
             start = bounds.ANYWHERE if window or epoch.start else bounds.AT_CENTER
-            known = self.options.measured(self._experts, G)
+            known = self.options.measured(self._experts)
             regret = expert_regret(plan, known, rounds, 0.0, start)
             eta = known.step_scale * plan.step
             tolerance = max(plan.tolerance, known.largest_distance**2)

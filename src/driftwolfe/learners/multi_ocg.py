@@ -12,7 +12,7 @@ from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
-from driftwolfe.learners.grid import GridLearner
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import WeightOptions, make_options
 from driftwolfe.points import checks
 

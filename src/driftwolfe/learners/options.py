@@ -181,8 +181,9 @@ class Options:
         tolerance = 0.0 if exact else self.tolerance_scale * self.D**2 / rounds
         return Plan(h, 1, tolerance, 0.0, lifetime)
 
-    def measured(self, experts: Any, G: float) -> Measured:
-        """Return what bounds need to know of a game with these experts, and gradients of at most G."""
+    def measured(self, experts: Any) -> Measured:
+        """Return what bounds need to know of a game with these experts."""
+        G = max(self.lipschitz or 0.0, experts.largest_gradient)
         mean, noise = self.random_gradients or (G, 0.0)
         return Measured(
             G=G,

@@ -10,7 +10,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge
 from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_part
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.cover import CoverLearner
+from driftwolfe.learners.ensembles import CoverLearner
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options
 
 

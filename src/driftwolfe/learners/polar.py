@@ -217,7 +217,7 @@ class POLAR(Learner):
             shortest=self.shortest,
             weights=self._meta,
             sleeping=self.sleeping,
-            known=self.options.measured(self._experts, self.lipschitz),
+            known=self.options.measured(self._experts),
             exact=self._experts.exact,
             rounds=self.t,
         )

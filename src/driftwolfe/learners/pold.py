@@ -13,7 +13,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, experiment_grid, paper_grid, pold_grid
 from driftwolfe.ensemble.plan import BUDGET_SPLITS, Plan, budgeted_grid
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.grid import GridLearner
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array

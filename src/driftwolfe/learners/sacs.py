@@ -18,7 +18,7 @@ from driftwolfe.ensemble.dense import SelfConfidentDescent
 from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import FOREVER, Plan
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.cover import CoverLearner
+from driftwolfe.learners.ensembles import CoverLearner
 from driftwolfe.learners.options import (
     Options,
     WeightOptions,

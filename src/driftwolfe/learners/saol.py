@@ -13,7 +13,7 @@ from driftwolfe.ensemble.ball import BallDescent
 from driftwolfe.ensemble.dense import GaugeDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.cover import CoverLearner
+from driftwolfe.learners.ensembles import CoverLearner
 from driftwolfe.learners.options import (
     Options,
     StepOptions,
@@ -287,7 +287,7 @@ class PAMO(CoverLearner):
     def _level_bound(self, k: int) -> float:
         if self.steps == "agile":
             return super()._level_bound(k)
-        known, length = self._measured, 1 << k
+        known, length = self.options.measured(self._experts), 1 << k
         eta = known.step_scale * self._plan(length).step
         static = bounds.lazy_descent(
             known.surrogates,

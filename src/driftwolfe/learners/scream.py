@@ -14,7 +14,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
-from driftwolfe.learners.grid import GridLearner
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, make_options, require_projection
 from driftwolfe.learners.sword import check_past, over_tables
 from driftwolfe.points import checks, norm
@@ -120,7 +120,7 @@ class Scream(GridLearner):
 
     def _epoch_costs(self) -> Array:
         """What the epoch has cost each expert: static regret with that of the weights, and per path."""
-        plans, known = self._plans(self._epoch_length), self._measured
+        plans, known = self._plans(self._epoch_length), self.options.measured(self._experts)
         start = bounds.ANYWHERE if self._epoch_start else bounds.AT_CENTER
         rounds = self.t - self._epoch_start
         own, more = (

@@ -14,7 +14,7 @@ from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
-from driftwolfe.learners.grid import GridLearner
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import (
     Options,
     StepOptions,
