@@ -43,9 +43,8 @@ def infeasible_projection(
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> x, y = infeasible_projection(dw.L1Ball(2), np.zeros(2), np.array([2.0, 1.0]), 0.03)
-    >>> x.round(2), bool(np.sum((x - y) ** 2) <= 0.03)
-    (array([0.7 , 0.26]), True)
+    >>> infeasible_projection(dw.L1Ball(2), np.zeros(2), np.array([2.0, 1.0]), 0.03)[0].round(1)
+    array([0.7, 0.3])
     """
     center, eps, first = domain.origin(), tolerance / 3, np.sum((x - y) ** 2)
     y = center + (y - center) / max(1.0, np.linalg.norm(y - center) / domain.radius)
@@ -134,10 +133,9 @@ def pold(
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> losses = [dw.losses.LinearLoss([1.0 if t < 300 else -1.0, 0.0]) for t in range(600)]
-    >>> pold(dw.L1Ball(2), losses, 1.0)[[299, 599]].round(1) + 0.0
-    array([[-1.,  0.],
-           [ 1.,  0.]])
+    >>> losses = [dw.losses.LinearLoss([1.0 if t < 300 else -1.0]) for t in range(600)]
+    >>> pold(dw.L1Ball(1), losses, 1.0)[[299, 599], 0].round(1)
+    array([-1.,  1.])
     """
     T, G, D = len(losses), lipschitz, 2 * domain.radius
     if steps is None:
@@ -230,10 +228,9 @@ def pola(
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> losses = [dw.losses.LinearLoss([1.0 if t < 300 else -1.0, 0.0]) for t in range(600)]
-    >>> pola(dw.L1Ball(2), losses, 1.0)[[299, 599]].round(1) + 0.0
-    array([[-1. ,  0. ],
-           [ 0.9,  0. ]])
+    >>> losses = [dw.losses.LinearLoss([1.0 if t < 300 else -1.0]) for t in range(600)]
+    >>> pola(dw.L1Ball(1), losses, 1.0)[[299, 599], 0].round(1)
+    array([-1. ,  0.9])
     """
     G, D, B = lipschitz, 2 * domain.radius, loss_scale or lipschitz * domain.diameter
     experts, played = dict[tuple[int, int], SimpleNamespace](), [domain.origin()]
@@ -295,10 +292,9 @@ def polar(
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> losses = [dw.losses.LinearLoss([1.0 if t < 100 else -1.0, 0.0]) for t in range(200)]
-    >>> polar(dw.L1Ball(2), losses)[[99, 199]].round(2) + 0.0
-    array([[-1.,  0.],
-           [ 1.,  0.]])
+    >>> losses = [dw.losses.LinearLoss([1.0 if t < 100 else -1.0]) for t in range(200)]
+    >>> polar(dw.L1Ball(1), losses)[[99, 199], 0].round(2)
+    array([-1.,  1.])
     """
     center, D, largest, a, played = domain.origin(), 2 * domain.radius, 0.0, 0.0, list[Array]()
     posterior, experts = np.ones(1), [_polar_expert("whole", 1, center)]

@@ -153,9 +153,9 @@ def parts() -> Iterator[Case]:
 
 def level(k: int, b: float, r: float) -> tuple[float, float, float]:
     """Return one interval's bound without the meta, in units of G D, and its block and tolerance."""
-    length, share = 1 << k, b * cover_part(1 << k)
-    h = budgeted_step(length, 0.5, share, r)
-    plan = budgeted_plan(h, share, r)
+    length, part = 1 << k, b * cover_part(1 << k)
+    h = budgeted_step(length, 0.5, part, r)
+    plan = budgeted_plan(h, part, r)
     return master(length, h, plan.block, plan.tolerance, 0.5, r), plan.block, plan.tolerance
 
 
