@@ -32,7 +32,7 @@ def possible(learner: Any) -> bool:
     return alone and experts.independent and not learner.options.linear and threads.threads() > 1
 
 
-def pays(learner: Any, losses: Sequence[Any]) -> bool:
+def _pays(learner: Any, losses: Sequence[Any]) -> bool:
     """Whether experts are quicker one by one: on a device, once one keeps it busy.
 
     A user's own functions are evaluated in order and in one thread.
@@ -44,7 +44,9 @@ def pays(learner: Any, losses: Sequence[Any]) -> bool:
 
 
 def update_many(learner: Any, losses: Sequence[Any]) -> list[Round]:
-    """Play several rounds, up to the first loss that is refused."""
+    """Reveal the losses of several rounds at once, up to the first that is refused."""
+    if not _pays(learner, losses):
+        return [learner.counted_update(loss) for loss in losses]
     rounds: list[Round] = []
     while len(rounds) < len(losses):
         end = learner._epoch_start + learner._epoch_length

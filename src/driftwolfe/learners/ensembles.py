@@ -15,7 +15,7 @@ from driftwolfe.ensemble import GeometricCover, Hedge, SleepingMeta
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
-from driftwolfe.learners.base import Epoch, Learner, Round
+from driftwolfe.learners.base import Epoch, Learner
 from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
@@ -106,16 +106,8 @@ class GridLearner(Learner):
             return self._meta
         return self._make_weights(len(self._plans(epoch.horizon)), epoch.horizon)
 
-    @property
-    def runs_ahead(self) -> bool:
-        return ahead.possible(self)
-
-    def update_many(self, losses: Sequence[Any]) -> list[Round]:
-        return (
-            ahead.update_many(self, losses)
-            if ahead.pays(self, losses)
-            else super().update_many(losses)
-        )
+    runs_ahead = property(ahead.possible)
+    update_many = ahead.update_many
 
 
 class CoverLearner(Learner):
