@@ -378,7 +378,9 @@ def test_random_features_are_those_described():
     learner.learn(*labelled(X[:299], y[:299]))
     random, last = learner.random, X[299:]
     counts, total = random.counts.copy(), random.totals[0]
-    z, waves, ferns, found = seen(learner.experts, as_rows(last), learner._views, np.zeros(0))
+    z, waves, ferns, found = seen(
+        learner.experts, as_rows(last), (learner.map, random), np.zeros(0)
+    )
     angles = (random.slopes * z[random.looks]).sum(axis=1) + random.offsets
     inner = mapped(random.waves, np.cos(angles)[None])[0]
     both = inner.size + z.size

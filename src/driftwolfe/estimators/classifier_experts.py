@@ -208,9 +208,9 @@ class ClassExperts:
         held = (self.rests, self.credits, self.weights, self.norms, self._steps, self._limits)
         held += (self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
-            held += (*views[0].held, *views[1].held)
+            held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
         _, at, spare = self._bound = bound(self._bound, held, self._sizes, views)
-        spare = spare if labels.size else np.empty_like(spare)  # several threads may predict
+        spare = spare if labels.size else np.empty(spare.size)  # several threads may predict
         return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
 
     def _sizes(self, views: Views) -> tuple[list[int], int]:
@@ -381,28 +381,26 @@ class ClassLearner(MappedLearner):
         return self.experts.t
 
     def _learn(self, rows: Rows, targets: Indices, parts: Array) -> bool:
-        return self.experts.learn(rows, targets, parts, self._views)
-
-    @property
-    def _views(self) -> Views:
-        """What rows are mapped by, None if they are by now."""
-        return (self.map, self.random) if self.map.full else None
+        views = (self.map, self.random) if self.map.full else None
+        return self.experts.learn(rows, targets, parts, views)
 
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row; none if a number is out of range."""
-        mapped = self.mapped(rows, _NO_PARTS)
-        return self.experts.probabilities(mapped, self._views) if mapped else _NO_ANSWERS
+        if self.map.full:
+            return self.experts.probabilities(rows, (self.map, self.random))
+        mapped = self.map.rows(rows, _NO_PARTS)
+        return self.experts.probabilities(mapped) if mapped else _NO_ANSWERS
 
-    def _renew(self) -> None:
+    def _renew(self, t: int) -> None:
         """Recompute the maps, if it is time; draw random features at the start."""
-        super()._renew()
-        if self.t % BLOCK == 0 and self.experts.views > 1:
-            if self.t == START and self.map.full and self.map.features:
+        super()._renew(t)
+        if t % BLOCK == 0 and self.experts.views > 1:
+            if t == START and self.map.full and self.map.features:
                 self.random.start(self.map, self.seed)
                 waves = self.random.offsets.size + 1 + self.experts.width
                 self.experts.start_views(waves, self.random.counts.size)
             if self.experts.rests[2] == 0:
-                self.random.renew(self.t)
+                self.random.renew(t)
 
     def coefficients(self) -> tuple[Array, Array]:
         """Return the linear experts' mean in units of the features: weights per class, intercepts."""

@@ -157,25 +157,27 @@ class MappedLearner(ABC):
     def t(self) -> int:
         """Rounds played."""
 
-    def _renew(self) -> None:
+    def _renew(self, t: int) -> None:
         """Recompute the map, if it is time."""
-        t = self.t
         if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
             self.map.renew()
             self.renewal = t + renewal_gap(self.map.features, t)
 
     def learn(self, rows: Rows, targets: Any, parts: Array) -> bool:
         """Learn rows with weights; return False, and do nothing, if the only one has a number out of range."""
-        done, count = 0, rows.number
+        done, count, t = 0, rows.number, self.t
+        some, aims, weights = rows, targets, parts
         while done < count:
             # Up to the next renewal of the map or end of a round at a time.
-            end = min(done + BLOCK - self.t % BLOCK, done + self.renewal - self.t, count)
-            own = slice(done, end)
-            some = self.mapped(rows if count == 1 else rows.stretch(done, end), parts[own])
-            if some is None or not self._learn(some, targets[own], parts[own]):
+            end = done + min(BLOCK - t % BLOCK, self.renewal - t, count - done)
+            if count > 1:
+                own = slice(done, end)
+                some, aims, weights = rows.stretch(done, end), targets[own], parts[own]
+            given = self.mapped(some, weights)
+            if given is None or not self._learn(given, aims, weights):
                 return False
-            done = end
-            self._renew()
+            done, t = end, t + end - done
+            self._renew(t)
         return True
 
     def learn_one(self, places: Indices, values: Array, targets: Any) -> bool:
@@ -211,7 +213,8 @@ def bound(
     if not all(array.flags.carray for array in held):
         raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
     numbers, room = sizes(*given)
-    return held, np.array(numbers + [array.ctypes.data for array in held]), np.empty(room)
+    places = [array.__array_interface__["data"][0] for array in held]
+    return held, np.array(numbers + places), np.empty(room)
 
 
 def make_writable(owner: Any, names: Iterable[str]) -> None:
@@ -290,9 +293,11 @@ class FeatureMap:
             values, vectors = eigh(correlations)
             powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
             inner = (vectors * powers) @ vectors.T
-        self.table = np.zeros_like(self.moments)
+        # In place: loops need not be told of other arrays.
+        if known.size < trust.size:
+            self.table[:] = 0.0
         self.table[own] = inner * factors[:, None]
-        self.centre = self.mean.copy()
+        self.centre[:] = self.mean
 
     @property
     def is_behind(self) -> bool:

@@ -151,7 +151,7 @@ class RegressionLearner(MappedLearner):
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
         held = (*self.state, *self.map.held, self._steps, self._radii)
         _, at, spare = self._bound = bound(self._bound, held, self._sizes)
-        spare = spare if parts.size else np.empty_like(spare)  # several threads may predict
+        spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
         return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
 
     def _sizes(self) -> tuple[list[int], int]:
