@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier_experts, classifier_kernels, map_kernels
+from driftwolfe.estimators import classifier_experts, map_kernels
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
     FEW_CLASSES,
@@ -89,7 +89,7 @@ def shaped(rng, kind, rows, columns):
 
 
 PROJECTIONS = {
-    "compiled": classifier_kernels.project_columns,
+    "compiled": classifier_experts.few_columns,
     "numpy": classifier_experts.project_columns,
 }
 KINDS = (
