@@ -331,7 +331,7 @@ def in_the_middle(kind, moment, call, monkeypatch):
         "ranks": (RankingPool, {"learning": ("learn", "learn_single"), "predicting": ("predict",)}),
         "classes": (
             ClassLearner,
-            {"learning": ("learn", "learn_one"), "predicting": ("probabilities", "predict_one")},
+            {"learning": ("learn",), "predicting": ("probabilities",)},
         ),
         "numbers": (
             RegressionLearner,
