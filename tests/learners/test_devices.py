@@ -409,14 +409,6 @@ def test_a_device_that_is_no_name_is_refused(saved, name):
     assert is_there(dw.load(path, device="cpu").decision, "cpu")
 
 
-def test_a_file_from_before_there_were_devices(saved):
-    _, path = saved
-    rewritten(path, lambda held: held.pop("device"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert is_there(dw.load(path).decision, "cpu")
-
-
 def test_a_file_cannot_name_a_device_as_an_argument(saved):
     _, path = saved
     rewritten(path, lambda held: held["domain"]["arguments"].update(device="cuda:99"))

@@ -222,7 +222,7 @@ def load_learner(
     with storage.enough_memory(path):
         archive = storage.read_archive(path, check)
         settings, held = archive.settings, _held_class(archive, cls, path)
-        place = settings.get("device", "cpu")
+        place = settings["device"]
         if domain is None and device is None and place != "auto":
             try:
                 device_named(place)
