@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import warnings
 from functools import partial
 
 import numpy as np
