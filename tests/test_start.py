@@ -29,7 +29,7 @@ def test_the_import_leaves_slow_parts_for_later():
     assert not loaded_after("import driftwolfe.streams") & {"pooch", "requests", "http.client"}
 
 
-def test_the_recommender_needs_neither_scikit_learn_nor_river():
+def test_the_completer_needs_neither_scikit_learn_nor_river():
     script = (
         "import driftwolfe as dw;"
         "dw.estimators.MatrixCompleter().partial_fit([(0, 1)], [2.0]).predict([(0, 1)])"
@@ -37,13 +37,13 @@ def test_the_recommender_needs_neither_scikit_learn_nor_river():
     assert not loaded_after(script) & {"sklearn", "river", "pandas"}
 
 
-def test_the_recommender_loads_loops_with_the_first_rating_and_only_its_own():
+def test_the_completer_loads_loops_with_the_first_rating_and_only_its_own():
     """Those of side features are not among them."""
     script = "import driftwolfe as dw; model = dw.estimators.MatrixCompleter()"
     assert "numba" not in loaded_after(script)
     loaded = loaded_after(f"{script}; model.partial_fit([(0, 1), (1, 1)], [2.0, 3.0])")
     kernels = {name for name in loaded if name.endswith("_kernels")}
-    assert kernels == {"driftwolfe.estimators.recommender_kernels"}
+    assert kernels == {"driftwolfe.estimators.completer_kernels"}
 
 
 @pytest.mark.parametrize(

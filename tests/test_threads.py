@@ -16,8 +16,8 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES
 from driftwolfe.estimators.classifier_experts import ClassLearner
+from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.ranker_pool import RankingPool
-from driftwolfe.estimators.recommender_experts import RatingPool
 from driftwolfe.estimators.regressor_experts import RegressionLearner
 from driftwolfe.storage import read_archive
 
@@ -321,7 +321,7 @@ def in_the_middle(kind, moment, call, monkeypatch):
     """Hold a call on an estimator in the engine that all of its kind learn and predict with."""
     engine, names = {
         "pool": (
-            RatingPool,
+            CompleterPool,
             {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
         ),
         "intervals": (

@@ -94,7 +94,7 @@ def groups() -> dict[str, Group]:
         ),
         "estimators": Group(
             "Estimators",
-            "Two recommenders and a classifier, with scikit-learn and river APIs.",
+            "Classifier, regressor, completer, recommender and intervals, with scikit-learn and river APIs.",
             {
                 module: _public(module)
                 for module in (

@@ -17,7 +17,7 @@ MODULES = {
     ),
     "TraceNormClassifier": ("estimators.classifier_kernels", _MAP),
     "TraceNormRegressor": ("estimators.regressor_kernels", _MAP),
-    "MatrixCompleter": ("estimators.recommender_kernels", "estimators.feature_kernels"),
+    "MatrixCompleter": ("estimators.completer_kernels", "estimators.completer_feature_kernels"),
     "Recommender": ("estimators.ranker_kernels",),
 }
 

@@ -14,7 +14,7 @@ from driftwolfe.points.checks import meant as _meant
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
     "AdaptiveIntervals": ("intervals", None),
-    "MatrixCompleter": ("recommender", None),
+    "MatrixCompleter": ("completer", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
     "Recommender": ("ranker", None),
     "RiverMatrixCompleter": ("river", "river"),

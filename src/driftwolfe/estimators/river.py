@@ -14,9 +14,9 @@ from river.reco.base import Ranker
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
+from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.ranker import Recommender
-from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.estimators.regressor_experts import OPTIONS as REGRESSOR_OPTIONS
 from driftwolfe.estimators.regressor_experts import (
     RegressionLearner,

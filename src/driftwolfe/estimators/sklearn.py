@@ -1,4 +1,4 @@
-"""`MatrixCompletionRegressor`: the recommender with the scikit-learn API."""
+"""`MatrixCompletionRegressor`: `MatrixCompleter` with the scikit-learn API."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.ids import columns
-from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array

@@ -1,4 +1,4 @@
-"""Compiled loops of the recommender's model of side features."""
+"""Compiled loops of `MatrixCompleter` with side features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from driftwolfe.estimators.recommender_kernels import (
+from driftwolfe.estimators.completer_kernels import (
     MEMORY_OF_ERRORS,
     RATE,
     ROUNDING,

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter, recommender_experts
+from driftwolfe.estimators import MatrixCompleter, completer_experts
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import one_by_one, state_of, turning
 
@@ -19,8 +19,8 @@ def few_rows(monkeypatch):
 
 
 def make_few_rows(patch):
-    patch.setattr(recommender_experts, "MOST_ROWS", 5)
-    patch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    patch.setattr(completer_experts, "MOST_ROWS", 5)
+    patch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
 
 
 def coming_and_going(count=900, items=9, seed=0):
@@ -53,7 +53,7 @@ def test_biases_stay_when_users_rest(monkeypatch):
     pairs, ratings = coming_and_going()
     told = []
     for rows in (5, 10_000):
-        monkeypatch.setattr(recommender_experts, "MOST_ROWS", rows)
+        monkeypatch.setattr(completer_experts, "MOST_ROWS", rows)
         completer = MatrixCompleter(memory=64, learner="pold", radii=())
         predictions = completer.prequential(pairs, ratings)
         everyone = [(user, 3) for user in completer.users_]

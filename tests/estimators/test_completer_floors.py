@@ -18,7 +18,7 @@ TIME, FILE, DRIFT, FLIPS = (
 ONE_AT_A_TIME = {TIME: 0.737, FILE: 0.750, DRIFT: 0.772, FLIPS: 0.802}
 IN_BATCHES = {TIME: 0.789, FILE: 0.753, DRIFT: 0.776, FLIPS: 0.81}
 #: Most ratings until the error is back. At its best learning rate river's BiasedMF takes 37,399 and
-#: 71,928, then 22,845 and more than 16,667: `python -m benchmarks.recommender` has both.
+#: 71,928, then 22,845 and more than 16,667: `python -m benchmarks.completer` has both.
 BACK = {DRIFT: (9000, 6000), FLIPS: (4500, 2500)}
 
 

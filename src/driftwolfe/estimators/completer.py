@@ -1,4 +1,4 @@
-"""`MatrixCompleter`, a recommender for streams of ratings."""
+"""`MatrixCompleter`, for streams of ratings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
 from driftwolfe.estimators.classifier_features import copies
+from driftwolfe.estimators.completer_archive import check_archive, pool_state, set_pool
+from driftwolfe.estimators.completer_experts import (
+    LOSSES,
+    CompleterPool,
+    CompleterSettings,
+    Factors,
+)
+from driftwolfe.estimators.completer_features import (
+    FeatureModel,
+    model_state,
+    saved_model,
+    with_features,
+)
 from driftwolfe.estimators.ids import (
     SIMPLE,
     Ids,
@@ -21,14 +34,6 @@ from driftwolfe.estimators.ids import (
     distinct_keys,
     encode_keys,
     single,
-)
-from driftwolfe.estimators.recommender_archive import check_archive, pool_state, set_pool
-from driftwolfe.estimators.recommender_experts import LOSSES, Factors, PoolSettings, RatingPool
-from driftwolfe.estimators.recommender_features import (
-    FeatureModel,
-    model_state,
-    saved_model,
-    with_features,
 )
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import reads, reads_whole, writes
@@ -174,8 +179,8 @@ class MatrixCompleter(UsersAndItems):
         balls = tuple(checks.positive(radius, "radii") for radius in balls)
         rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
         seed = checks.count(seed, "seed", least=0, most=math.inf)
-        settings = PoolSettings(loss, learner, balls, rank, weight, memory, seed, keep_seen)
-        self._pool = RatingPool(settings)
+        settings = CompleterSettings(loss, learner, balls, rank, weight, memory, seed, keep_seen)
+        self._pool = CompleterPool(settings)
         self._users, self._items = Ids(), Ids()
         self._features: FeatureModel | None = None
 

@@ -1,4 +1,4 @@
-"""Tables of the recommender: of users, items and experts, rated pairs, latest ratings, users at rest."""
+"""Tables of `MatrixCompleter`: of users, items and experts, rated pairs, latest ratings, users at rest."""
 
 from __future__ import annotations
 

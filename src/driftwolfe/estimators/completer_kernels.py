@@ -1,7 +1,7 @@
-"""Compiled loops of the recommender.
+"""Compiled loops of `MatrixCompleter`.
 
 They find everything in a list of numbers, `at`: experts, their rank, how many have one, the loss; then where
-tables lie: those of users, items, `Slots`, `Interactions`, `Scale` and `Recent`, as in `recommender_tables`, and
+tables lie: those of users, items, `Slots`, `Interactions`, `Scale` and `Recent`, as in `completer_tables`, and
 two rows of working memory. Tables are flat: row u of one with n columns begins at u * n.
 """
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators.recommender_experts import RatingPool
-from driftwolfe.estimators.recommender_features import FIELDS
-from driftwolfe.estimators.recommender_tables import ITEM_BITS, LAST_ITEM, Older
+from driftwolfe.estimators.completer_experts import CompleterPool
+from driftwolfe.estimators.completer_features import FIELDS
+from driftwolfe.estimators.completer_tables import ITEM_BITS, LAST_ITEM, Older
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, require
 
@@ -79,7 +79,7 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
     )
 
 
-def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pool_state(pool: CompleterPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return settings and arrays that make up a pool; spare room is left out."""
     groups = {name: getattr(pool, name)._asdict() for name in FIXED}
     groups |= {name: getattr(pool, name).known._asdict() for name in GROWING}
@@ -112,7 +112,7 @@ def check_archive(archive: Archive) -> None:
     check_fields(_fields(older), archive.arrays, kind, experts=experts, rank=rank)
 
 
-def set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+def set_pool(pool: CompleterPool, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Set the state of a new pool to what `check_archive` has accepted, if it fits together."""
     groups: dict[str, dict[str, Any]] = {}
     for name, array in arrays.items():
@@ -139,7 +139,7 @@ def set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str,
     _check_pool(pool)
 
 
-def _set_everyone(pool: RatingPool, saved: Mapping[str, Any] | None) -> None:
+def _set_everyone(pool: CompleterPool, saved: Mapping[str, Any] | None) -> None:
     """Set who has which row; in files from before users could rest, everyone has the row of the number."""
     everyone = pool.everyone
     require(saved is None or {*saved} == {*everyone.tables._fields}, "users at rest")
@@ -155,7 +155,7 @@ def _set_everyone(pool: RatingPool, saved: Mapping[str, Any] | None) -> None:
             getattr(everyone.tables, name)[: rows.size][resting] = saved[name]
 
 
-def _check_pool(pool: RatingPool) -> None:
+def _check_pool(pool: CompleterPool) -> None:
     """What must agree in every pool: counts and time, decisions and their sets."""
     slots, t = pool.slots, pool.t
     require((slots.starts <= t).all(), "starts of experts")

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from driftwolfe.estimators.completer_experts import Factors
+from driftwolfe.estimators.completer_tables import Growing
 from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
-from driftwolfe.estimators.recommender_experts import Factors
-from driftwolfe.estimators.recommender_tables import Growing
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.saved_state import Field
 from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.estimators.feature_kernels")
+kernels = compiled("driftwolfe.estimators.completer_feature_kernels")
 
 #: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
 #: weights of users, of items, and of all together.

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.recommender_tables import (
+from driftwolfe.estimators.completer_tables import (
     Everyone,
     Growing,
     Interactions,
@@ -27,7 +27,7 @@ from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 from driftwolfe.points.rounding import ramp
 
-kernels = compiled("driftwolfe.estimators.recommender_kernels")
+kernels = compiled("driftwolfe.estimators.completer_kernels")
 
 #: Steps of the mean and the biases, in units of error: of experts without interactions, of those
 #: with, and of restarted ones without and with.
@@ -70,8 +70,8 @@ class Expert(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PoolSettings:
-    """Options of a `RatingPool`, as `MatrixCompleter` describes them."""
+class CompleterSettings:
+    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
 
     loss: str
     learner: str
@@ -99,7 +99,7 @@ class PoolSettings:
 
 
 class Factors(NamedTuple):
-    r"""A recommender in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
+    r"""Predictions of ratings in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
 
     mean: float
     user_biases: Array
@@ -111,13 +111,13 @@ class Factors(NamedTuple):
 class Bound(NamedTuple):
     """Where everything lies that compiled loops work on; it stays there as long as this is kept."""
 
-    at: int  # address of the list that `recommender_kernels` describes
+    at: int  # address of the list that `completer_kernels` describes
     loops: Any
     tables: tuple[Any, ...]
     kept: tuple[Array, Indices]
 
 
-class RatingPool:
+class CompleterPool:
     """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
 
     Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not
@@ -125,7 +125,7 @@ class RatingPool:
     row again. So the work per rating does not grow with the number of users ever seen.
     """
 
-    def __init__(self, settings: PoolSettings) -> None:
+    def __init__(self, settings: CompleterSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
         self.settings, self._loss = settings, LOSSES.index(settings.loss)
         self._bound: Bound | None = None
