@@ -100,7 +100,7 @@ def groups() -> dict[str, Group]:
                 for module in (
                     "driftwolfe.estimators",
                     "driftwolfe.evaluate",
-                    "driftwolfe.estimators.ranker_tables",
+                    "driftwolfe.estimators.recommender_tables",
                     "driftwolfe.estimators.onnx",
                 )
             },

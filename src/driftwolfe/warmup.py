@@ -18,7 +18,7 @@ MODULES = {
     "TraceNormClassifier": ("estimators.classifier_kernels", _MAP),
     "TraceNormRegressor": ("estimators.regressor_kernels", _MAP),
     "MatrixCompleter": ("estimators.completer_kernels", "estimators.completer_feature_kernels"),
-    "Recommender": ("estimators.ranker_kernels",),
+    "Recommender": ("estimators.recommender_kernels",),
 }
 
 

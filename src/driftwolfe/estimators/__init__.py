@@ -16,7 +16,7 @@ _HOMES = {
     "AdaptiveIntervals": ("intervals", None),
     "MatrixCompleter": ("completer", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
-    "Recommender": ("ranker", None),
+    "Recommender": ("recommender", None),
     "RiverMatrixCompleter": ("river", "river"),
     "RiverRecommender": ("river", "river"),
     "RiverTraceNormClassifier": ("river", "river"),

@@ -63,7 +63,7 @@ def play_game(path, rounds=ROUNDS):
 def learned_estimators():
     """All of them, after a few records."""
     river = estimators.RiverTraceNormClassifier(radii=20.0)
-    ranker = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
+    completer = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
     events = estimators.RiverRecommender()
     events.learn_many(RATED[:10], RATINGS[:10] - 1.0)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
@@ -73,7 +73,7 @@ def learned_estimators():
     for row, target in zip(ROWS.tolist(), (ROWS @ TARGETS[:, 0]).tolist(), strict=True):
         numbers.learn_one(dict(zip("ab", row, strict=True)), target)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
-        ranker.learn_one(user, item, rating)
+        completer.learn_one(user, item, rating)
     small = {"rank": 1, "memory": 64}
     return {
         "AdaptiveIntervals": estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
@@ -82,7 +82,7 @@ def learned_estimators():
             np.array(RATED, dtype=object), RATINGS
         ),
         "Recommender": estimators.Recommender().partial_fit(RATED[:10], weights=RATINGS[:10] - 1.0),
-        "RiverMatrixCompleter": ranker,
+        "RiverMatrixCompleter": completer,
         "RiverRecommender": events,
         "TraceNormClassifier": estimators.TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(
             ROWS, LABELS, classes=["down", "up"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import Recommender, ranker_kernels
+from driftwolfe.estimators import Recommender, recommender_kernels
 from estimators.plain_ranks import PlainRanks
 
 USERS, ITEMS = 30, 80
@@ -44,7 +44,7 @@ def mixture_and_experts(pairs, weights):
     for (user, item), weight in zip(pairs, weights.tolist(), strict=True):
         own = seen.setdefault(user, set())
         if weight > 0.0 and item in known and item not in own:
-            bucket = min(len(own).bit_length(), ranker_kernels.BUCKETS - 1)
+            bucket = min(len(own).bit_length(), recommender_kernels.BUCKETS - 1)
             mixed = model.predict([(user, item)])
             rows.append(
                 (bucket, -np.log(mixed[0]), -np.log(model.expert_predictions([(user, item)])[0]))
@@ -104,7 +104,7 @@ def adversary(kind, rounds, rng):
 
 @pytest.mark.parametrize("kind", ["against the leader", "lure", "blocks", "random"])
 def test_the_bound_holds_against_adversaries(kind):
-    experts, horizon = ranker_kernels.EXPERTS, 600
+    experts, horizon = recommender_kernels.EXPERTS, 600
     weights, rounds = np.full((1, experts), 1.0 / experts), np.zeros(1, np.int64)
     mixed, losses, turns = 0.0, [], adversary(kind, horizon, np.random.default_rng(0))
     for _ in range(horizon):
@@ -112,7 +112,7 @@ def test_the_bound_holds_against_adversaries(kind):
         chances = turns.send(weights[0].copy())
         mixed -= np.log(weights[0] @ chances)
         losses.append(-np.log(chances))
-        ranker_kernels.reweigh.py_func(weights, rounds, 0, chances[None])
+        recommender_kernels.reweigh.py_func(weights, rounds, 0, chances[None])
         assert abs(weights.sum() - 1.0) < 1e-12
         # At all times, not only at the end.
         if rounds[0] in (1, 2, 10, 100, horizon):
@@ -222,8 +222,8 @@ def test_long_lists_of_neighbours_keep_the_frequent_ones():
     for user in range(1200):  # "hub" is followed by "friend", and by something rare
         model.partial_fit([(user, "hub"), (user, "friend"), (user, f"rare {rng.integers(2000)}")])
     ranks = model._pool.ranks
-    assert ranks.lists[:, ranker_kernels.SIZE].max() <= ranker_kernels.MOST_NEIGHBOURS
-    assert ranks.lists[:, ranker_kernels.LEVEL].max() == ranker_kernels.LAST_LEVEL
+    assert ranks.lists[:, recommender_kernels.SIZE].max() <= recommender_kernels.MOST_NEIGHBOURS
+    assert ranks.lists[:, recommender_kernels.LEVEL].max() == recommender_kernels.LAST_LEVEL
     for start, size, _ in ranks.lists:  # each neighbour once, with its own count
         own = ranks.neighbours[start : start + size]
         assert np.unique(own).size == size and (ranks.counts[start : start + size] > 0.0).all()
@@ -236,10 +236,10 @@ def test_seen_items_are_never_forgotten_and_repeats_take_no_room():
     model.partial_fit([("ann", item) for item in range(500)], weights=np.arange(500) % 2)
     model.partial_fit([("bob", item) for item in range(501)])
     assert model.recommend("ann", 10) == [500]
-    room = model._pool.ranks.free[ranker_kernels.OF_USERS].copy()
+    room = model._pool.ranks.free[recommender_kernels.OF_USERS].copy()
     model.partial_fit([("ann", item) for item in range(500)] * 2)
     assert model.recommend("ann", 10) == [500] and model.seen("ann") == list(range(500))
-    assert np.array_equal(model._pool.ranks.free[ranker_kernels.OF_USERS], room)
+    assert np.array_equal(model._pool.ranks.free[recommender_kernels.OF_USERS], room)
 
 
 def test_forget():

@@ -11,7 +11,7 @@ from driftwolfe.points.kinds import Array, Indices, compiled
 
 __all__ = ["RankingTables"]
 
-kernels = compiled("driftwolfe.estimators.ranker_kernels")
+kernels = compiled("driftwolfe.estimators.recommender_kernels")
 
 
 class RankingTables(NamedTuple):

@@ -19,8 +19,8 @@ from driftwolfe.estimators.ids import (
     plain_keys,
     several,
 )
-from driftwolfe.estimators.ranker_pool import RankingPool
-from driftwolfe.estimators.ranker_tables import RankingTables, kernels, ranking_tables
+from driftwolfe.estimators.recommender_pool import RecommenderPool
+from driftwolfe.estimators.recommender_tables import RankingTables, kernels, ranking_tables
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
@@ -110,7 +110,7 @@ class Recommender(UsersAndItems):
     """
 
     def __init__(self) -> None:
-        self._pool = RankingPool()
+        self._pool = RecommenderPool()
         self._users, self._items = Ids(), Ids()
         self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
         self.note_: dict[str, Any] | None = None
@@ -422,7 +422,7 @@ ARRAYS = {
 _SAME = ("clock", "popular", "weights", "rounds", "totals")
 
 
-def _pool_state(pool: RankingPool) -> dict[str, NDArray[Any]]:
+def _pool_state(pool: RecommenderPool) -> dict[str, NDArray[Any]]:
     """Return the arrays that make up a pool; of lists, the sizes and all entries one after the other."""
     ranks = pool.ranks
     lists, users = ranks.lists[1 : pool.items + 1], ranks.users[1 : pool.users + 1]
@@ -466,7 +466,7 @@ def _check_archive(archive: Archive) -> None:
     check_fields(ARRAYS, archive.arrays, archive.kind, **sizes)
 
 
-def _set_pool(pool: RankingPool, arrays: Mapping[str, Any]) -> None:
+def _set_pool(pool: RecommenderPool, arrays: Mapping[str, Any]) -> None:
     """Set the state of a new pool to what `_check_archive` has accepted, if it fits together."""
     items, clock, scale = arrays["items"], arrays["clock"], arrays["totals"][-1]
     require(len(items) == clock[1] - 1, "items")

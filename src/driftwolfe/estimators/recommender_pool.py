@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.ranker_tables import kernels
+from driftwolfe.estimators.recommender_tables import kernels
 from driftwolfe.points.kinds import Array, Indices
 
 #: Popular items are found anew after so many events, or a share of all so far.
@@ -42,7 +42,7 @@ def _grown(table: Any, size: int) -> Any:
     return np.concatenate([table, more])
 
 
-class RankingPool:
+class RecommenderPool:
     """Experts that rank items (docs/estimators/recommender.md); users and items are numbers."""
 
     def __init__(self) -> None:
