@@ -142,8 +142,8 @@ def player(given: Any, domain: Domain | None) -> Learner:
         taken = inspect.signature(given).parameters.values()
         needed = [p for p in taken if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
         if needed and domain is None:
-            told = "these losses name no set; give a learner, or Stream(losses, domain=...)"
-            raise ValueError(told)
+            message = "these losses name no set; give a learner, or Stream(losses, domain=...)"
+            raise ValueError(message)
         names = [p.name for p in taken if domain and (p in needed[:1] or p.name == "domain")]
         learner = given(**dict.fromkeys(names[:1], domain))
     if isinstance(learner, Learner):

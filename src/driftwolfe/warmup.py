@@ -33,7 +33,7 @@ def warm_up(names: Sequence[str] = ()) -> int:
     modules = dict.fromkeys(module for name in names or MODULES for module in MODULES[name])
     found = [vars(import_module(f"driftwolfe.{module}")).values() for module in modules]
     loops = [loop for loop in chain(*found) if hasattr(loop, "ready")]
-    announcement.told = True
+    announcement.announced = True
     for loop in tqdm(loops, "compiling", unit="loop", leave=False, disable=None):
         loop.ready()
     return len(loops)

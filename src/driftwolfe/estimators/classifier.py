@@ -164,9 +164,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         """Return the probabilities of the classes, in the order of `classes_`."""
         learner = self._fitted()
         if is_one_row(self, X):
-            told = learner.predict_one(np.arange(X.shape[1]), X[0])
-            if told.size:
-                return told[None]
+            probabilities = learner.predict_one(np.arange(X.shape[1]), X[0])
+            if probabilities.size:
+                return probabilities[None]
         rows = _sound(X, "X")
         table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
         return learner.probabilities(as_rows(table))

@@ -217,7 +217,7 @@ class MatrixCompleter(UsersAndItems):
         sample_weight
             A number from 0 to 100 for each, or one for all. A whole number w is the same as the rating
             w times in a row, to the last bit. Between two, a rating is learned as often as the next
-            whole number says, each time with the same share of the weight, which shortens all steps
+            whole number says, each time with the same part of the weight, which shortens all steps
             and the changes of weights and running means by that factor.
         """
         pair, rating = single(pairs), single_rating(ratings)
@@ -272,13 +272,13 @@ class MatrixCompleter(UsersAndItems):
         number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
         if number < 0 or col < 0:
             number, col = (n if n >= 0 else len(ids) for n, ids in ((number, users), (col, items)))
-            told = self._pool.learn_one(number, col, rating)
+            predicted = self._pool.learn_one(number, col, rating)
             users.add((user,))
             items.add((item,))
         else:
-            told = self._pool.learn_one(number, col, rating)
+            predicted = self._pool.learn_one(number, col, rating)
         if self._features:
-            numbers = map(np.array, ([number], [col], [told], [rating]))
+            numbers = map(np.array, ([number], [col], [predicted], [rating]))
             self._features.learn(([user], [item]), *numbers)
 
     @reads

@@ -17,7 +17,7 @@ from driftwolfe.storage import Archive, require
 
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
 LARGEST = 1e110
-#: What holds exactly may be off by that share.
+#: What holds exactly may be off by that fraction.
 ROUNDING = 1e-6
 
 #: Named tables of a pool: of fixed size, and growing.

@@ -40,15 +40,15 @@ LOSSES = ("absolute", "huber", "squared")
 #: Step of an interaction's entry, in units of error: large, because the projection spreads it over
 #: a whole row and column.
 INTERACTION_STEP = 8.0
-#: Interactions are projected after so many ratings, or a share of those remembered.
-SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
-#: Share of the radius left for the steps inside a block.
+#: Interactions are projected after so many ratings, or a fraction of those remembered.
+SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 12
+#: Fraction of the radius left for the steps inside a block.
 ROOM = 0.1
 #: Columns of the block iteration beyond the rank: with few items, and with more than that. Measured:
 #: with 30 items, 2 raise the mean error by up to 5 %; from 150 on, they change it by 0.2 % at most,
 #: in both directions, and save a tenth of the time.
 SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
-#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
+#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this fraction
 #: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
 GAP = 1e-6
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
@@ -169,7 +169,7 @@ class CompleterPool:
     def block(self) -> int:
         """Ratings between two projections."""
         memory = self.settings.memory
-        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
+        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_FRACTION * min(self.t, memory)))
 
     def predict(self, users: Indices, cols: Indices) -> tuple[Array, Array]:
         """Return the predictions, and those of each expert before clipping; -1 is a new user or item."""
@@ -415,7 +415,7 @@ class CompleterPool:
         return float(expert.radius * self.scale.numbers[0] * entries)
 
     def add_experts(self, t: int) -> None:
-        """Add the experts that join up to rating t, with the share of weight that every expert gets."""
+        """Add the experts that join up to rating t, with the weight that fixed share gives to every expert."""
         for expert in self.settings.experts(t)[len(self.experts) :]:
             k = self.low.radii.size if expert.radius else -1
             added = (self.scale.numbers[3], 0.0, 0.0, expert.step, t, expert.level, k)
@@ -436,8 +436,8 @@ class CompleterPool:
         """Set the interactions to the projection of the steps so far."""
         sides, rank = [grown.known for grown in self.sides], self.settings.rank
         for side in sides:
-            share = side.counts / side.counts.mean()
-            side.metric[:] = ((share + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
+            relative = side.counts / side.counts.mean()
+            side.metric[:] = ((relative + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
         for e, k, left, s, right, kept in self._leading(self.recent.size, rank):
             radius = self._trace_radius(self.experts[e])
             s = threshold_falling(s, (1.0 - ROOM) * radius)

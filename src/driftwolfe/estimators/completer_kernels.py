@@ -11,7 +11,7 @@ import math
 
 from driftwolfe.points.compiling import NUMBER, WHOLE, fast_jit, jit, numbers_at, places_at
 
-#: Rate of the weights, per unit of loss; the share is 1/t.
+#: Rate of the weights, per unit of loss; the fixed share is 1/t.
 RATE = 0.8
 #: The unit of errors, over their running mean.
 UNIT = 1.33
@@ -19,11 +19,11 @@ UNIT = 1.33
 MEMORY_OF_ERRORS, RECENT = 1 << 14, 0.01
 #: Larger errors, in units, count as this.
 LARGEST = 1000.0
-#: Mean errors up to this share of the largest rating are rounding errors: nothing is learned from them.
+#: Mean errors up to this fraction of the largest rating are rounding errors: nothing is learned from them.
 ROUNDING = 1e-12
 #: Errors up to so many units have slope 0 under the absolute loss.
 FLAT = 1e-9
-#: Share of the radius that steps within a block leave free.
+#: Fraction of the radius that steps within a block leave free.
 MARGIN = 1e-9
 
 ABSOLUTE, HUBER, SQUARED = 0, 1, 2
@@ -140,7 +140,7 @@ def step_row(k, rank, a, b, step, weight, rows, item_rows, radii, norms, spreads
 
 
 @jit(WHOLE, WHOLE, WHOLE, NUMBER, NUMBER, WHOLE, WHOLE, WHOLE)
-def learn(where, place, count, rate, rating, ratings, parts, told):
+def learn(where, place, count, rate, rating, ratings, parts, predictions):
     """Learn the ratings of as many pairs, from a place in the table of recent ones, and fill in their steps.
 
     Ratings, their weights, and the predictions before each lie at addresses. 0 is for one rating, which is given
@@ -232,8 +232,8 @@ def learn(where, place, count, rate, rating, ratings, parts, told):
                     norms[k] *= 0.5
         if t == 0:
             predicted = 0.0
-        if told != 0:
-            numbers_at(told)[n] = predicted
+        if predictions != 0:
+            numbers_at(predictions)[n] = predicted
     return predicted
 
 

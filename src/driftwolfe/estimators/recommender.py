@@ -76,7 +76,7 @@ class Recommender(UsersAndItems):
 
     .. math:: \sum_t \ln \frac{p_{e_t}(i_t \mid u_t)}{p(i_t \mid u_t)} \le (S + B) \ln (N T)
 
-    without a learning rate: the loss is logarithmic, so Bayes' rule is exact, and the share of
+    without a learning rate: the loss is logarithmic, so Bayes' rule is exact, and the fixed share of
     1/(t + 1) has the rest as its price (Herbster and Warmuth 1998; the proof is in
     docs/estimators/recommender.md). `regret_bound` is this. Recall, or one expert, has no guarantee.
 
@@ -473,7 +473,7 @@ def _set_pool(pool: RecommenderPool, arrays: Mapping[str, Any]) -> None:
     require((arrays["seen"] >> 1 < len(items)).all(), "items seen")
     require((np.abs(arrays["weights"].sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
     require(scale >= 1.0 and (items[:, kernels().SCALE] >= 1.0).all(), "scales")
-    require((items[:, kernels().NEAR_SHARE :] <= 1.0).all(), "shares")
+    require((items[:, kernels().NEAR_FACTOR :] <= 1.0).all(), "powers of events")
     require(pool.refreshed <= clock[0] < pool.due(), "time of the popular items")
     lists, neighbours, counts = _unpacked(
         arrays["lists"], arrays["neighbours"] + 1, arrays["counts"]

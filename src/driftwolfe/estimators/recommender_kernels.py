@@ -20,7 +20,7 @@ NEAR_WEIGHTS, FAR_WEIGHTS = np.exp(-np.arange(WINDOW) / NEAR), np.exp(-np.arange
 FRESH, MEMORY = 100.0, 300.0
 #: Powers of an item's number of events that its near and far pairs are divided by.
 NEAR_POWER, FAR_POWER = 0.3, 0.5
-#: Share of popularity in every other expert.
+#: Fraction of popularity in every other expert.
 SMOOTHING = 0.1
 #: Neighbours of an item, at most; lists have 2^level slots, at least these, those of neighbours at most those.
 MOST_NEIGHBOURS, FIRST_LEVEL, LAST_LEVEL = 384, 2, 9
@@ -35,7 +35,7 @@ EXPERTS = 4
 LARGEST_SCALE = 1e12
 
 #: Columns of items: events, decaying popularity, scale of near pairs, powers of events.
-EVENTS, DECAYING, SCALE, NEAR_SHARE, FAR_SHARE = range(5)
+EVENTS, DECAYING, SCALE, NEAR_FACTOR, FAR_FACTOR = range(5)
 #: Columns of lists: where one starts, how many entries it has, its level (0: no list).
 START, SIZE, LEVEL = range(3)
 #: Rows of `free`.
@@ -204,8 +204,8 @@ def score(length, everything, unseen, mixed, bucket, ranks, scratch):
     of_all = of_recent = far_pairs = near_pairs = 0.0
     for c in range(number):
         item = np.uint64(candidates[c])
-        far_sum = sums[item, 0] * items[item, FAR_SHARE]
-        near_sum = sums[item, 1] * items[item, NEAR_SHARE]
+        far_sum = sums[item, 0] * items[item, FAR_FACTOR]
+        near_sum = sums[item, 1] * items[item, NEAR_FACTOR]
         popular_sum, recent_sum = items[item, EVENTS] + 1.0, items[item, DECAYING]
         far_sum *= far_sum
         near_sum *= near_sum
@@ -242,7 +242,7 @@ def score(length, everything, unseen, mixed, bucket, ranks, scratch):
 
 @plain_jit()
 def reweigh(weights, rounds, row, chances):
-    """Bayes' rule, and a share of 1/(t + 1) for all: no rate is needed for the logarithmic loss."""
+    """Bayes' rule, and a fixed share of 1/(t + 1) for all: no rate is needed for the logarithmic loss."""
     rounds[row] += 1
     share, total = 1.0 / (rounds[row] + 1.0), 0.0
     for e in range(EXPERTS):
@@ -278,8 +278,8 @@ def count_item(item, weight, scale, items, lists, counts, overall):
     overall[RECENT] += weight * scale
     items[item, EVENTS] = events
     items[item, DECAYING] += weight * scale
-    items[item, NEAR_SHARE] = (events + 1.0) ** -NEAR_POWER
-    items[item, FAR_SHARE] = (events + 1.0) ** -FAR_POWER
+    items[item, NEAR_FACTOR] = (events + 1.0) ** -NEAR_POWER
+    items[item, FAR_FACTOR] = (events + 1.0) ** -FAR_POWER
     if own_scale > LARGEST_SCALE:  # it grows, instead of all near pairs falling
         for k in range(lists[item, START], lists[item, START] + lists[item, SIZE]):
             counts[k, 1] /= _F32(own_scale)
@@ -383,8 +383,8 @@ def run(task, events, ranks, scratch):
             if item and not everything:  # what each expert gives to the item
                 row, far, near = n if task == PREDICT else 0, 0.0, 0.0
                 if marks[item] == call:
-                    far = sums[item, 0] * items[item, FAR_SHARE]
-                    near = sums[item, 1] * items[item, NEAR_SHARE]
+                    far = sums[item, 0] * items[item, FAR_FACTOR]
+                    near = sums[item, 1] * items[item, NEAR_FACTOR]
                 chance = (items[item, EVENTS] + 1.0) / totals[POPULARITY]
                 chances[row, POPULARITY], chances[row, RECENT] = chance, items[item, DECAYING]
                 chances[row, FAR_PAIRS], chances[row, NEAR_PAIRS] = far * far, near * near

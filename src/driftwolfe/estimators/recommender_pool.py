@@ -10,8 +10,8 @@ import numpy as np
 from driftwolfe.estimators.recommender_tables import kernels
 from driftwolfe.points.kinds import Array, Indices
 
-#: Popular items are found anew after so many events, or a share of all so far.
-SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 5
+#: Popular items are found anew after so many events, or a fraction of all so far.
+SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 5
 
 _LOCAL, _NONE = threading.local(), np.zeros(0)
 
@@ -59,7 +59,7 @@ class RecommenderPool:
 
     def due(self) -> int:
         """When the popular items are found next."""
-        return self.refreshed + max(SHORTEST_BLOCK, int(BLOCK_SHARE * self.refreshed))
+        return self.refreshed + max(SHORTEST_BLOCK, int(BLOCK_FRACTION * self.refreshed))
 
     def learn(
         self, users: Indices, items: Indices, weights: Array, elapsed: Array, ranked: bool

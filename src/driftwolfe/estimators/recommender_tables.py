@@ -30,7 +30,7 @@ class RankingTables(NamedTuple):
     fading
         What the latest liked item counts, the one before, and so on: ten numbers.
     smoothing
-        Share of popularity in the other experts.
+        Fraction of popularity in the other experts.
     weights
         Of the experts: a row for users who have seen 0, 1, 2-3, 4-7, ..., 64 or more items.
     seen_starts, seen

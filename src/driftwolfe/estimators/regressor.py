@@ -121,13 +121,13 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
         """Return the prediction for every row, of the shape that targets had."""
         learner = self._fitted()
         if is_one_row(self, X):
-            told = learner.predict(learner.one_row(np.arange(X.shape[1]), X[0]))
-            if told.size:
-                return told[:, 0] if self._single else told
+            predicted = learner.predict(learner.one_row(np.arange(X.shape[1]), X[0]))
+            if predicted.size:
+                return predicted[:, 0] if self._single else predicted
         rows = checks.sound_sparse(_unmasked(X, "X"), "X")
         table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
-        told = learner.predict(as_rows(table))
-        return told[:, 0] if self._single else told
+        predicted = learner.predict(as_rows(table))
+        return predicted[:, 0] if self._single else predicted
 
     @property
     def t_(self) -> int:

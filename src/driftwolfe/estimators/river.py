@@ -281,9 +281,9 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """Return the probabilities of the labels seen so far."""
         if self._learner is not None and _is_plain(x):
             places = self._places(x)
-            told = self._learner.predict_one(*self._learner.in_order(places, _values(x)))
-            if told.size:
-                return dict(zip(self._classes.names, told.tolist(), strict=True))
+            probabilities = self._learner.predict_one(*self._learner.in_order(places, _values(x)))
+            if probabilities.size:
+                return dict(zip(self._classes.names, probabilities.tolist(), strict=True))
         table = _row_of(x)
         if self._learner is None:
             return {}
@@ -430,9 +430,9 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         """Return the prediction for a row."""
         if self._learner is not None and _is_plain(x):
             places = self._places(x)
-            told = self._learner.predict(self._learner.one_row(places, _values(x)))
-            if told.size:
-                return float(told[0, 0])
+            predicted = self._learner.predict(self._learner.one_row(places, _values(x)))
+            if predicted.size:
+                return float(predicted[0, 0])
         return float(self._predict(_row_of(x), x)[0])
 
     @reads

@@ -1,4 +1,4 @@
-"""Compiled loops that both estimators use: weights of experts."""
+"""Compiled loops that update the weights of experts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from driftwolfe.points.compiling import NEW_NUMBERS, NUMBER, NUMBERS, jit
 
 @jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER)
 def reweigh(weights, gains, rate, share):
-    """Multiply weights by exp(rate * gain) and normalise; then spread a share of them evenly."""
+    """Multiply weights by exp(rate * gain) and normalise; then spread a fixed share of them evenly."""
     n, total, top = weights.size, 0.0, gains[0]
     for i in range(n):
         top = max(top, gains[i])
