@@ -147,17 +147,6 @@ def test_damaged_files_are_refused(few_rows, saved, tmp_path, fault):
         MatrixCompleter.load(path)
 
 
-def test_files_from_before_users_could_rest(tmp_path):
-    path = tmp_path / "ratings"
-    completer = MatrixCompleter(memory=64).partial_fit(*coming_and_going())
-    completer.save(path)
-    archive = read_archive(path)
-    del archive.settings["forgotten"]
-    arrays = {name: a for name, a in archive.arrays.items() if not name.startswith("everyone")}
-    write_archive(path, "MatrixCompleter", archive.settings, arrays)
-    assert state_of(MatrixCompleter.load(path)) == state_of(completer)
-
-
 # -- forgetting --------------------------------------------------------------------------------------
 
 

@@ -24,11 +24,8 @@ from driftwolfe.storage import refused, require
 
 #: What a file says besides the state.
 SAVED_OPTIONS = OPTIONS | {
-    "random_state": Field(int, least=0, below=1 << 32, optional=True),
+    "random_state": Field(int, least=0, below=1 << 32),
     "labels": Field(str),
-    # Of files from when `fit` made several passes; nothing depends on them any more.
-    "passes": Field(int, least=1, newer=True),
-    "passes_done": Field(int, least=1, optional=True, newer=True),
 }
 
 
@@ -236,7 +233,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         options, learner, keys = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
-        kind, seed = options.pop("labels"), options.pop("random_state") or 0
+        kind, seed = options.pop("labels"), options.pop("random_state")
         kept = {name: options[name] for name in OPTIONS}
         loaded, features = cls(**kept, random_state=seed), learner.map.features
         with refused("this archive holds classes that do not fit together"):

@@ -50,7 +50,7 @@ OPTIONS = {
     "radii": Field((str, list, int, float), items=Field((int, float))),
     "learner": Field(str),
     "fit_intercept": Field((bool, int), least=0, most=1),
-    "features": Field(str, newer=True),
+    "features": Field(str),
 }
 _REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
 _COUNT = Field(int, least=0, below=1 << 53)
@@ -61,9 +61,9 @@ NUMBERS = {
     "classes": Field(int, least=1, below=1 << 53),
     "t": _COUNT,
     "renewal": _COUNT,
-    "views": Field(int, least=1, most=len(VIEWS), newer=True),
-    "seed": Field(int, least=0, below=1 << 32, newer=True),
-    "wave_renewal": Field(int, least=0, below=1 << 53, newer=True),
+    "views": Field(int, least=1, most=len(VIEWS)),
+    "seed": Field(int, least=0, below=1 << 32),
+    "wave_renewal": Field(int, least=0, below=1 << 53),
 }
 #: Arrays of a learner; there are `full` features with moments, `others` with squares only.
 ARRAYS = {
@@ -153,7 +153,7 @@ def read_model(
         settings, arrays = archive.settings, archive.arrays
         check_fields(fields, settings, kind)
         require(settings["learner"] in LEARNERS, "options")
-        require(settings.get("features", "linear") in KINDS, "options")
+        require(settings["features"] in KINDS, "options")
         checked_radii(settings["radii"])
         numbers, seen = settings["learner_state"], arrays.get("map.seen")
         if numbers is None or seen is None:
@@ -169,7 +169,7 @@ def read_model(
         full = features if features <= FULL_FEATURES else 0
         sizes = {"features": features, "full": full, "others": features - full}
         sizes |= {"width": features + 1, "classes": numbers["classes"]}
-        radii, views = len(checked_radii(numbers["radii"])), numbers.get("views", 1)
+        radii, views = len(checked_radii(numbers["radii"])), numbers["views"]
         require(views in (1, len(VIEWS)), "views")
         side = len(LENGTHS) * min(radii, OTHER_RADII) + len(WINDOWS)
         sizes |= {"plain": levels * radii, "side": side, "none": 0}
@@ -186,7 +186,6 @@ def read_model(
         settings, arrays = archive.settings, archive.arrays
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
         numbers = settings.pop("learner_state")
-        settings.setdefault("features", "linear")  # files from before there were random ones
         return settings, None if numbers is None else _restored(numbers, arrays), held
 
 
@@ -209,10 +208,10 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
     """Return the learner of a state whose parts have been checked one by one, if they fit together."""
     method = "pola" if numbers["adaptive"] else "pold"
     options = numbers["radii"], method, numbers["intercept"], numbers["classes"], 0
-    kind = "linear" if numbers.get("views", 1) == 1 else "random"
-    learner = ClassLearner(*options, kind, numbers.get("seed", 0))
+    kind = "linear" if numbers["views"] == 1 else "random"
+    learner = ClassLearner(*options, kind, numbers["seed"])
     experts, random, learner.renewal = learner.experts, learner.random, numbers["renewal"]
-    random.renewal = numbers.get("wave_renewal", 0)
+    random.renewal = numbers["wave_renewal"]
     owners = {"map": learner.map, "experts": experts, "random": random, "waves": random.waves}
     for name, array in arrays.items():
         part, _, own = name.partition(".")

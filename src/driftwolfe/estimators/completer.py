@@ -444,13 +444,13 @@ class MatrixCompleter(UsersAndItems):
         return cls.read(path, cls.__name__)[0]
 
     @reads_whole
-    def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any]) -> None:
+    def write(self, path: str | os.PathLike[str], kind: str, wrapper: dict[str, Any]) -> None:
         """Write everything for a wrapper of that name, with settings of its own."""
         settings, arrays = pool_state(self._pool)
         for side, ids in (("users", self._users), ("items", self._items)):
             arrays[f"ids.{side}"] = encode_keys(ids.names)
         arrays |= model_state(self._features)
-        write_archive(path, kind, {**settings, "face": face}, arrays)
+        write_archive(path, kind, {**settings, "wrapper": wrapper}, arrays)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
@@ -466,7 +466,7 @@ class MatrixCompleter(UsersAndItems):
             completer._items = Ids(distinct_keys(arrays["ids.items"], pool.items.size))
             sizes, loss = (pool.everyone.size, pool.items.size), LOSSES.index(pool.settings.loss)
             completer._features = saved_model(loss, arrays, sizes)
-        return completer, settings["face"]
+        return completer, settings["wrapper"]
 
     def __repr__(self) -> str:
         sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"

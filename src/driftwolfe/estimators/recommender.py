@@ -360,10 +360,10 @@ class Recommender(UsersAndItems):
         self.write(path, type(self).__name__, note)
 
     @reads_whole
-    def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any] | None) -> None:
-        """Write everything for a wrapper of that name, with settings of its own."""
+    def write(self, path: str | os.PathLike[str], kind: str, note: dict[str, Any] | None) -> None:
+        """Write everything, for this class or a wrapper of that name."""
         pool = self._pool
-        settings = {"refreshed": pool.refreshed, "face": face}
+        settings = {"refreshed": pool.refreshed, "note": note}
         arrays = _pool_state(pool)
         arrays |= {"times": self._times, "ids.users": encode_keys(self._users.names)}
         arrays["ids.items"] = encode_keys(self._items.names)
@@ -378,7 +378,7 @@ class Recommender(UsersAndItems):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any] | None]:
-        """Read what `write` wrote for a wrapper of that name, and its own settings."""
+        """Read what `write` wrote under that name, and the note."""
         with enough_memory(path):
             archive = read_archive(path, _check_archive, kind)
             settings, arrays = archive.settings, archive.arrays
@@ -389,7 +389,7 @@ class Recommender(UsersAndItems):
             require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
             model._users = Ids(distinct_keys(arrays["ids.users"], model._pool.users))
             model._items = Ids(distinct_keys(arrays["ids.items"], model._pool.items))
-        return model, settings.get("face")
+        return model, settings["note"]
 
     def __repr__(self) -> str:
         return f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"
@@ -400,7 +400,7 @@ _REAL, _SHORT, _WHOLE = np.float64, np.float32, np.int64
 LARGEST = 1e30
 SETTINGS = {
     "refreshed": Field(int, least=0),
-    "face": Field(dict, optional=True, newer=True),
+    "note": Field(dict, optional=True),
 }
 ARRAYS = {
     "clock": Field(_WHOLE, (2,), 0, below=1 << 62),

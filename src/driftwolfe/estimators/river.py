@@ -107,9 +107,9 @@ class RiverMatrixCompleter(checks.Constructed, Ranker):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
-        completer, face = MatrixCompleter.read(path, cls.__name__)
-        check_fields({"seed": Field(int, least=0, optional=True)}, face, cls.__name__)
-        options, seed = completer.settings, face["seed"]
+        completer, wrapper = MatrixCompleter.read(path, cls.__name__)
+        check_fields({"seed": Field(int, least=0, optional=True)}, wrapper, cls.__name__)
+        options, seed = completer.settings, wrapper["seed"]
         require((seed or 0) == options["seed"], "seeds")
         options["n_factors"] = options.pop("rank")
         model = cls(**{**options, "seed": seed})
@@ -321,7 +321,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        fields = OPTIONS | {"seed": Field(int, least=0, below=1 << 32, newer=True)}
+        fields = OPTIONS | {"seed": Field(int, least=0, below=1 << 32)}
         options, learner, keys = read_model(path, cls.__name__, fields, ("classes", "features"))
         sizes = (0, 0) if learner is None else (learner.experts.classes, learner.map.features)
         require(sizes == tuple(map(len, keys.values())), "classes or features")

@@ -106,11 +106,11 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
         """Read what `save` wrote."""
-        completer, face = MatrixCompleter.read(path, cls.__name__)
-        check_fields({"passes": Field((int, float), least=1)}, face, cls.__name__)
+        completer, wrapper = MatrixCompleter.read(path, cls.__name__)
+        check_fields({"passes": Field((int, float), least=1)}, wrapper, cls.__name__)
         options = completer.settings
         options["random_state"] = options.pop("seed")
-        model = cls(**options, passes=checks.count(face["passes"], "passes"))
+        model = cls(**options, passes=checks.count(wrapper["passes"], "passes"))
         model.completer_, model.n_features_in_ = completer, 2
         return model
 
