@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.ids import Ids
+from driftwolfe.estimators.core.ids import Ids
 from driftwolfe.points import checks
 
 __all__ = ["RankingScores", "prequential", "ranking"]

@@ -17,7 +17,7 @@ from driftwolfe.points.devices import Device, is_array, to_host
 
 #: Recomputed from the rest when needed.
 CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
-CACHES |= {(CompleterPool, "_bound"), (RegressionLearner, "_bound")}
+CACHES |= {(CompleterPool, "_addresses"), (RegressionLearner, "_bound")}
 #: The first point is the current one until that changes; a file stores it twice.
 SHARED_AT_FIRST = "OnlineFrankWolfe._x"
 PLAIN = (type(None), bool, int, str, bytes, type)

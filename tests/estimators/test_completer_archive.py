@@ -9,7 +9,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.completer_archive import pool_state
-from driftwolfe.estimators.ids import encode_keys
+from driftwolfe.estimators.core.ids import encode_keys
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import state_of, turning
 

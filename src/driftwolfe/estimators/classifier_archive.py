@@ -32,7 +32,7 @@ from driftwolfe.estimators.classifier_features import (
     FeatureMap,
     renewal_gap,
 )
-from driftwolfe.estimators.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
 from driftwolfe.estimators.random_views import FERNS, LOOKS, TESTS, WAVES, RandomViews
 from driftwolfe.points.kinds import Array
 from driftwolfe.saved_state import Field, check_fields

@@ -26,7 +26,7 @@ from driftwolfe.estimators.completer_features import (
     saved_model,
     with_features,
 )
-from driftwolfe.estimators.ids import (
+from driftwolfe.estimators.core.ids import (
     SIMPLE,
     Ids,
     UsersAndItems,

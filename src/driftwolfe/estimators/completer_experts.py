@@ -108,7 +108,7 @@ class Factors(NamedTuple):
     items: Array
 
 
-class Bound(NamedTuple):
+class TableAddresses(NamedTuple):
     """Where everything lies that compiled loops work on; it stays there as long as this is kept."""
 
     at: int  # address of the list that `completer_kernels` describes
@@ -128,7 +128,7 @@ class CompleterPool:
     def __init__(self, settings: CompleterSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
         self.settings, self._loss = settings, LOSSES.index(settings.loss)
-        self._bound: Bound | None = None
+        self._addresses: TableAddresses | None = None
         self.experts: list[Expert] = []
         side = Side(table, table, table, none, nowhere, nowhere)
         self.sides = self.users, self.items = Growing(side), Growing(side)
@@ -148,7 +148,7 @@ class CompleterPool:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without addresses, which are not those of a copy."""
-        return {**self.__dict__, "_bound": None}
+        return {**self.__dict__, "_addresses": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
@@ -179,16 +179,18 @@ class CompleterPool:
         resting = np.flatnonzero((rows < 0) & (users >= 0))
         if resting.size:
             names, places = np.unique(users[resting], return_inverse=True)
-            parts = self._predict(self._bind(self._resting(names)), places, cols[resting])
+            parts = self._predict(self._addresses_with(self._resting(names)), places, cols[resting])
             for whole, part in zip(found, parts, strict=True):
                 whole[resting] = part
         return found
 
-    def _predict(self, bound: Bound, rows: Indices, cols: Indices) -> tuple[Array, Array]:
+    def _predict(
+        self, addresses: TableAddresses, rows: Indices, cols: Indices
+    ) -> tuple[Array, Array]:
         predictions, answers = np.empty(rows.size), np.empty((rows.size, len(self.experts)))
         rows, cols = (np.ascontiguousarray(each, np.int64) for each in (rows, cols))
         given = (array.ctypes.data for array in (rows, cols, predictions, answers))
-        bound.loops.predict(bound.at, *given, rows.size)
+        addresses.loops.predict(addresses.at, *given, rows.size)
         return predictions, answers
 
     def predict_one(self, user: int, col: int) -> float:
@@ -196,8 +198,8 @@ class CompleterPool:
         row = self.everyone.tables.rows.item(user) if user >= 0 else -1
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        bound = self._tables()
-        return bound.loops.predict.unchecked(bound.at, row, col, 0, 0, -1)
+        addresses = self._tables()
+        return addresses.loops.predict.unchecked(addresses.at, row, col, 0, 0, -1)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
@@ -216,9 +218,16 @@ class CompleterPool:
             new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
-            bound = self._tables()
-            bound.loops.learn(
-                *(bound.at, new.start, i.size, INTERACTION_STEP, 0.0, ratings[part].ctypes.data),
+            addresses = self._tables()
+            addresses.loops.learn(
+                *(
+                    addresses.at,
+                    new.start,
+                    i.size,
+                    INTERACTION_STEP,
+                    0.0,
+                    ratings[part].ctypes.data,
+                ),
                 *(0 if parts is None else parts[part].ctypes.data, predictions[part].ctypes.data),
             )
             self._events(self.t)
@@ -237,9 +246,9 @@ class CompleterPool:
             self.recent.grow(place + 1)
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        bound = self._tables()
-        predicted: float = bound.loops.learn.unchecked(
-            bound.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
+        addresses = self._tables()
+        predicted: float = addresses.loops.learn.unchecked(
+            addresses.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
         )
         self._events(self.scale.clock.item(0))
         return predicted
@@ -383,25 +392,25 @@ class CompleterPool:
             items.rows.copy(),
         )
 
-    def _tables(self) -> Bound:
+    def _tables(self) -> TableAddresses:
         """Return where all tables lie; kept until one is replaced."""
-        bound = self._bound
-        if bound is not None:
-            users, items, slots, low, scale, recent = bound.tables
+        addresses = self._addresses
+        if addresses is not None:
+            users, items, slots, low, scale, recent = addresses.tables
             same = users is self.users.tables and items is self.items.tables and slots is self.slots
             if same and low is self.low and scale is self.scale and recent is self.recent.tables:
-                return bound
-        self._bound = bound = self._bind(self.users.tables)
-        return bound
+                return addresses
+        self._addresses = addresses = self._addresses_with(self.users.tables)
+        return addresses
 
-    def _bind(self, users: Side) -> Bound:
+    def _addresses_with(self, users: Side) -> TableAddresses:
         """Return where all tables lie, with these of users."""
         tables = (users, self.items.tables, self.slots, self.low, self.scale, self.recent.tables)
         work = np.empty((2, len(self.experts)))
         sizes = (len(self.experts), self.settings.rank, self.low.radii.size, self._loss)
         arrays = (array for group in (*tables, work) for array in group)
         at = np.array([*sizes, *(array.ctypes.data for array in arrays)], dtype=np.int64)
-        return Bound(at.ctypes.data, kernels(), tables, (work, at))
+        return TableAddresses(at.ctypes.data, kernels(), tables, (work, at))
 
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""

@@ -17,7 +17,7 @@ from driftwolfe.estimators.completer_kernels import (
     loss_value,
     ramp,
 )
-from driftwolfe.estimators.weight_kernels import reweigh
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_PLACES,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from driftwolfe.estimators.completer_experts import Factors
 from driftwolfe.estimators.completer_tables import Growing
-from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
+from driftwolfe.estimators.core.ids import Ids, distinct_keys, encode_keys, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.saved_state import Field

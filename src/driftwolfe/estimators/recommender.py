@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators.ids import (
+from driftwolfe.estimators.core.ids import (
     Ids,
     UsersAndItems,
     columns,

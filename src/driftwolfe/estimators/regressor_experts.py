@@ -26,7 +26,7 @@ from driftwolfe.estimators.classifier_features import (
     renewal_gap,
     weights_of_rows,
 )
-from driftwolfe.estimators.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled

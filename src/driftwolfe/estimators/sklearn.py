@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from driftwolfe.estimators.completer import MatrixCompleter
-from driftwolfe.estimators.ids import columns
+from driftwolfe.estimators.core.ids import columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
