@@ -69,7 +69,7 @@ def test_shuttle_with_flipped_signs():
 
 @needs_data
 @pytest.mark.slow
-def test_shuttle_with_flipped_signs_for_rivers_face():
+def test_shuttle_with_flipped_signs_by_the_river_api():
     X, y = shuttle_rows()
     model, logs, wrong = RiverTraceNormClassifier(), 0.0, 0
     for row, label in zip(X.tolist(), y.tolist(), strict=True):
@@ -83,7 +83,7 @@ def test_shuttle_with_flipped_signs_for_rivers_face():
 
 
 @needs_data
-def test_the_public_face_does_what_is_measured_here():
+def test_the_public_api_does_what_is_measured_here():
     X, y = shuttle_rows(rounds=60)
     loss, error, learner = played(X, y)
     model, logs, wrong = TraceNormClassifier(), 0.0, 0

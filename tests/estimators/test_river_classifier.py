@@ -1,4 +1,4 @@
-"""The classifier with the face of river."""
+"""The classifier with the river API."""
 
 import pickle
 import statistics
