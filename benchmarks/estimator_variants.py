@@ -27,10 +27,10 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner
-from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.completer_kernels import UNIT
 from driftwolfe.estimators.completer_tables import Older
+from driftwolfe.estimators.core.rows import as_rows
 
 #: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
 ROUNDS, LENGTH = 1500, 30_000

@@ -8,15 +8,15 @@ from itertools import chain
 
 from driftwolfe.points import checks
 
-_MAP = "estimators.map_kernels"
+_ROWS = "estimators.core.row_kernels"
 #: The modules of compiled loops, by what uses them.
 MODULES = {
     "learners": (
         *("domains.graph_kernels", "domains.set_kernels", "ensemble.expert_kernels"),
         *("losses.logistic_kernels", "losses.loss_kernels", "points.sparse_kernels"),
     ),
-    "TraceNormClassifier": ("estimators.classifier_kernels", _MAP),
-    "TraceNormRegressor": ("estimators.regressor_kernels", _MAP),
+    "TraceNormClassifier": ("estimators.classifier_kernels", _ROWS),
+    "TraceNormRegressor": ("estimators.regressor_kernels", _ROWS),
     "MatrixCompleter": ("estimators.completer_kernels", "estimators.completer_feature_kernels"),
     "Recommender": ("estimators.recommender_kernels",),
 }

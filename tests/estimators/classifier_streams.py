@@ -5,8 +5,8 @@ import numpy as np
 from driftwolfe import streams
 from driftwolfe.estimators import classifier_archive
 from driftwolfe.estimators.classifier_experts import every
-from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.classifier_kernels import see
+from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.estimators.random_views import RandomViews
 
 

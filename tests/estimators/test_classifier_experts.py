@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier_experts, classifier_kernels, map_kernels
+from driftwolfe.estimators import classifier_experts, classifier_kernels
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
     CHUNK,
@@ -21,7 +21,8 @@ from driftwolfe.estimators.classifier_experts import (
     ClassExperts,
     ClassLearner,
 )
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core import row_kernels
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
@@ -616,7 +617,7 @@ def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_t
     assert places.tolist() == [[0, 2, 0, 0, 0]]
     assert z[0, :2].tobytes() == mapped(many, np.eye(1, 257, 1) * 2.0)[1].tobytes()
     assert not z[0, 2:].any()
-    assert (map_kernels.SMALLEST, map_kernels.LARGEST) == (SMALLEST, LARGEST)
+    assert (row_kernels.SMALLEST, row_kernels.LARGEST) == (SMALLEST, LARGEST)
 
 
 def test_experts_are_in_their_balls_when_the_map_for_many_features_takes_over():
@@ -697,16 +698,16 @@ def test_one_wild_row_does_not_make_all_others_small():
     # Four rows of squared length 2 so far; a fifth counts for at most nine times their mean.
     for squared, counted in ((1.0, 1.0), (17.0, 17.0), (18.5, 18.0), (1e9, 18.0)):
         totals = np.array([5.0, 8.0])
-        length = map_kernels.divisor.py_func(totals, squared, 1.0)
+        length = row_kernels.divisor.py_func(totals, squared, 1.0)
         assert totals.tolist() == [5.0, 8.0 + counted]
         # No row is longer than 2 in units of the root mean square.
         expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
         assert length == pytest.approx(expected)
     totals = np.array([0.5, 0.0])
-    assert map_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
+    assert row_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
         np.sqrt(1e9)
     )  # the first of all counts as it is
     assert totals.tolist() == [0.5, 0.5e9]
     # Looked at, not counted.
-    assert map_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
+    assert row_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
     assert totals.tolist() == [0.5, 0.5e9]

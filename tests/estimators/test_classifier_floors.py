@@ -16,7 +16,7 @@ from benchmarks.nonlinear import agrawal, hyperplane, rbf, sea
 from driftwolfe import streams
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.classifier_features import as_rows
+from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
 from real_data import needs_data

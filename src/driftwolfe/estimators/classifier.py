@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, is_one_row
 from driftwolfe.estimators.core.ids import check_keys, several
+from driftwolfe.estimators.core.rows import Rows, as_rows, copies, is_one_row
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices

@@ -26,24 +26,20 @@ from driftwolfe.estimators.classifier_experts import (
     ClassLearner,
     checked_radii,
 )
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
-    SMALLEST_WEIGHT,
+    LARGEST_SCALE,
+    MAP_FIELDS,
+    ROUNDING,
     FeatureMap,
+    check_map,
     renewal_gap,
 )
-from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
 from driftwolfe.estimators.random_views import FERNS, LOOKS, TESTS, WAVES, RandomViews
 from driftwolfe.points.kinds import Array
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
-
-#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
-LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
-#: Features and their inverse scales are smaller.
-LARGEST_SCALE = 1e150
-#: For what holds exactly but for rounding.
-ROUNDING = 1.0 + 1e-6
 
 #: Options that both classifiers have.
 OPTIONS = {
@@ -67,13 +63,7 @@ NUMBERS = {
 }
 #: Arrays of a learner; there are `full` features with moments, `others` with squares only.
 ARRAYS = {
-    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
-    "map.seen": Field(_REAL, ("features",), 0.0),
-    "map.mean": Field(_REAL, ("full",), *_SCALE),
-    "map.moments": Field(_REAL, ("full", "full")),
-    "map.squares": Field(_REAL, ("others",)),
-    "map.centre": Field(_REAL, ("full",), *_SCALE),
-    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
+    **MAP_FIELDS,
     "experts.points": Field(_REAL, ("width", "plain classes")),
     "experts.norms": Field(_REAL, (2, "experts"), 0.0),
     "experts.weights": Field(_REAL, ("experts",), 0.0),
@@ -95,7 +85,7 @@ OTHER_ARRAYS = {
     "random.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
 }
 _WAVES = {"features": "waves", "full": "waves", "others": "none"}
-for _name, _field in list(ARRAYS.items())[:7]:
+for _name, _field in MAP_FIELDS.items():
     _shape = tuple(_WAVES.get(size, size) for size in _field.shape or ())
     OTHER_ARRAYS[_name.replace("map", "waves")] = replace(_field, shape=_shape)
 
@@ -187,21 +177,6 @@ def read_model(
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
         numbers = settings.pop("learner_state")
         return settings, None if numbers is None else _restored(numbers, arrays), held
-
-
-def check_map(given: FeatureMap) -> None:
-    """Refuse a map, read from a file, with scales that could leave the range of numbers."""
-    moments, seen, (weight, lengths) = given.moments, given.seen, given.totals
-    squares = np.concatenate((moments.diagonal(), given.squares))
-    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
-    require(in_range.all(), "squares of features")
-    # Cauchy and Schwarz: correlations are at most 1.
-    roots = np.sqrt(moments.diagonal())
-    lower = np.abs(np.tril(moments, -1))
-    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
-    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
-    require((seen <= ROUNDING * weight).all(), "totals")
-    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
 
 
 def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:

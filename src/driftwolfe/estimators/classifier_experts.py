@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     FeatureMap,
     MappedLearner,

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from driftwolfe.estimators.map_kernels import MAP, divisor, fill, map_rows
+from driftwolfe.estimators.core.row_kernels import MAP, divisor, fill, map_rows
 from driftwolfe.points.compiling import (
     ANSWER,
     NEW_NUMBERS,

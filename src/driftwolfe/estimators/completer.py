@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.classifier_features import copies
 from driftwolfe.estimators.completer_archive import check_archive, pool_state, set_pool
 from driftwolfe.estimators.completer_experts import (
     LOSSES,
@@ -35,6 +34,7 @@ from driftwolfe.estimators.core.ids import (
     encode_keys,
     single,
 )
+from driftwolfe.estimators.core.rows import copies
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.classifier_features import FeatureMap, make_writable
+from driftwolfe.estimators.core.rows import FeatureMap, make_writable
 from driftwolfe.points.kinds import Array, Indices
 
 #: Rows before random features are drawn, from the features and scales known by then.

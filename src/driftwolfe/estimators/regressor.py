@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_features import LARGEST, Rows, as_rows, is_one_row
+from driftwolfe.estimators.core.rows import LARGEST, Rows, as_rows, is_one_row
 from driftwolfe.estimators.regressor_experts import (
     OPTIONS,
     RegressionLearner,

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.classifier_archive import ARRAYS as MAP_ARRAYS
-from driftwolfe.estimators.classifier_archive import check_map
 from driftwolfe.estimators.classifier_experts import checked_radii
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.core.rows import (
     BLOCK,
     FULL_FEATURES,
     LARGEST,
+    MAP_FIELDS,
     SMALLEST,
     SMALLEST_WEIGHT,
     FeatureMap,
     MappedLearner,
     Rows,
+    check_map,
     renewal_gap,
     weights_of_rows,
 )
-from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -276,7 +276,7 @@ _NUMBERS = {"outputs": Field(int, least=1, below=1 << 31), "renewal": _COUNT}
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-1e150, 1e150)
 _ARRAYS = {
-    **{f"map.{name}": MAP_ARRAYS[f"map.{name}"] for name in FeatureMap.STATE},
+    **MAP_FIELDS,
     "clock": Field(np.int64, (1,), 0, below=1 << 53),
     "targets": Field(_REAL, (5, "outputs"), -1e250, 1e250),
     "weights": Field(_REAL, ("outputs", "experts"), 0.0, 1.0),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numba
 
-from driftwolfe.estimators.map_kernels import MAP, NEGLIGIBLE, WILD, divisor, map_row, present
+from driftwolfe.estimators.core.row_kernels import MAP, NEGLIGIBLE, WILD, divisor, map_row, present
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,

@@ -13,9 +13,9 @@ from river.reco.base import Ranker
 
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
+from driftwolfe.estimators.core.rows import LARGEST, Rows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor_experts import OPTIONS as REGRESSOR_OPTIONS
 from driftwolfe.estimators.regressor_experts import (

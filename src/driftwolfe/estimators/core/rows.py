@@ -1,4 +1,4 @@
-"""Rows of features for `TraceNormClassifier`: sparse, weighted, and rescaled online."""
+"""Rows of features: sparse, weighted, and rescaled online by a `FeatureMap`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from driftwolfe.points import checks
 from driftwolfe.points.blas import one_blas_thread
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.saved_state import Field
+from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.estimators.map_kernels")
+kernels = compiled("driftwolfe.estimators.core.row_kernels")
 
-#: Larger features are refused, smaller ones count as 0: their squares could overflow. As in `map_kernels`.
+#: Larger features are refused, smaller ones count as 0: their squares could overflow. As in `row_kernels`.
 LARGEST, SMALLEST = 1e100, 1e-100
 #: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
 CONSTANT = 1e-12
@@ -309,3 +311,39 @@ class FeatureMap:
         # The zeros of a feature are at the distance |mean| from the mean.
         others = np.maximum(total - (weight - self.seen) * self.mean * self.mean, 0.0)
         return np.sqrt(np.maximum(total / weight, others / seen))
+
+
+# -- saved maps ------------------------------------------------------------------------------------
+
+#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
+LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
+#: Features and their inverse scales are smaller.
+LARGEST_SCALE = 1e150
+#: For what holds exactly but for rounding.
+ROUNDING = 1.0 + 1e-6
+_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
+#: Arrays of a map; there are `full` features with moments, `others` with squares only.
+MAP_FIELDS = {
+    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
+    "map.seen": Field(_REAL, ("features",), 0.0),
+    "map.mean": Field(_REAL, ("full",), *_SCALE),
+    "map.moments": Field(_REAL, ("full", "full")),
+    "map.squares": Field(_REAL, ("others",)),
+    "map.centre": Field(_REAL, ("full",), *_SCALE),
+    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
+}
+
+
+def check_map(given: FeatureMap) -> None:
+    """Refuse a map, read from a file, with scales that could leave the range of numbers."""
+    moments, seen, (weight, lengths) = given.moments, given.seen, given.totals
+    squares = np.concatenate((moments.diagonal(), given.squares))
+    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
+    require(in_range.all(), "squares of features")
+    # Cauchy and Schwarz: correlations are at most 1.
+    roots = np.sqrt(moments.diagonal())
+    lower = np.abs(np.tril(moments, -1))
+    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
+    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
+    require((seen <= ROUNDING * weight).all(), "totals")
+    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
