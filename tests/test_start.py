@@ -43,7 +43,8 @@ def test_the_completer_loads_loops_with_the_first_rating_and_only_its_own():
     assert "numba" not in loaded_after(script)
     loaded = loaded_after(f"{script}; model.partial_fit([(0, 1), (1, 1)], [2.0, 3.0])")
     kernels = {name for name in loaded if name.endswith("_kernels")}
-    assert kernels == {"driftwolfe.estimators.completer_kernels"}
+    names = ("completer", "core.weight")
+    assert kernels == {f"driftwolfe.estimators.{name}_kernels" for name in names}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from driftwolfe.estimators.core.row_kernels import MAP, divisor, fill, map_rows
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     ANSWER,
     NEW_NUMBERS,
@@ -41,19 +42,6 @@ LEAST = 1e-300
 def _add(total, factor, values, number):
     for c in range(number if factor != 0.0 else 0):  # many are 0
         total[c] += factor * values[c]
-
-
-@jit(allocates=False)
-def _reweigh(weights, gains, first, last, rate, share):
-    """Multiply weights by exp(rate * gain) and normalise; then spread a share of them evenly."""
-    total, top = 0.0, gains[first]
-    for i in range(first, last):
-        top = gains[i] if gains[i] > top else top
-    for i in range(first, last):
-        weights[i] *= math.exp(rate * (gains[i] - top))
-        total += weights[i]
-    for i in range(first, last):
-        weights[i] = (1.0 - share) * weights[i] / total + share / (last - first)
 
 
 @jit(
@@ -152,7 +140,7 @@ def play(
                     gains[v] = math.log(told if told > LEAST else LEAST)
                     awake += credits[v]
                     mixed += credits[v] * told
-                    _reweigh(weights, logs, first, last, part, share)
+                    reweigh(weights, logs, first, last, part, share)
             first = last
         if not learning:
             for c in range(classes):
@@ -164,7 +152,7 @@ def play(
         for v in range(credits.size):
             if rests[v] != 0:  # it says what the others say, so its weight stays
                 gains[v] = math.log(mixed)
-        _reweigh(credits, gains, begin - begin, credits.size, part, share)
+        reweigh(credits, gains, begin - begin, credits.size, part, share)
         if outside:
             return -k - 1
     return labels.size

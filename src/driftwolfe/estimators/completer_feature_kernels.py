@@ -130,7 +130,7 @@ def blend(
         for b in range(choices):
             mixed = base + b / (choices - 1.0) * (model - base)
             gains[b] = -loss_value((mixed - rating) / unit, loss)
-        reweigh(blends, gains, trust * RATE, trust / (clocks[stage] + 1.0))
+        reweigh(blends, gains, 0, choices, trust * RATE, trust / (clocks[stage] + 1.0))
         # One step of a Kalman filter that keeps variances only; the noise has variance 1 / trust.
         w_var, v_var, scale = users.variances[u], items.variances[i], 1.0 + w[last]
         high = level / unit

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import NUMBER, WHOLE, fast_jit, jit, numbers_at, places_at
 
 #: Rate of the weights, per unit of loss; the fixed share is 1/t.
@@ -193,19 +194,13 @@ def learn(where, place, count, rate, rating, ratings, parts, predictions):
         unit = UNIT * numbers[0]
         trust = part * ramp(unit, ROUNDING * clip(abs(numbers[1]), abs(numbers[2]), math.inf))
         if trust > 0.0:
-            # Weights as `reweigh` has them.
-            top, total, share = -math.inf, 0.0, trust / (t + 2.0)
             for e in range(experts):
                 clipped = clip(answers[e], lowest, highest)
                 gains[e] = -loss_value((clipped - rating) / unit, loss)
-                top = clip(gains[e], top, 0.0)
-            for e in range(experts):
-                weights[e] *= math.exp(trust * RATE * (gains[e] - top))
-                total += weights[e]
+            reweigh(weights, gains, 0, experts, trust * RATE, trust / (t + 2.0))
             lowest, highest = numbers[1], numbers[2]
             limit = highest - lowest
             for e in range(experts):
-                weights[e] = (1.0 - share) * weights[e] / total + share / experts
                 slope = trust * gradient((answers[e] - rating) / unit, loss)
                 step = step_sizes[e] * unit
                 descend(means, mean_squares, e, slope, step, lowest, highest)

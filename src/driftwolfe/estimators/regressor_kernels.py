@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numba
 
 from driftwolfe.estimators.core.row_kernels import MAP, NEGLIGIBLE, WILD, divisor, map_row, present
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
@@ -189,17 +190,10 @@ def _weigh(at, spare, o, answer, target, part):
     ends[ERROR * outputs], unit = error, max(UNIT * error, miss / LARGEST_ERROR)
     if unit <= ROUNDING * max(abs(ends[LOW * outputs]), abs(ends[HIGH * outputs])):
         return 0.0
-    best, total, share = -math.inf, 0.0, trust / (t + 1.0)
     for i in range(experts):
         miss = abs(guesses[i] - target) / unit
-        gain = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
-        best = max(best, gain)
-        guesses[i] = gain
-    for i in range(experts):
-        weights[i] *= math.exp(part * RATE * (guesses[i] - best))
-        total += weights[i]
-    for i in range(experts):
-        weights[i] = (1.0 - share) * weights[i] / total + share / experts
+        guesses[i] = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
+    reweigh(weights, guesses, 0, experts, part * RATE, trust / (t + 1.0))
     return 1.0 / unit
 
 

@@ -1,20 +1,20 @@
-"""Compiled loops that update the weights of experts."""
+"""The compiled loop that updates the weights of experts."""
 
 from __future__ import annotations
 
 import math
 
-from driftwolfe.points.compiling import NEW_NUMBERS, NUMBER, NUMBERS, jit
+from driftwolfe.points.compiling import jit
 
 
-@jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER)
-def reweigh(weights, gains, rate, share):
-    """Multiply weights by exp(rate * gain) and normalise; then spread a fixed share of them evenly."""
-    n, total, top = weights.size, 0.0, gains[0]
-    for i in range(n):
-        top = max(top, gains[i])
-    for i in range(n):
+@jit(allocates=False)
+def reweigh(weights, gains, first, last, rate, share):
+    """Multiply some weights by exp(rate * gain) and normalise; then spread a fixed share of them evenly."""
+    total, top = 0.0, gains[first]
+    for i in range(first, last):
+        top = gains[i] if gains[i] > top else top
+    for i in range(first, last):
         weights[i] *= math.exp(rate * (gains[i] - top))
         total += weights[i]
-    for i in range(n):
-        weights[i] = (1.0 - share) * weights[i] / total + share / n
+    for i in range(first, last):
+        weights[i] = (1.0 - share) * weights[i] / total + share / (last - first)
