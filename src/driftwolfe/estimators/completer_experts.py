@@ -21,6 +21,7 @@ from driftwolfe.estimators.completer_tables import (
     SeenPairs,
     Side,
     Slots,
+    writable,
 )
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -151,16 +152,9 @@ class CompleterPool:
         return {**self.__dict__, "_addresses": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
         self.__dict__.update(state)
-        for grown in (*self.sides, self.everyone, self.recent):
-            grown.tables = grown.tables._make(
-                np.require(table, None, "W") for table in grown.tables
-            )
-        self.sides = self.users, self.items
         for name in ("slots", "low", "scale"):
-            group = getattr(self, name)
-            setattr(self, name, group._make(np.require(table, None, "W") for table in group))
+            setattr(self, name, writable(getattr(self, name)))
 
     @property
     def t(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.estimators.completer_experts import Factors
-from driftwolfe.estimators.completer_tables import Growing
+from driftwolfe.estimators.completer_tables import Growing, writable
 from driftwolfe.estimators.core.ids import Ids, distinct_keys, encode_keys, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -123,11 +123,8 @@ class FeatureModel:
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
         self.__dict__.update(state)
-        for grown in (*self.rows, *(each.rows for each in self.features)):
-            grown.tables = grown.tables._make(np.require(a, None, "W") for a in grown.tables)
-        self.shared = self.shared._make(np.require(a, None, "W") for a in self.shared)
+        self.shared = writable(self.shared)
 
     def predict(
         self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, predictions: Array

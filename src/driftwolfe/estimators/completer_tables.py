@@ -22,6 +22,10 @@ class Growing:
     def __init__(self, tables: Any) -> None:
         self.size, self.tables = 0, tables
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.tables = writable(self.tables)
+
     @property
     def known(self) -> Any:
         """The rows in use."""
@@ -53,6 +57,11 @@ class Growing:
         for table in self.tables:
             table[: rows.size], table[rows.size : self.size] = table[rows], 0
         self.size = rows.size
+
+
+def writable(tables: Any) -> Any:
+    """Copy those of named tables that were unpickled from read-only memory: compiled loops write to them."""
+    return tables._make(np.require(table, None, "W") for table in tables)
 
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
