@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn import datasets
 
 import driftwolfe as dw
@@ -27,6 +26,7 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner
+from driftwolfe.estimators.classifier_kernels import LOGS, WORK
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.completer_kernels import UNIT
 from driftwolfe.estimators.completer_tables import Older
@@ -45,17 +45,23 @@ class HedgedExperts(ClassExperts):
         super().__init__(*given)
         self.meta = AdaHedge(self.weights.size)
 
-    def learn(self, seen, labels, parts):
-        (places, values), *_ = seen
-        scores = (values[0] @ self.points[places[0]]).reshape(-1, self.classes)
-        losses = -log_softmax(scores, axis=1)[:, labels[0]]
-        if self.linear:  # the decision is the mean of the probabilities
-            likely = np.exp(losses.min() - losses)
-            losses = -likely / (self.weights @ likely)
-        self.meta.update(losses)
-        super().learn(seen, labels, parts)
+    def learn(self, *given):
+        learned = super().learn(*given)
         self.meta.add(self.weights.size - self.meta.size)
         self.weights[:] = self.meta.weights
+        return learned
+
+    def _follow(self, rows, labels, *given):
+        before = self.weights.copy()
+        found = super()._follow(rows, labels, *given)
+        if labels.size:
+            logs = self._bound[2].reshape(WORK, -1)[LOGS, : before.size]
+            if self.linear:  # the decision is the mean of the probabilities
+                likely = np.exp(logs - logs.max())
+                self.meta.update(-likely / (before @ likely))
+            else:
+                self.meta.update(-logs)
+        return found
 
     def _end_round(self):
         self.weights[:] = self.meta.weights
@@ -79,13 +85,14 @@ class LazyExperts(ClassExperts):
         super().set_steps()
         self.balls, self._limits = self._radii, np.full(self.weights.size, np.inf)
 
-    def learn(self, seen, labels, parts):
+    def learn(self, *given):
         self.before, ends = self.points.copy(), (self.t + 1) % 16 == 0
-        super().learn(seen, labels, parts)
+        learned = super().learn(*given)
         if not ends:
-            self._follow()
+            self._accumulate()
+        return learned
 
-    def _follow(self):
+    def _accumulate(self):
         """Add the last step to the sums, and project those."""
         self.sums += self.points - self.before
         self.points[:] = self.sums
@@ -96,7 +103,7 @@ class LazyExperts(ClassExperts):
             stacked[:, i] = (left * threshold_falling(s, self.balls[i])) @ right
 
     def _end_round(self):
-        self._follow()
+        self._accumulate()
         super()._end_round()
         started = np.repeat(started_now(self, self.sums.shape[1] // self.classes), self.classes)
         self.sums = np.pad(self.sums, ((0, 0), (0, started.size - self.sums.shape[1])))

@@ -161,9 +161,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         """Return the probabilities of the classes, in the order of `classes_`."""
         learner = self._fitted()
         if is_one_row(self, X):
-            probabilities = learner.predict_one(np.arange(X.shape[1]), X[0])
-            if probabilities.size:
-                return probabilities[None]
+            found = learner.probabilities(learner.one_row(np.arange(X.shape[1]), X[0]))
+            if found.size:
+                return found
         rows = _sound(X, "X")
         table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
         return learner.probabilities(as_rows(table))
@@ -315,8 +315,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             return False
         if y.dtype.kind not in "iubU" or y.dtype.kind != self.classes_.dtype.kind:
             return False
-        number = int(self.classes_.searchsorted(y)[0])
-        if number == self.classes_.size or self.classes_[number] != y[0]:
+        number = self.classes_.searchsorted(y)
+        if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
         return self._learner.learn_one(np.arange(X.shape[1]), X[0], number)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,13 +9,14 @@ import numpy as np
 from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
+    UNBOUND,
     FeatureMap,
     MappedLearner,
     Rows,
-    ends,
+    bound,
     make_writable,
 )
-from driftwolfe.estimators.random_views import FERNS, START, RandomViews
+from driftwolfe.estimators.random_views import START, RandomViews
 from driftwolfe.points import checks
 from driftwolfe.points.blas import one_blas_thread
 from driftwolfe.points.devices import eigh
@@ -43,9 +43,6 @@ FIRST_LEVELS = 5
 SLACK = 0.5
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
 FEW_CLASSES = 12
-#: Rows of 64 entries that are mapped together where nothing is learned: few enough for what becomes of them to
-#: stay in the cache. All take the room of the longest, so they are fewer if that is longer.
-CHUNK = 512
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
 LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
@@ -57,19 +54,11 @@ IDLE, LONGEST_REST = 0.001, 7
 FOREVER = -1
 #: Tables of points, one for each view.
 VIEWS = ("points", "noisy", "waves", "ferns")
-#: Weights of one row that is learned, and of rows that are not.
-_ONE, _NO_PARTS = np.ones(1), np.zeros(0)
-_NO_LABELS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros((0, 0))
-_NO_ROWS = np.zeros((1, 0), np.int64), np.zeros((0, 0))
-
-#: Rows as the views see them, the first two alike: places of entries, in one row if they are all the same; entries.
-Seen: TypeAlias = tuple[tuple[Indices, Array], ...]
+_NO_LABELS, _NO_PARTS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
 
 
-@cache
-def every(width: int) -> Indices:
-    """Return the places of full rows."""
-    return np.arange(width)[None]
+#: What maps the rows of up to 256 features.
+Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
 
 
 class ClassExperts:
@@ -106,6 +95,7 @@ class ClassExperts:
 
     STATE = ("points", "norms", "weights")
     OTHERS = (*VIEWS[1:], "rests", "naps", "credits")
+    _bound: tuple[Any, ...] = UNBOUND
 
     def __init__(
         self,
@@ -188,34 +178,59 @@ class ClassExperts:
         """The step size and the radius of every expert."""
         return self._steps, self._radii
 
-    def probabilities(self, seen: Seen) -> Array:
-        """Return the probabilities of classes; rows come as the views see them."""
-        out = np.zeros((len(seen[0][1]), self.classes))
-        self._play(seen, _NO_LABELS, _NO_PARTS, 0, out)
-        return out
+    def probabilities(self, rows: Rows, views: Views = None) -> Array:
+        """Return the probabilities of classes, up to the first row with a number out of range."""
+        out = np.zeros((rows.number, self.classes))
+        return out[: self._follow(rows, _NO_LABELS, _NO_PARTS, 0, out, views)]
 
-    def learn(self, seen: Seen, labels: Indices, parts: Array) -> None:
-        """Learn rows of one round of the cover, as the views see them; at its end, restart experts."""
+    def learn(self, rows: Rows, labels: Indices, parts: Array, views: Views = None) -> bool:
+        """Learn rows of one round of the cover; at its end, restart experts.
+
+        Return False, and do nothing, if the only one has a number out of range. Without `views`, rows are mapped.
+        """
         done, number = 0, labels.size
         while done < number:
-            done = self._play(seen, labels, parts, done, _NO_ANSWERS)
-            if done < 0:
+            found = self._follow(rows, labels, parts, done, _NO_ANSWERS, views)
+            if found == done:
+                return False
+            if found < 0:
                 self.project(1.0 + SLACK)
-                done = -done
+            done = abs(found)
         self.t += number
         if self.t % BLOCK == 0:
             self._end_round()
+        return True
 
-    def _play(self, seen: Seen, labels: Indices, parts: Array, begin: int, out: Array) -> int:
-        return kernels().play.unchecked(
-            *(seen, labels, parts, begin, self.t, self.adaptive, self.classes, self._steps),
-            *(self._limits, self.tables, self.rests, self.credits, self.weights, self.norms),
-            *(np.empty((4, max(self.weights.size * self.classes, len(VIEWS)))), out),
-        )
+    def _follow(
+        self, rows: Rows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
+    ) -> int:
+        """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
+        held = (self.rests, self.credits, self.weights, self.norms, self._steps, self._limits)
+        held += (self.points, self.noisy, self.waves, self.ferns)
+        if views is not None:
+            held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
+        _, at, spare = self._bound = bound(self._bound, held, self._sizes, views)
+        spare = spare if labels.size else np.empty(spare.size)  # several threads may predict
+        return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
+
+    def _sizes(self, views: Views) -> tuple[list[int], int]:
+        """Return the sizes that the loop is told, and that of working memory."""
+        features, waves, ferns, constant = -1, 0, 0, 0
+        if views is not None:
+            features, waves = views[0].features, views[1].offsets.size
+            ferns, constant = len(views[1].tests), int(views[0].constant)
+        side = self.noisy.shape[1] // self.classes
+        row = max(self.plain * self.classes, side * self.classes, features + waves + 2, ferns)
+        row = max(row, len(VIEWS))
+        sizes = [features, self.classes, self.views, self.plain, side, waves, ferns, row]
+        return [*sizes, int(self.adaptive), constant], kernels().WORK * row
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        make_writable(self, (*self.STATE, *self.OTHERS))
+        make_writable(self, (*self.STATE, *self.OTHERS, "_steps", "_limits"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_bound": UNBOUND}
 
     def grow(self, classes: int, features: int) -> None:
         """Make room for more classes and for more entries of z, with weights 0."""
@@ -365,67 +380,27 @@ class ClassLearner(MappedLearner):
     def t(self) -> int:
         return self.experts.t
 
-    def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
-        """Learn rows with weights, up to the next renewal of the map or end of a round at a time."""
-        done = 0
-        while done < rows.number:
-            end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
-            own = slice(done, end)
-            seen = self._seen(rows.stretch(done, end), parts[own])
-            self.experts.learn(seen, labels[own], parts[own])
-            self._renew()
-            done = end
+    def _learn(self, rows: Rows, targets: Indices, parts: Array) -> bool:
+        views = (self.map, self.random) if self.map.full else None
+        return self.experts.learn(rows, targets, parts, views)
 
-    def _renew(self) -> None:
+    def probabilities(self, rows: Rows) -> Array:
+        """Return the class probabilities of every row; none if a number is out of range."""
+        if self.map.full:
+            return self.experts.probabilities(rows, (self.map, self.random))
+        mapped = self.map.rows(rows, _NO_PARTS)
+        return self.experts.probabilities(mapped) if mapped else _NO_ANSWERS
+
+    def _renew(self, t: int) -> None:
         """Recompute the maps, if it is time; draw random features at the start."""
-        super()._renew()
-        if self.t % BLOCK == 0 and self.experts.views > 1:
-            if self.t == START and self.map.full and self.map.features:
+        super()._renew(t)
+        if t % BLOCK == 0 and self.experts.views > 1:
+            if t == START and self.map.full and self.map.features:
                 self.random.start(self.map, self.seed)
                 waves = self.random.offsets.size + 1 + self.experts.width
                 self.experts.start_views(waves, self.random.counts.size)
             if self.experts.rests[2] == 0:
-                self.random.renew(self.t)
-
-    def _seen(self, rows: Rows, parts: Array) -> Seen:
-        """Return rows as the views see them, () if a value is out of range; count them with weights `parts`."""
-        if not self.map.full:
-            found = self.map.rows(rows, parts)
-            return (found, _NO_ROWS, _NO_ROWS) if found else ()
-        n, width, number = rows.number, self.map.features, self.random.offsets.size
-        rests = self.experts.rests
-        waving, testing = (0 if rests[2] else n), (0 if rests[3] else n)
-        z, waves = np.empty((n, width + 1)), np.empty((waving, number + width + 2))
-        leaves = np.empty((testing, FERNS), np.int64)
-        ferns = np.empty((testing, FERNS))
-        sound = kernels().see.unchecked(
-            *(*rows, parts, self.map.parts, self.random.parts, np.empty((n, width))),
-            *(np.empty((2, max(width, number))), z, np.empty((waving, number))),
-            *(waves, leaves, ferns),
-        )
-        seen = (every(width + 1), z), (every(waves.shape[1]), waves), (leaves, ferns)
-        return seen if sound else ()
-
-    def learn_one(self, places: Indices, values: Array, label: int) -> bool:
-        """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
-        seen = self._seen(Rows(ends(places.size), places, values), _ONE)
-        if seen:
-            self.experts.learn(seen, np.array((label,)), _ONE)
-            self._renew()
-        return bool(seen)
-
-    def predict_one(self, places: Indices, values: Array) -> Array:
-        """Return the class probabilities of one row, `in_order`, none if a value is out of range."""
-        seen = self._seen(Rows(ends(places.size), places, values), _NO_PARTS)
-        return self.experts.probabilities(seen)[0] if seen else _NO_PARTS
-
-    def probabilities(self, rows: Rows) -> Array:
-        """Return the class probabilities of every row."""
-        number, longest = rows.number, np.diff(rows.starts).max(initial=64)
-        if number < 2 or number * longest <= 64 * CHUNK:
-            return self.experts.probabilities(self._seen(rows, _NO_PARTS))
-        halves = rows.stretch(0, number // 2), rows.stretch(number // 2, number)
-        return np.concatenate([self.probabilities(half) for half in halves])
+                self.random.renew(t)
 
     def coefficients(self) -> tuple[Array, Array]:
         """Return the linear experts' mean in units of the features: weights per class, intercepts."""

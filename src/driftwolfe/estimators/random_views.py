@@ -70,9 +70,9 @@ class RandomViews:
         self.__init__()  # type: ignore[misc]
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """All that compiled loops need to know."""
-        waves = self.looks, self.slopes, self.offsets, self.waves.parts
+    def held(self) -> tuple[Array, ...]:
+        """The arrays of waves and ferns, those of their map first."""
+        waves = *self.waves.held, self.looks, self.slopes, self.offsets
         return (*waves, self.tests, self.cuts, self.counts, self.totals)
 
     def renew(self, t: int) -> None:

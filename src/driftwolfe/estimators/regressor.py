@@ -223,7 +223,7 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:
             return False
-        return self._learner.learn_one(np.arange(X.shape[1]), X[0], y.reshape(-1))
+        return self._learner.learn_one(np.arange(X.shape[1]), X[0], y.reshape(1, -1))
 
     def _fitted(self) -> RegressionLearner:
         if not self.__sklearn_is_fitted__():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -14,16 +12,17 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.classifier_experts import checked_radii
 from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
 from driftwolfe.estimators.core.rows import (
-    BLOCK,
     FULL_FEATURES,
     LARGEST,
     MAP_FIELDS,
-    SMALLEST,
     SMALLEST_WEIGHT,
+    UNBOUND,
     FeatureMap,
     MappedLearner,
     Rows,
+    bound,
     check_map,
+    make_writable,
     renewal_gap,
     weights_of_rows,
 )
@@ -39,34 +38,9 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-_ONE, _NO_PARTS, _NO_TABLE = np.ones(1), np.zeros(0), np.zeros((0, 0))
-
-
-@lru_cache(1024)
-def _ends(size: int) -> Indices:
-    """Where one row of that size starts and ends."""
-    return np.array([0, size])
-
-
+_NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
 #: Random features look at up to so many features each.
 LOOKS = 3
-
-
-#: Arrays, what loops are told of them, and the sizes of working memory to predict and to learn.
-_UNBOUND: tuple[Any, ...] = ((None,), None, None)
-
-
-def _addresses(held: tuple[Array, ...], state: Any, balls: int) -> tuple[Any, ...]:
-    """Return arrays with their sizes and addresses, as loops take them, and the sizes of working memory."""
-    if not all(array.flags.carray for array in held[:-2]):
-        raise ValueError("the arrays of a regressor must be contiguous, aligned and writable")
-    (d, random), (outputs, experts) = state.directions.shape, state.weights.shape
-    row, table = (
-        max(d + random, d + 1, experts, balls * outputs),
-        (d + random) * (d + random + outputs),
-    )
-    sizes = [d, random, outputs, experts, balls, row]
-    return held, np.array(sizes + [array.ctypes.data for array in held]), (9 * row, 9 * row + table)
 
 
 class RegressionLearner(MappedLearner):
@@ -78,7 +52,7 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    _bound: tuple[Any, ...] = _UNBOUND
+    _bound: tuple[Any, ...] = UNBOUND
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = _checked_radii(radii)
@@ -143,20 +117,15 @@ class RegressionLearner(MappedLearner):
             found += [f"{kind}, {rows}" for kind in kinds]
         return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
 
-    def learn(self, rows: Rows, targets: Array, parts: Array) -> bool:
-        """Learn rows with weights; return False, and stop, at one with a number out of range."""
-        done, count, t = 0, rows.number, self.t
-        while done < count:
-            # Up to the next renewal of the map at a time.
-            end = min(done + BLOCK - t % BLOCK, done + self.renewal - t, count)
-            some = rows if count == 1 else rows.stretch(done, end)
-            found = self._follow(some, targets[done:end], parts[done:end], _NO_TABLE)
-            if found == 0:
+    def _learn(self, rows: Rows, targets: Array, parts: Array) -> bool:
+        done = 0
+        while done < rows.number:
+            found = self._follow(rows, targets, parts, done, _NO_TABLE)
+            if found == done:
                 return False
             if found < 0:
                 self._project()
-            done, t = done + abs(found), t + abs(found)
-            self._renew()
+            done = abs(found)
         return True
 
     def _project(self) -> None:
@@ -169,33 +138,29 @@ class RegressionLearner(MappedLearner):
             own[:] = left * kept @ right
             norms[:, i] = kept.sum(), (kept * kept).sum()
 
-    def learn_one(self, places: Indices, values: Array, target: Array) -> bool:
-        """Learn one row of known features; return False, and do nothing, if a number is out of range."""
-        if not all(abs(each) <= LARGEST for each in target.tolist()):
-            return False
-        return self.learn(self.one_row(places, values), target.reshape(1, -1), _ONE)
-
-    def one_row(self, places: Indices, values: Array) -> Rows:
-        """Return one row, `in_order`; -1 is a new place."""
-        return Rows(_ends(places.size), *self.in_order(places, values))
+    def learn_one(self, places: Indices, values: Array, targets: Array) -> bool:
+        sound = all(abs(each) <= LARGEST for each in targets[0].tolist())
+        return sound and super().learn_one(places, values, targets)
 
     def predict(self, rows: Rows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""
-        told = np.empty((rows.number, self.outputs))
-        return told[: self._follow(rows, _NO_TABLE, _NO_PARTS, told)]
+        out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, _NO_PARTS)
+        return out[: self._follow(mapped, _NO_TABLE, _NO_PARTS, 0, out) if mapped else 0]
 
-    def _follow(self, rows: Rows, targets: Array, parts: Array, told: Array) -> int:
+    def _follow(self, rows: Rows, targets: Array, parts: Array, begin: int, out: Array) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
-        state, own = self.state, self.map
-        scales = (own.totals, own.seen, own.mean, own.moments, own.centre, own.table)
-        held = (*state, *scales, self._steps, self._radii)
-        if not all(map(is_, held, self._bound[0])):
-            self._bound = _addresses(held, state, self._radii.size)
-        _, at, sizes = self._bound
-        given = (targets, parts, at, told, np.empty(sizes[parts.size > 0]))
-        if own.full:
-            return kernels().follow_full.unchecked(*rows, LARGEST, SMALLEST, None, *given)
-        return kernels().follow_many.unchecked(*rows, LARGEST, SMALLEST, own.parts, *given)
+        held = (*self.state, *self.map.held, self._steps, self._radii)
+        _, at, spare = self._bound = bound(self._bound, held, self._sizes)
+        spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
+        return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
+
+    def _sizes(self) -> tuple[list[int], int]:
+        """Return the sizes that the loop is told, and that of working memory."""
+        (d, random), (outputs, experts) = self.state.directions.shape, self.state.weights.shape
+        width, balls = d + random, self._radii.size
+        row = max(width, d + 1, experts, balls * outputs)
+        sizes = [d, random, outputs, experts, balls, row, int(self.map.full)]
+        return sizes, 9 * row + width * (width + outputs)
 
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far; random ones do not look at them."""
@@ -245,11 +210,12 @@ class RegressionLearner(MappedLearner):
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "state": tuple(self.state), "_bound": _UNBOUND}
+        return {**self.__dict__, "state": tuple(self.state), "_bound": UNBOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.state = kernels().State(*(np.array(each) for each in self.state))
+        make_writable(self, ("_steps", "_radii"))
 
 
 def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:

@@ -281,14 +281,14 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """Return the probabilities of the labels seen so far."""
         if self._learner is not None and _is_plain(x):
             places = self._places(x)
-            probabilities = self._learner.predict_one(*self._learner.in_order(places, _values(x)))
-            if probabilities.size:
-                return dict(zip(self._classes.names, probabilities.tolist(), strict=True))
+            found = self._learner.probabilities(self._learner.one_row(places, _values(x)))
+            if found.size:
+                return dict(zip(self._classes.names, found[0].tolist(), strict=True))
         table = _row_of(x)
         if self._learner is None:
             return {}
-        probabilities = self._learner.probabilities(self._rows(table, x))[0].tolist()
-        return dict(zip(self._classes.names, probabilities, strict=True))
+        found = self._learner.probabilities(self._rows(table, x))
+        return dict(zip(self._classes.names, found[0].tolist(), strict=True))
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -367,7 +367,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
             features.add(_sorted_new(features, x))
             learner.grow(len(self._classes), len(features))
             places = features.find(x)
-        return learner.learn_one(*learner.in_order(places, values), label)
+        return learner.learn_one(places, values, np.array((label,)))
 
 
 def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
@@ -421,7 +421,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
                 row = self._known(x), _values(x)
             except KeyError:  # a new feature
                 row = None
-            if row and self._learner.learn_one(*row, np.array([y], dtype=np.float64)):
+            if row and self._learner.learn_one(*row, np.array([[y]], dtype=np.float64)):
                 return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numba
 from numba.core.caching import NullCache
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager
 from numba.core.event import Listener, install_listener
 
 from driftwolfe.points.kinds import Loading
@@ -79,17 +81,46 @@ NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba
 NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
+class PlainCompiler(CompilerBase):
+    """Compiles plain loops, in which a name has one type, in a third less time.
+
+    It leaves out passes for what they do not have: closures, literals, exceptions, and names of several types.
+    """
+
+    LEFT_OUT = frozenset(
+        {
+            *(
+                "WithLifting",
+                "InlineClosureLikes",
+                "MakeFunctionToJitFunction",
+                "RewriteDynamicRaises",
+            ),
+            *("InlineInlinables", "InlineOverloads", "FindLiterallyCalls", "LiteralUnroll"),
+            *("LiteralPropagationSubPipelinePass", "ReconstructSSA", "PreLowerStripPhis"),
+        }
+    )
+
+    def define_pipelines(self) -> list[PassManager]:
+        manager = PassManager("plain")
+        for each, words in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if each.__name__ not in self.LEFT_OUT:
+                manager.add_pass(each, words)
+        manager.finalize()
+        return [manager]
+
+
 def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
     """Return the decorator that compiles for these types when first called; without any, for compiled callers only.
 
     A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call, as it does
     not check the types of its arguments. A loop that makes no arrays, nor calls one that does, and has no array
-    expressions or exceptions, is compiled in a seventh less time if it says so.
+    expressions, exceptions or names of several types, is compiled in half the time if it says so.
     """
     # What is for compiled callers is in their code, which is cached.
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
     options |= {"nogil": True, "error_model": "numpy"}
-    options |= {"_nrt": allocates, "no_rewrites": not allocates}
+    if not allocates:
+        options |= {"_nrt": False, "no_rewrites": True, "pipeline_class": PlainCompiler}
 
     def decorator(function: Callable[..., Any]) -> Any:
         if function.__module__ == Loading.module:  # see `kinds.interpreted`
@@ -153,3 +184,17 @@ def _pointer_to(scalar: Any) -> Any:
 
 #: Addresses as pointers, for arrays by `numba.carray`: handing over many arrays takes longer than many loops.
 numbers_at, places_at = _pointer_to(NUMBER), _pointer_to(WHOLE)
+
+
+@numba.extending.intrinsic
+def pointer(_: Any, given: Any, place: Any) -> Any:
+    """Return the pointer to an element of an array, or of what a pointer points to."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        first = values[0]
+        if isinstance(given, numba.types.Array):
+            first = context.make_array(given)(context, builder, first).data
+        return builder.gep(first, [values[1]])
+
+    kind: Any = numba.types.CPointer
+    return kind(given.dtype)(given, WHOLE), code

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,6 +144,8 @@ def renewal_gap(features: int, t: int) -> int:
 
 #: Rows between looks at whether a feature has a scale at last.
 BLOCK = 16
+#: The weight of one row.
+ONE = np.ones(1)
 
 
 class MappedLearner(ABC):
@@ -156,19 +159,64 @@ class MappedLearner(ABC):
     def t(self) -> int:
         """Rounds played."""
 
-    def _renew(self) -> None:
+    def _renew(self, t: int) -> None:
         """Recompute the map, if it is time."""
-        t = self.t
         if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
             self.map.renew()
             self.renewal = t + renewal_gap(self.map.features, t)
 
-    def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
-        """Sort the entries of one row by place, where sums depend on it."""
-        if self.map.full:
-            return places, values
-        order = places.argsort()
-        return places[order], values[order]
+    def learn(self, rows: Rows, targets: Any, parts: Array) -> bool:
+        """Learn rows with weights; return False, and do nothing, if the only one has a number out of range."""
+        done, count, t = 0, rows.number, self.t
+        some, aims, weights = rows, targets, parts
+        while done < count:
+            # Up to the next renewal of the map or end of a round at a time.
+            end = done + min(BLOCK - t % BLOCK, self.renewal - t, count - done)
+            if count > 1:
+                own = slice(done, end)
+                some, aims, weights = rows.stretch(done, end), targets[own], parts[own]
+            given = self.mapped(some, weights)
+            if given is None or not self._learn(given, aims, weights):
+                return False
+            done, t = end, t + end - done
+            self._renew(t)
+        return True
+
+    def learn_one(self, places: Indices, values: Array, targets: Any) -> bool:
+        """Learn one row; return False, and do nothing, if a number is out of range."""
+        return self.learn(self.one_row(places, values), targets, ONE)
+
+    @abstractmethod
+    def _learn(self, rows: Rows, targets: Any, parts: Array) -> bool:
+        """Learn rows, those of many features mapped, up to the end of a round at most."""
+
+    def mapped(self, rows: Rows, parts: Array) -> Rows | None:
+        """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
+        return rows if self.map.full else self.map.rows(rows, parts)
+
+    def one_row(self, places: Indices, values: Array) -> Rows:
+        """Return one row, its entries sorted by place where sums depend on it; -1 is an unknown place."""
+        if not self.map.full:
+            order = places.argsort()
+            places, values = places[order], values[order]
+        return Rows(ends(places.size), places, values)
+
+
+#: Arrays that a loop reads or writes, its sizes and their addresses as it takes them, and working memory.
+UNBOUND: tuple[Any, ...] = ((None,), None, None)
+
+
+def bound(
+    known: tuple[Any, ...], held: tuple[Array, ...], sizes: Callable[..., Any], *given: Any
+) -> tuple[Any, ...]:
+    """Return what a loop is told of these arrays: what is known, unless one has been replaced."""
+    if all(map(is_, held, known[0])) and len(held) == len(known[0]):
+        return known
+    if not all(array.flags.carray for array in held):
+        raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
+    numbers, room = sizes(*given)
+    places = [array.__array_interface__["data"][0] for array in held]
+    return held, np.array(numbers + places), np.empty(room)
 
 
 def make_writable(owner: Any, names: Iterable[str]) -> None:
@@ -215,22 +263,19 @@ class FeatureMap:
         return self.seen.size
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """All that the loops on one row need to know."""
-        held = (self.totals, self.seen, self.mean, self.moments, self.squares)
-        return (self.constant, self.full, *held, self.centre, self.table)
+    def held(self) -> tuple[Array, ...]:
+        """The arrays of a map for few features."""
+        return self.totals, self.seen, self.mean, self.moments, self.centre, self.table
 
-    def rows(self, given: Rows, parts: Array) -> tuple[Indices, Array] | None:
-        """Return rows of many features mapped, places and entries, None if one is out of range; count them.
+    def rows(self, given: Rows, parts: Array) -> Rows | None:
+        """Return rows of many features mapped, None if one is out of range; count them if `parts` are given.
 
-        That is, if they have weights `parts`. Entries of unknown places, which are -1, or too small are left out.
+        Entries of unknown places, which are -1, or too small are left out.
         """
-        lengths = given.starts[1:] - given.starts[:-1]
-        shape = given.number, 1 + int(lengths.max(initial=0))
-        places, out = np.zeros(shape, np.int64), np.zeros(shape)  # 0 behind the end of a row
+        room = given.values.size + given.number
+        out = Rows(np.zeros(given.number + 1, np.int64), np.empty(room, np.int64), np.empty(room))
         held = parts, self.constant, self.totals, self.seen, self.squares
-        sound = kernels().diagonal_rows.unchecked(*given, *held, places, out)
-        return (places, out) if sound else None
+        return out if kernels().diagonal_rows.unchecked(*given, *held, *out) else None
 
     def renew(self) -> None:
         """Recompute the map; up to 256 features it is constant in between."""
@@ -250,9 +295,11 @@ class FeatureMap:
             values, vectors = eigh(correlations)
             powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
             inner = (vectors * powers) @ vectors.T
-        self.table = np.zeros_like(self.moments)
+        # In place: loops need not be told of other arrays.
+        if known.size < trust.size:
+            self.table[:] = 0.0
         self.table[own] = inner * factors[:, None]
-        self.centre = self.mean.copy()
+        self.centre[:] = self.mean
 
     @property
     def is_behind(self) -> bool:
