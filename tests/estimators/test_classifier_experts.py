@@ -26,7 +26,7 @@ from driftwolfe.estimators.core.rows import (
     LARGEST,
     SMALLEST,
     FeatureMap,
-    Rows,
+    SparseRows,
     as_rows,
     copies,
 )
@@ -382,7 +382,7 @@ def test_random_features_are_those_described():
     z, waves, ferns, found = seen(
         learner.experts, as_rows(last), (learner.map, random), np.zeros(0)
     )
-    angles = (random.slopes * z[random.looks]).sum(axis=1) + random.offsets
+    angles = (random.slopes * z[random.inputs]).sum(axis=1) + random.offsets
     inner = mapped(random.waves, np.cos(angles)[None])[0]
     both = inner.size + z.size
     expected = np.concatenate((inner * np.sqrt(inner.size), z * np.sqrt(z.size)))
@@ -440,12 +440,12 @@ def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
     for k in range(0, 9000, BLOCK):
         own = slice(k, min(k + BLOCK, 9000))
         awake.append(learner.experts.rests == 0)
-        weights = learner.experts.credits.copy()
+        weights = learner.experts.view_weights.copy()
         learner.learn(*labelled(X[own], y[own]))
-        assert learner.experts.credits.sum() == pytest.approx(1.0)
+        assert learner.experts.view_weights.sum() == pytest.approx(1.0)
         if not awake[-1].all() and k > 1000:  # who rests keeps its weight, but for the shares
             kept = np.flatnonzero(~awake[-1])
-            assert (np.abs(learner.experts.credits - weights)[kept] < 2.0 * BLOCK / k).all()
+            assert (np.abs(learner.experts.view_weights - weights)[kept] < 2.0 * BLOCK / k).all()
     awake = np.array(awake)
     assert awake[:, 0].all()
     assert awake[300:375, 2:].mean() < 0.7  # at the end of 6,000 rows that are linear
@@ -612,7 +612,7 @@ def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_t
     assert starts.tolist() == [0, 2, 3, 7] and places[:7].tolist() == [0, 2, 0, 0, 1, 2, 3]
     assert (z[:7] != 0.0).all()
     # Too small or of unknown places; the same row without them.
-    rows = Rows(np.array([0, 4]), np.array([-1, 0, 1, 2]), np.array([7.0, 0.0, 2.0, 1e-101]))
+    rows = SparseRows(np.array([0, 4]), np.array([-1, 0, 1, 2]), np.array([7.0, 0.0, 2.0, 1e-101]))
     starts, places, z = many.rows(rows, np.zeros(0))
     assert starts.tolist() == [0, 2] and places[:2].tolist() == [0, 2]
     assert z[:2].tobytes() == mapped(many, np.eye(1, 257, 1) * 2.0).values.tobytes()

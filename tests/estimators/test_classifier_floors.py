@@ -105,7 +105,7 @@ def test_streams_that_are_not_linear(name, floor):
     X, y = as_table(list(getattr(river_data, name)()))
     _, error, learner = played(X, np.unique(y, return_inverse=True)[1])
     assert 1.0 - error >= floor
-    assert learner.experts.credits[2:].sum() > 0.9  # random features did it
+    assert learner.experts.view_weights[2:].sum() > 0.9  # random features did it
 
 
 @pytest.mark.slow

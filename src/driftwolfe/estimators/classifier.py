@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.core.ids import check_keys, several
-from driftwolfe.estimators.core.rows import Rows, as_rows, copies, is_one_row
+from driftwolfe.estimators.core.rows import SparseRows, as_rows, copies, is_one_row
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
@@ -210,7 +210,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @reads
     def expert_weights_(self) -> Array:
         """The weights of the experts."""
-        return self._fitted().experts.shares
+        return self._fitted().experts.all_weights
 
     @property
     @reads
@@ -278,7 +278,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
-    ) -> tuple[ClassLearner, Rows, Indices, Array]:
+    ) -> tuple[ClassLearner, SparseRows, Indices, Array]:
         """Return the learner, a new one the first time, and what it learns; set `classes_`."""
         before = self.__dict__.copy()
         try:

@@ -36,7 +36,7 @@ from driftwolfe.estimators.core.rows import (
     check_map,
     renewal_gap,
 )
-from driftwolfe.estimators.random_views import FERNS, LOOKS, TESTS, WAVES, RandomViews
+from driftwolfe.estimators.random_views import FERNS, MOST_INPUTS, TESTS, WAVES, RandomViews
 from driftwolfe.points.kinds import Array
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
@@ -74,10 +74,10 @@ OTHER_ARRAYS = {
     "experts.waves": Field(_REAL, ("seen_waves", "side classes")),
     "experts.ferns": Field(_REAL, ("leaves", "side classes")),
     "experts.rests": Field(np.int64, (len(VIEWS),), FOREVER, LONGEST_REST),
-    "experts.naps": Field(np.int64, (len(VIEWS),), 0, LONGEST_REST),
-    "experts.credits": Field(_REAL, (len(VIEWS),), 0.0),
-    "random.looks": Field(np.int64, ("waves", LOOKS), 0, below="width"),
-    "random.slopes": Field(_REAL, ("waves", LOOKS), *_SCALE),
+    "experts.last_rests": Field(np.int64, (len(VIEWS),), 0, LONGEST_REST),
+    "experts.view_weights": Field(_REAL, (len(VIEWS),), 0.0),
+    "random.inputs": Field(np.int64, ("waves", MOST_INPUTS), 0, below="width"),
+    "random.slopes": Field(_REAL, ("waves", MOST_INPUTS), *_SCALE),
     "random.offsets": Field(_REAL, ("waves",), *_SCALE),
     "random.tests": Field(np.int64, ("ferns", TESTS), 0, below="features"),
     "random.cuts": Field(_REAL, ("ferns", TESTS)),
@@ -164,7 +164,7 @@ def read_model(
         side = len(LENGTHS) * min(radii, OTHER_RADII) + len(WINDOWS)
         sizes |= {"plain": levels * radii, "side": side, "none": 0}
         sizes["experts"] = levels * radii + (views - 1) * side
-        drawn = "random.looks" in arrays and arrays["random.looks"].shape[0] > 0
+        drawn = "random.inputs" in arrays and arrays["random.inputs"].shape[0] > 0
         sizes |= {"waves": WAVES if drawn else 0, "ferns": FERNS if drawn else 0}
         sizes["leaves"] = sizes["ferns"] << TESTS
         sizes["seen_waves"] = WAVES + 1 + features + 1 if drawn else 0
@@ -201,7 +201,7 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
     require(drawn or (experts.rests[2:] == FOREVER).all(), "rests")
     require(learner.map.full or not drawn, "random features")
     # No matrix is larger than experts let it grow.
-    require(abs(experts.credits.sum() - 1.0) < 1e-6, "weights of views")
+    require(abs(experts.view_weights.sum() - 1.0) < 1e-6, "weights of views")
     first = 0
     for table, size in zip(experts.tables, experts.sizes, strict=False):
         last = first + size

@@ -27,7 +27,7 @@ _FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE, _CO
 _RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(10, 17), 20)
 _INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (26, *range(32, 39))
 #: Features that a wave sees, and tests of a fern.
-LOOKS, TESTS = 3, 5
+MOST_INPUTS, TESTS = 3, 5
 #: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
 _LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS = range(3, 11)
 #: How many these are.
@@ -58,7 +58,7 @@ def _see(at, places, values, entries, part, spare):
         return False
     map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:
-        looks, slopes, offsets = (
+        inputs, slopes, offsets = (
             places_at(at[_SEEN]),
             numbers_at(at[_SLOPES]),
             numbers_at(at[_OFFSETS]),
@@ -66,8 +66,8 @@ def _see(at, places, values, entries, part, spare):
         size = number + d + 2.0
         for m in range(number):
             angle = offsets[m]
-            for j in range(m * LOOKS, (m + 1) * LOOKS):
-                angle += slopes[j] * z[looks[j]]
+            for j in range(m * MOST_INPUTS, (m + 1) * MOST_INPUTS):
+                angle += slopes[j] * z[inputs[j]]
             cosines[m] = math.cos(angle)
         # Each entry has the same variance in the end.
         factor = math.sqrt((number + 1.0) / size)
@@ -113,7 +113,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
-    rests, credits, weights = (
+    rests, view_weights, weights = (
         places_at(at[_RESTS]),
         numbers_at(at[_CREDITS]),
         numbers_at(at[_WEIGHTS]),
@@ -164,7 +164,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                         for c in range(classes):
                             chance = slopes[begins + c] / total
                             chance = (1.0 - NOISE) * chance + noise if v == 1 else chance
-                            out[k, c] += credits[v] * weights[i] * chance
+                            out[k, c] += view_weights[v] * weights[i] * chance
                         continue
                     logs[i] = scores[right] - (top + math.log(total))
                     miss = math.expm1(logs[i])  # p - 1, also where p is nearly 1
@@ -194,8 +194,8 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                         place = (int(leaves[e]) if v == 3 else e) if full else own[e]
                         _add(pointer(table, place * columns), z[e], slopes, columns)
                     gains[v] = math.log(found if found > LEAST else LEAST)
-                    awake += credits[v]
-                    mixed += credits[v] * found
+                    awake += view_weights[v]
+                    mixed += view_weights[v] * found
                     reweigh(weights, logs, first, last, part, share)
             first = last
         if not learning:
@@ -208,7 +208,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
         for v in range(at[_VIEWS]):
             if rests[v] != 0:  # it says what the others say, so its weight stays
                 gains[v] = math.log(mixed)
-        reweigh(credits, gains, begin - begin, at[_VIEWS], part, share)
+        reweigh(view_weights, gains, begin - begin, at[_VIEWS], part, share)
         if outside:
             return -k - 1
     return starts.size - 1

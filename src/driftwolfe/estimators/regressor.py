@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.core.rows import LARGEST, Rows, as_rows, is_one_row
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_rows, is_one_row
 from driftwolfe.estimators.regressor_experts import (
     OPTIONS,
     RegressionLearner,
@@ -195,7 +195,7 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool
-    ) -> tuple[Rows, Array, Array]:
+    ) -> tuple[SparseRows, Array, Array]:
         """Return rows, targets as a table and weights, without those of weight 0."""
         given = checks.sound_sparse(_unmasked(X, "X"), "X")
         options = {"accept_sparse": "csr", "dtype": np.float64, "reset": first}

@@ -15,7 +15,7 @@ from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_
 from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
-from driftwolfe.estimators.core.rows import LARGEST, Rows, copies, dense_rows
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor_experts import OPTIONS as REGRESSOR_OPTIONS
 from driftwolfe.estimators.regressor_experts import (
@@ -210,12 +210,12 @@ class _RowModel(Guarded):
             check_keys(x, "the name of a feature")
             return self._features.find(x)
 
-    def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
+    def _rows(self, table: Array, names: Collection[Hashable]) -> SparseRows:
         """The known features of the rows, their places rising: the order of names does not matter."""
         places = self._features.find(names)
         order = places.argsort()[np.count_nonzero(places < 0) :]
         starts, chosen, values = dense_rows(table.take(order, axis=1))
-        return Rows(starts, places[order[chosen]], values)
+        return SparseRows(starts, places[order[chosen]], values)
 
 
 class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
@@ -267,7 +267,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """The weights of the experts by name; empty before anything was learned."""
         if (learner := self._learner) is None:
             return {}
-        return dict(zip(learner.experts.names, learner.experts.shares.tolist(), strict=True))
+        return dict(zip(learner.experts.names, learner.experts.all_weights.tolist(), strict=True))
 
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
