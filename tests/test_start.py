@@ -124,7 +124,8 @@ def test_one_estimator_compiles_nothing_of_another_and_the_import_nothing_at_all
         "import driftwolfe, driftwolfe.estimators as e\nfor name in e.__all__: getattr(e, name)"
     )
     assert compiled_by(everything, tmp_path) == set()
-    ours = {f"driftwolfe.estimators.{name}_kernels" for name in ("classifier", "core.row")}
+    names = ("classifier", "core.row", "core.weight")
+    ours = {f"driftwolfe.estimators.{name}_kernels" for name in names}
     assert compiled_by(CLASSIFIER, tmp_path) == ours
 
 
