@@ -334,7 +334,7 @@ def in_the_middle(kind, moment, call, monkeypatch):
         ),
         "classes": (
             ClassLearner,
-            {"learning": ("learn", "learn_one"), "predicting": ("probabilities", "predict_one")},
+            {"learning": ("learn",), "predicting": ("probabilities",)},
         ),
         "numbers": (
             RegressionLearner,

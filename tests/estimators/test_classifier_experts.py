@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier_experts, classifier_kernels
+from driftwolfe.estimators import classifier_experts
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
     FEW_CLASSES,
@@ -90,7 +90,7 @@ def shaped(rng, kind, rows, columns):
 
 
 PROJECTIONS = {
-    "compiled": classifier_kernels.project_columns,
+    "compiled": classifier_experts.few_columns,
     "numpy": classifier_experts.project_columns,
 }
 KINDS = (
@@ -590,10 +590,10 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
                 for e in (0, places.size // 2, int(places.argmax())):  # also of unknown places
                     bad = values.copy()
                     bad[e] = wild
-                    assert not single.learn_one(places, bad, np.array([1]))
+                    assert not single.learn_one(single.one_row(places, bad), np.array([1]))
                     assert not asked(places, bad).size
             assert state_of(single) == before
-        assert single.learn_one(*entries(X[k]), y[k : k + 1])
+        assert single.learn_one(single.one_row(*entries(X[k])), y[k : k + 1])
     whole.learn(*labelled(X, y))
     assert state_of(single) == state_of(whole)
     # Rows of very different lengths.

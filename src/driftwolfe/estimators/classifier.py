@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.core.ids import check_keys, several
-from driftwolfe.estimators.core.rows import SparseRows, as_rows, copies, is_one_row
+from driftwolfe.estimators.core.rows import SparseRows, as_one_row, as_rows, copies
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
@@ -160,8 +160,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
         learner = self._fitted()
-        if is_one_row(self, X):
-            found = learner.probabilities(learner.one_row(np.arange(X.shape[1]), X[0]))
+        if row := as_one_row(self, X):
+            found = learner.probabilities(row)
             if found.size:
                 return found
         rows = _sound(X, "X")
@@ -311,14 +311,15 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        if not is_one_row(self, X) or type(y) is not np.ndarray or y.shape != (1,):
+        row = as_one_row(self, X)
+        if row is None or type(y) is not np.ndarray or y.shape != (1,):
             return False
         if y.dtype.kind not in "iubU" or y.dtype.kind != self.classes_.dtype.kind:
             return False
         number = self.classes_.searchsorted(y)
         if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
-        return self._learner.learn_one(np.arange(X.shape[1]), X[0], number)
+        return self._learner.learn_one(row, number)
 
     def _fitted(self) -> ClassLearner:
         if not self.__sklearn_is_fitted__():

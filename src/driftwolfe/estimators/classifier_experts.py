@@ -194,7 +194,7 @@ class ClassExperts:
             if found == done:
                 return False
             if found < 0:
-                self.project(1.0 + SLACK)
+                self.project(self._limits)
             done = abs(found)
         self.t += number
         if self.t % BLOCK == 0:
@@ -205,8 +205,8 @@ class ClassExperts:
         self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
     ) -> int:
         """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
-        held = (self.rests, self.view_weights, self.weights, self.norms, self._steps, self._limits)
-        held += (self.points, self.noisy, self.waves, self.ferns)
+        held: tuple[Any, ...] = (self.rests, self.view_weights, self.weights, self.norms)
+        held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
         _, at, spare = self._bound = bound(self._bound, held, self._sizes, views)
@@ -320,16 +320,21 @@ class ClassExperts:
         self.noisy = self.noisy[: self.width].copy()  # as long as the points
         self.set_steps()
 
-    def project(self, slack: float = 0.0) -> None:
-        """Project the experts of norms above `slack` times their radii onto their balls; compute those norms."""
-        first = 0
-        for table, size in zip(self.tables, self.sizes, strict=False):
-            own = slice(first, first + size)
-            for i in (self.norms[0, own] > slack * self._radii[own]).nonzero()[0].tolist():
-                given = i * self.classes, self.classes, float(self._radii[first + i])
-                by = kernels().project_columns if self.classes <= FEW_CLASSES else project_columns
-                self.norms[:, first + i] = by(table, *given)
-            first += size
+    def project(self, limits: Any = 0.0) -> None:
+        """Project the experts of norms above these limits onto their balls; compute those norms."""
+        tables, by = self.tables, few_columns if self.classes <= FEW_CLASSES else project_columns
+        for i in (self.norms[0] > limits).nonzero()[0].tolist():
+            view, place = 0, i
+            while place >= self.sizes[view]:
+                view, place = view + 1, place - self.sizes[view]
+            given = place * self.classes, self.classes, float(self._radii[i])
+            self.norms[:, i] = by(tables[view], *given)
+
+
+def few_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
+    """As `project_columns`, by a compiled loop."""
+    work = np.zeros((2 * columns + 1, columns)), np.empty((columns + 1, len(table)))
+    return kernels().project_columns.unchecked(table, first, radius, *work)
 
 
 def project_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:

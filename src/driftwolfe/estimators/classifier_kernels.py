@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from driftwolfe.estimators.core.row_kernels import divisor, fill, map_row
 from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
@@ -253,14 +251,16 @@ def _product(one, other):
 SWEEPS = 30
 
 
-@jit(NEW_TABLE, WHOLE, WHOLE, NUMBER)
-def project_columns(table, first, columns, radius):
-    """Project a few columns of a table onto the ball; return their trace norm and squared norm."""
+@jit(NEW_TABLE, WHOLE, NUMBER, NEW_TABLE, NEW_TABLE, allocates=False)
+def project_columns(table, first, radius, both, own):
+    """Project a few columns of a table onto the ball; return their trace norm and squared norm.
+
+    Working memory is `both`, of two squares and a row, all 0, and `own`, of a row more than there are columns.
+    """
     # The eigenvectors of the Gram matrix, by Jacobi's rotations: quickest for few columns, and LAPACK would be
     # compiled for seconds. Singular values below 1e-8 of the largest are lost.
-    both = np.zeros((2 * columns, columns))  # the matrix, and below it the vectors
-    own = np.empty((columns, table.shape[0]))
-    values, row = np.empty(columns), np.empty(table.shape[0])
+    columns = both.shape[1]  # above are the matrix, below it its vectors
+    values, row = both[2 * columns], own[columns]
     for p in range(columns):
         for j in range(row.size):
             own[p, j] = table[j, first + p]
@@ -290,21 +290,23 @@ def project_columns(table, first, columns, radius):
             break
     norm, squared, theta, last = 0.0, 0.0, 0.0, -1.0
     for p in range(columns):
-        values[p] = math.sqrt(max(both[p, p], 0.0))
+        values[p] = math.sqrt(both[p, p]) if both[p, p] > 0.0 else 0.0
         norm, squared = norm + values[p], squared + values[p] * values[p]
     if norm <= radius:
         return norm, squared
     while theta > last:  # the parts of values above theta shall sum to the radius (Michelot 1986)
-        last, above, count = theta, -radius, 0
+        last, above, count = theta, -radius, 0.0
         for p in range(columns):
             if values[p] > last:
-                above, count = above + values[p], count + 1
-        theta = max(above / max(count, 1), last)  # none is above where the radius is rounding
+                above, count = above + values[p], count + 1.0
+        theta = (
+            above / count if above > last * count else last
+        )  # none is above where the radius is rounding
     squared = 0.0
     for p in range(columns):
-        kept = max(values[p] - theta, 0.0)
+        kept = values[p] - theta if values[p] > theta else 0.0
         squared += kept * kept
-        values[p] = kept / max(values[p], theta)
+        values[p] = kept / values[p] if values[p] > theta else 0.0
     for p in range(columns):
         for q in range(columns):
             both[p, q] = 0.0

@@ -70,9 +70,9 @@ class RandomViews:
         self.__init__()  # type: ignore[misc]
 
     @property
-    def held(self) -> tuple[Array, ...]:
+    def held(self) -> tuple[Any, ...]:
         """The arrays of waves and ferns, those of their map first."""
-        waves = *self.waves.held, self.inputs, self.slopes, self.offsets
+        waves: tuple[Any, ...] = *self.waves.held, self.inputs, self.slopes, self.offsets
         return (*waves, self.tests, self.cuts, self.counts, self.totals)
 
     def renew(self, t: int) -> None:

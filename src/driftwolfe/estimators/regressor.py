@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_rows, is_one_row
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_one_row, as_rows
 from driftwolfe.estimators.regressor_experts import (
     OPTIONS,
     RegressionLearner,
@@ -120,8 +120,8 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Return the prediction for every row, of the shape that targets had."""
         learner = self._fitted()
-        if is_one_row(self, X):
-            predicted = learner.predict(learner.one_row(np.arange(X.shape[1]), X[0]))
+        if row := as_one_row(self, X):
+            predicted = learner.predict(row)
             if predicted.size:
                 return predicted[:, 0] if self._single else predicted
         rows = checks.sound_sparse(_unmasked(X, "X"), "X")
@@ -218,12 +218,13 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        if not is_one_row(self, X) or type(y) is not np.ndarray or y.dtype != np.float64:
+        row = as_one_row(self, X)
+        if row is None or type(y) is not np.ndarray or y.dtype != np.float64:
             return False
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:
             return False
-        return self._learner.learn_one(np.arange(X.shape[1]), X[0], y.reshape(1, -1))
+        return self._learner.learn_one(row, y.reshape(1, -1))
 
     def _fitted(self) -> RegressionLearner:
         if not self.__sklearn_is_fitted__():

@@ -138,9 +138,9 @@ class RegressionLearner(MappedLearner):
             own[:] = left * kept @ right
             norms[:, i] = kept.sum(), (kept * kept).sum()
 
-    def learn_one(self, places: Indices, values: Array, targets: Array) -> bool:
+    def learn_one(self, row: SparseRows, targets: Array) -> bool:
         sound = all(abs(each) <= LARGEST for each in targets[0].tolist())
-        return sound and super().learn_one(places, values, targets)
+        return sound and super().learn_one(row, targets)
 
     def predict(self, rows: SparseRows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""

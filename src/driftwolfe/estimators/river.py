@@ -367,7 +367,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
             features.add(_sorted_new(features, x))
             learner.grow(len(self._classes), len(features))
             places = features.find(x)
-        return learner.learn_one(places, values, np.array((label,)))
+        return learner.learn_one(learner.one_row(places, values), np.array((label,)))
 
 
 def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
@@ -421,7 +421,8 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
                 row = self._known(x), _values(x)
             except KeyError:  # a new feature
                 row = None
-            if row and self._learner.learn_one(*row, np.array([[y]], dtype=np.float64)):
+            target = np.array([[y]], dtype=np.float64)
+            if row and self._learner.learn_one(self._learner.one_row(*row), target):
                 return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 

@@ -12,9 +12,8 @@ from multiprocessing import parent_process
 from typing import Any
 
 import numba
+from numba.core import compiler, compiler_machinery
 from numba.core.caching import NullCache
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager
 from numba.core.event import Listener, install_listener
 
 from driftwolfe.points.kinds import Loading
@@ -81,28 +80,27 @@ NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba
 NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
-class PlainCompiler(CompilerBase):
+#: numba's own, untyped.
+_PASSES: Any = compiler.DefaultPassBuilder
+_Manager: Any = compiler_machinery.PassManager
+
+
+class PlainCompiler(compiler.CompilerBase):
     """Compiles plain loops, in which a name has one type, in a third less time.
 
     It leaves out passes for what they do not have: closures, literals, exceptions, and names of several types.
     """
 
-    LEFT_OUT = frozenset(
-        {
-            *(
-                "WithLifting",
-                "InlineClosureLikes",
-                "MakeFunctionToJitFunction",
-                "RewriteDynamicRaises",
-            ),
-            *("InlineInlinables", "InlineOverloads", "FindLiterallyCalls", "LiteralUnroll"),
-            *("LiteralPropagationSubPipelinePass", "ReconstructSSA", "PreLowerStripPhis"),
-        }
+    LEFT_OUT = (
+        *("WithLifting", "InlineClosureLikes", "InlineInlinables", "InlineOverloads"),
+        *("MakeFunctionToJitFunction", "RewriteDynamicRaises", "FindLiterallyCalls"),
+        *("LiteralUnroll", "LiteralPropagationSubPipelinePass"),
+        *("ReconstructSSA", "PreLowerStripPhis"),
     )
 
-    def define_pipelines(self) -> list[PassManager]:
-        manager = PassManager("plain")
-        for each, words in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+    def define_pipelines(self) -> list[Any]:
+        manager = _Manager("plain")
+        for each, words in _PASSES.define_nopython_pipeline(self.state).passes:
             if each.__name__ not in self.LEFT_OUT:
                 manager.add_pass(each, words)
         manager.finalize()
@@ -186,8 +184,7 @@ def _pointer_to(scalar: Any) -> Any:
 numbers_at, places_at = _pointer_to(NUMBER), _pointer_to(WHOLE)
 
 
-@numba.extending.intrinsic
-def pointer(_: Any, given: Any, place: Any) -> Any:
+def _pointer(_: Any, given: Any, place: Any) -> Any:
     """Return the pointer to an element of an array, or of what a pointer points to."""
 
     def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -198,3 +195,6 @@ def pointer(_: Any, given: Any, place: Any) -> Any:
 
     kind: Any = numba.types.CPointer
     return kind(given.dtype)(given, WHOLE), code
+
+
+pointer: Any = numba.extending.intrinsic(_pointer)

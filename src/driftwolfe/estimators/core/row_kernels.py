@@ -108,7 +108,7 @@ def diagonal_rows(
 
     Values too small, or of unknown places, are left out. Return False, and do nothing, if one is too large.
     """
-    n = 0
+    ends[0], n = 0, 0
     for e in range(values.size):
         if not abs(values[e]) <= LARGEST:
             return False

@@ -103,12 +103,14 @@ def weights_of_rows(given: Any, number: int, what: str) -> Array:
     return np.broadcast_to(weights, (number,))
 
 
-def is_one_row(model: Any, X: Any) -> bool:
-    """Whether X is one row of numbers as a fitted model learned them, which needs no check but range."""
+def as_one_row(model: Any, X: Any) -> SparseRows | None:
+    """Return X if it is one row of numbers as a fitted model learned them, which needs no check but range."""
     if type(X) is not np.ndarray or X.shape != (1, model.n_features_in_):
-        return False
+        return None
     named = "feature_names_in_" in model.__dict__  # then scikit-learn warns
-    return X.dtype == np.float64 and X.flags.c_contiguous and not named
+    if named or X.dtype != np.float64 or not X.flags.c_contiguous:
+        return None
+    return SparseRows(ends(X.size), np.arange(X.size), X[0])
 
 
 def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
@@ -182,9 +184,9 @@ class MappedLearner(ABC):
             self._renew(t)
         return True
 
-    def learn_one(self, places: Indices, values: Array, targets: Any) -> bool:
+    def learn_one(self, row: SparseRows, targets: Any) -> bool:
         """Learn one row; return False, and do nothing, if a number is out of range."""
-        return self.learn(self.one_row(places, values), targets, ONE)
+        return self.learn(row, targets, ONE)
 
     @abstractmethod
     def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
@@ -272,12 +274,12 @@ class FeatureMap:
 
         Entries of unknown places, which are -1, or too small are left out.
         """
-        room = given.values.size + given.number
-        out = SparseRows(
-            np.zeros(given.number + 1, np.int64), np.empty(room, np.int64), np.empty(room)
-        )
+        starts, places, values = given
+        room = values.size + starts.size - 1
+        out = np.empty_like(starts), np.empty(room, np.int64), np.empty(room)
         held = parts, self.constant, self.totals, self.seen, self.squares
-        return out if kernels().diagonal_rows.unchecked(*given, *held, *out) else None
+        sound = kernels().diagonal_rows.unchecked(starts, places, values, *held, *out)
+        return SparseRows(*out) if sound else None
 
     def renew(self) -> None:
         """Recompute the map; up to 256 features it is constant in between."""
