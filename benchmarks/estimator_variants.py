@@ -1,6 +1,6 @@
 """Other experts and weights for the estimators: `python -m benchmarks.estimator_variants`.
 
-What `POLAR` does differently, tried in the classifier and in the recommender: weights by `AdaHedge`, also on
+What `POLAR` does differently, tried in the classifier and in the completer: weights by `AdaHedge`, also on
 losses linearised at the decision, and lazy experts, which project the sum of their steps since a restart.
 Nothing is tuned. Rows and ratings are predicted one by one, each before it is learned. Variants are plain
 Python around the compiled loops, so only their losses compare with today's, not their times.
@@ -26,11 +26,11 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner
-from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.classifier_kernels import LOGS, WORK
-from driftwolfe.estimators.recommender_experts import RatingPool
-from driftwolfe.estimators.recommender_kernels import UNIT
-from driftwolfe.estimators.recommender_tables import Older
+from driftwolfe.estimators.completer_experts import CompleterPool
+from driftwolfe.estimators.completer_kernels import UNIT
+from driftwolfe.estimators.completer_tables import Older
+from driftwolfe.estimators.core.rows import as_rows
 
 #: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
 ROUNDS, LENGTH = 1500, 30_000
@@ -165,7 +165,7 @@ def seconds_to_learn(kind: Any, X: np.ndarray, y: np.ndarray) -> float:
     return min(taken)
 
 
-class OneByOne(RatingPool):
+class OneByOne(CompleterPool):
     """Ratings are learned one per call, between two hooks."""
 
     def learn(self, rows, cols, ratings):
@@ -235,7 +235,7 @@ class LazyBiasesPool(OneByOne):
             side.tables.biases[n, : squares.size] += (kept - 1.0) * biases
 
 
-class AgilePool(RatingPool):
+class AgilePool(CompleterPool):
     """Interactions step from their last projection, not from the sum of all steps."""
 
     def _project(self):
@@ -249,7 +249,7 @@ class AgilePool(RatingPool):
 
 
 POOLS: dict[str, Any] = {
-    "today": RatingPool,
+    "today": CompleterPool,
     "AdaHedge": HedgedPool,
     "AdaHedge, linearised": LinearPool,
     "lazy biases": LazyBiasesPool,
@@ -362,14 +362,14 @@ def compare(streams: dict[str, Any], kinds: dict[str, Any], play: Callable[..., 
 def main() -> int:
     """Print both tables, or one."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("classifier", "recommender"))
+    parser.add_argument("--only", choices=("classifier", "completer"))
     only = parser.parse_args().only
     try:
         rating_streams()
     except Skipped as reason:
         print(reason, file=sys.stderr)
         return 2
-    if only != "recommender":
+    if only != "completer":
         print("TraceNormClassifier, mean log loss / error:\n")
         print(compare(TABLES, CLASSIFIERS, classified))
         table = next(iter(TABLES.values()))()

@@ -5,7 +5,7 @@ import numpy as np
 from driftwolfe import streams
 from driftwolfe.estimators import classifier_archive, classifier_kernels
 from driftwolfe.estimators.classifier_experts import ClassExperts
-from driftwolfe.estimators.classifier_features import Rows, as_rows
+from driftwolfe.estimators.core.rows import SparseRows, as_rows
 from driftwolfe.estimators.random_views import RandomViews
 
 
@@ -22,7 +22,7 @@ def turning(rows=300, features=4, classes=3, seed=0):
 
 
 def mapped(feature_map, X, parts=()):
-    """The entries of rows as a `FeatureMap` maps them, `Rows` if it has many features.
+    """The entries of rows as a `FeatureMap` maps them, `SparseRows` if it has many features.
 
     It counts those with weights `parts`.
     """
@@ -54,7 +54,9 @@ def seen_as(z):
     """Rows of a `ClassExperts` without waves and ferns that are z already."""
     z = np.ascontiguousarray(z, np.float64)
     number, width = z.shape
-    return Rows(np.arange(number + 1) * width, np.tile(np.arange(width), number), z.ravel().copy())
+    return SparseRows(
+        np.arange(number + 1) * width, np.tile(np.arange(width), number), z.ravel().copy()
+    )
 
 
 def state_of(learner):

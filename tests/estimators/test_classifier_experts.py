@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier_experts, map_kernels
+from driftwolfe.estimators import classifier_experts
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
     FEW_CLASSES,
@@ -20,12 +20,13 @@ from driftwolfe.estimators.classifier_experts import (
     ClassExperts,
     ClassLearner,
 )
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core import row_kernels
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
     FeatureMap,
-    Rows,
+    SparseRows,
     as_rows,
     copies,
 )
@@ -381,7 +382,7 @@ def test_random_features_are_those_described():
     z, waves, ferns, found = seen(
         learner.experts, as_rows(last), (learner.map, random), np.zeros(0)
     )
-    angles = (random.slopes * z[random.looks]).sum(axis=1) + random.offsets
+    angles = (random.slopes * z[random.inputs]).sum(axis=1) + random.offsets
     inner = mapped(random.waves, np.cos(angles)[None])[0]
     both = inner.size + z.size
     expected = np.concatenate((inner * np.sqrt(inner.size), z * np.sqrt(z.size)))
@@ -439,12 +440,12 @@ def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
     for k in range(0, 9000, BLOCK):
         own = slice(k, min(k + BLOCK, 9000))
         awake.append(learner.experts.rests == 0)
-        weights = learner.experts.credits.copy()
+        weights = learner.experts.view_weights.copy()
         learner.learn(*labelled(X[own], y[own]))
-        assert learner.experts.credits.sum() == pytest.approx(1.0)
+        assert learner.experts.view_weights.sum() == pytest.approx(1.0)
         if not awake[-1].all() and k > 1000:  # who rests keeps its weight, but for the shares
             kept = np.flatnonzero(~awake[-1])
-            assert (np.abs(learner.experts.credits - weights)[kept] < 2.0 * BLOCK / k).all()
+            assert (np.abs(learner.experts.view_weights - weights)[kept] < 2.0 * BLOCK / k).all()
     awake = np.array(awake)
     assert awake[:, 0].all()
     assert awake[300:375, 2:].mean() < 0.7  # at the end of 6,000 rows that are linear
@@ -611,11 +612,11 @@ def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_t
     assert starts.tolist() == [0, 2, 3, 7] and places[:7].tolist() == [0, 2, 0, 0, 1, 2, 3]
     assert (z[:7] != 0.0).all()
     # Too small or of unknown places; the same row without them.
-    rows = Rows(np.array([0, 4]), np.array([-1, 0, 1, 2]), np.array([7.0, 0.0, 2.0, 1e-101]))
+    rows = SparseRows(np.array([0, 4]), np.array([-1, 0, 1, 2]), np.array([7.0, 0.0, 2.0, 1e-101]))
     starts, places, z = many.rows(rows, np.zeros(0))
     assert starts.tolist() == [0, 2] and places[:2].tolist() == [0, 2]
     assert z[:2].tobytes() == mapped(many, np.eye(1, 257, 1) * 2.0).values.tobytes()
-    assert (map_kernels.SMALLEST, map_kernels.LARGEST) == (SMALLEST, LARGEST)
+    assert (row_kernels.SMALLEST, row_kernels.LARGEST) == (SMALLEST, LARGEST)
 
 
 def test_experts_are_in_their_balls_when_the_map_for_many_features_takes_over():
@@ -696,16 +697,16 @@ def test_one_wild_row_does_not_make_all_others_small():
     # Four rows of squared length 2 so far; a fifth counts for at most nine times their mean.
     for squared, counted in ((1.0, 1.0), (17.0, 17.0), (18.5, 18.0), (1e9, 18.0)):
         totals = np.array([5.0, 8.0])
-        length = map_kernels.divisor.py_func(totals, squared, 1.0)
+        length = row_kernels.divisor.py_func(totals, squared, 1.0)
         assert totals.tolist() == [5.0, 8.0 + counted]
         # No row is longer than 2 in units of the root mean square.
         expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
         assert length == pytest.approx(expected)
     totals = np.array([0.5, 0.0])
-    assert map_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
+    assert row_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
         np.sqrt(1e9)
     )  # the first of all counts as it is
     assert totals.tolist() == [0.5, 0.5e9]
     # Looked at, not counted.
-    assert map_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
+    assert row_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
     assert totals.tolist() == [0.5, 0.5e9]

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     UNBOUND,
     FeatureMap,
     MappedLearner,
-    Rows,
+    SparseRows,
     bound,
     make_writable,
 )
@@ -38,7 +38,7 @@ BLOCK = 16
 LEVEL_BITS = 2
 #: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
 FIRST_LEVELS = 5
-#: By which share the trace norm may pass the radius before an expert is projected. Measured losses
+#: By which fraction the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
@@ -75,7 +75,7 @@ class ClassExperts:
     played, and no point of the ball gets farther away, which is all that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
-    its radius, with the weight of the one before. A share 1/(t+1) of all weight is spread evenly. With
+    its radius, with the weight of the one before. A fixed share 1/(t+1) of all weight is spread evenly. With
     `adaptive` False experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
 
     The guarantee of `TraceNormClassifier`: the logarithmic loss is 1-mixable, so the mixture loses at
@@ -86,7 +86,7 @@ class ClassExperts:
     With `random` there are three more views. The second sees the same z and takes every label for drawn at
     random with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two
     experts of each of these take no steps: after every round of 16 rows they move to the weighted mean of
-    the view's others by a share of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of
+    the view's others by a fraction of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of
     steps. A view with less than a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its
     experts neither predict nor learn, and keep their weights, as if they had said what the others say
     (Freund et al. 1997). The bound above is for the first view, which never rests; N counts the experts of
@@ -94,7 +94,7 @@ class ClassExperts:
     """
 
     STATE = ("points", "norms", "weights")
-    OTHERS = (*VIEWS[1:], "rests", "naps", "credits")
+    OTHERS = (*VIEWS[1:], "rests", "last_rests", "view_weights")
     _bound: tuple[Any, ...] = UNBOUND
 
     def __init__(
@@ -117,11 +117,11 @@ class ClassExperts:
         self.waves: Array = np.zeros((0, side))
         self.ferns: Array = np.zeros((0, side))
         self.rests: Indices = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])  # rounds
-        self.naps: Indices = np.zeros(len(VIEWS), np.int64)  # how long a view rested last
+        self.last_rests: Indices = np.zeros(len(VIEWS), np.int64)  # how long a view rested last
         sizes = np.array(self.sizes)
         self.norms: Array = np.zeros((2, sizes.sum()))  # bounds on trace norms, squared norms
         self.weights: Array = np.repeat(1.0 / sizes, sizes)  # within each view
-        self.credits: Array = np.full(self.views, 1.0 / self.views)  # weights of the views
+        self.view_weights: Array = np.full(self.views, 1.0 / self.views)  # weights of the views
         self.set_steps()
 
     @property
@@ -164,9 +164,9 @@ class ClassExperts:
         self._steps: Array = moves * self._radii / np.sqrt(2.0 * self.lengths)
 
     @property
-    def shares(self) -> Array:
+    def all_weights(self) -> Array:
         """The weight of every expert: that within its view times that of the view."""
-        return np.repeat(self.credits, self.sizes) * self.weights
+        return np.repeat(self.view_weights, self.sizes) * self.weights
 
     @property
     def tables(self) -> tuple[Array, ...]:
@@ -178,12 +178,12 @@ class ClassExperts:
         """The step size and the radius of every expert."""
         return self._steps, self._radii
 
-    def probabilities(self, rows: Rows, views: Views = None) -> Array:
+    def probabilities(self, rows: SparseRows, views: Views = None) -> Array:
         """Return the probabilities of classes, up to the first row with a number out of range."""
         out = np.zeros((rows.number, self.classes))
         return out[: self._follow(rows, _NO_LABELS, _NO_PARTS, 0, out, views)]
 
-    def learn(self, rows: Rows, labels: Indices, parts: Array, views: Views = None) -> bool:
+    def learn(self, rows: SparseRows, labels: Indices, parts: Array, views: Views = None) -> bool:
         """Learn rows of one round of the cover; at its end, restart experts.
 
         Return False, and do nothing, if the only one has a number out of range. Without `views`, rows are mapped.
@@ -202,10 +202,10 @@ class ClassExperts:
         return True
 
     def _follow(
-        self, rows: Rows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
+        self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
     ) -> int:
         """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
-        held: tuple[Any, ...] = (self.rests, self.credits, self.weights, self.norms)
+        held: tuple[Any, ...] = (self.rests, self.view_weights, self.weights, self.norms)
         held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
@@ -214,7 +214,7 @@ class ClassExperts:
         return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
 
     def _sizes(self, views: Views) -> tuple[list[int], int]:
-        """Return the sizes that the loop is told, and that of working memory."""
+        """Return the sizes that the loop is given, and that of working memory."""
         features, waves, ferns, constant = -1, 0, 0, 0
         if views is not None:
             features, waves = views[0].features, views[1].offsets.size
@@ -254,7 +254,7 @@ class ClassExperts:
         self.waves = np.zeros((waves, self.waves.shape[1]))
         self.ferns = np.zeros((ferns, self.ferns.shape[1]))
         self.norms[:, sum(self.sizes[:2]) :] = 0.0
-        self.rests[2:], self.naps[2:] = (0 if waves else FOREVER), 0
+        self.rests[2:], self.last_rests[2:] = (0 if waves else FOREVER), 0
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
@@ -265,10 +265,12 @@ class ClassExperts:
                     self._average(table, slice(first, first + self.moving), rates)
                 if self.adaptive:
                     self._restart(table, slice(first, first + (self.moving if v else size)), v)
-                if v and self.credits[v] < IDLE:
-                    self.naps[v] = self.rests[v] = min(2 * self.naps[v] + 1, LONGEST_REST)
+                if v and self.view_weights[v] < IDLE:
+                    self.last_rests[v] = self.rests[v] = min(
+                        2 * self.last_rests[v] + 1, LONGEST_REST
+                    )
                 else:
-                    self.naps[v] = 0
+                    self.last_rests[v] = 0
             elif self.rests[v] > 0:
                 self.rests[v] -= 1
             first += size
@@ -385,11 +387,11 @@ class ClassLearner(MappedLearner):
     def t(self) -> int:
         return self.experts.t
 
-    def _learn(self, rows: Rows, targets: Indices, parts: Array) -> bool:
+    def _learn(self, rows: SparseRows, targets: Indices, parts: Array) -> bool:
         views = (self.map, self.random) if self.map.full else None
         return self.experts.learn(rows, targets, parts, views)
 
-    def probabilities(self, rows: Rows) -> Array:
+    def probabilities(self, rows: SparseRows) -> Array:
         """Return the class probabilities of every row; none if a number is out of range."""
         if self.map.full:
             return self.experts.probabilities(rows, (self.map, self.random))
@@ -411,7 +413,7 @@ class ClassLearner(MappedLearner):
         """Return the linear experts' mean in units of the features: weights per class, intercepts."""
         experts = self.experts
         both = np.hstack(experts.tables[:2]).reshape(experts.width, -1, experts.classes)
-        weights = experts.shares[: both.shape[1]]
+        weights = experts.all_weights[: both.shape[1]]
         mean = np.einsum("jic,i->jc", both, weights / weights.sum())
         weights, intercepts = self.map.to_features(mean)
         return np.ascontiguousarray(weights.T), intercepts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.estimators.map_kernels import divisor, fill, map_row
+from driftwolfe.estimators.core.row_kernels import divisor, fill, map_row
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
@@ -24,7 +25,7 @@ _FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE, _CO
 _RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(10, 17), 20)
 _INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (26, *range(32, 39))
 #: Features that a wave sees, and tests of a fern.
-LOOKS, TESTS = 3, 5
+MOST_INPUTS, TESTS = 3, 5
 #: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
 _LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS = range(3, 11)
 #: How many these are.
@@ -42,19 +43,6 @@ def _add(total, factor, values, number):
 
 
 @jit(allocates=False)
-def _reweigh(weights, gains, first, last, rate, share):
-    """Multiply weights by exp(rate * gain) and normalise; then spread a share of them evenly."""
-    total, top = 0.0, gains[first]
-    for i in range(first, last):
-        top = gains[i] if gains[i] > top else top
-    for i in range(first, last):
-        weights[i] *= math.exp(rate * (gains[i] - top))
-        total += weights[i]
-    for i in range(first, last):
-        weights[i] = (1.0 - share) * weights[i] / total + share / (last - first)
-
-
-@jit(allocates=False)
 def _see(at, places, values, entries, part, spare):
     """Compute a row as the views see it, and count it with weight `part`; return whether values are in range."""
     d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
@@ -68,7 +56,7 @@ def _see(at, places, values, entries, part, spare):
         return False
     map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:
-        looks, slopes, offsets = (
+        inputs, slopes, offsets = (
             places_at(at[_SEEN]),
             numbers_at(at[_SLOPES]),
             numbers_at(at[_OFFSETS]),
@@ -76,8 +64,8 @@ def _see(at, places, values, entries, part, spare):
         size = number + d + 2.0
         for m in range(number):
             angle = offsets[m]
-            for j in range(m * LOOKS, (m + 1) * LOOKS):
-                angle += slopes[j] * z[looks[j]]
+            for j in range(m * MOST_INPUTS, (m + 1) * MOST_INPUTS):
+                angle += slopes[j] * z[inputs[j]]
             cosines[m] = math.cos(angle)
         # Each entry has the same variance in the end.
         factor = math.sqrt((number + 1.0) / size)
@@ -123,7 +111,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
-    rests, credits, weights = (
+    rests, view_weights, weights = (
         places_at(at[_RESTS]),
         numbers_at(at[_CREDITS]),
         numbers_at(at[_WEIGHTS]),
@@ -174,7 +162,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                         for c in range(classes):
                             chance = slopes[begins + c] / total
                             chance = (1.0 - NOISE) * chance + noise if v == 1 else chance
-                            out[k, c] += credits[v] * weights[i] * chance
+                            out[k, c] += view_weights[v] * weights[i] * chance
                         continue
                     logs[i] = scores[right] - (top + math.log(total))
                     miss = math.expm1(logs[i])  # p - 1, also where p is nearly 1
@@ -204,9 +192,9 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                         place = (int(leaves[e]) if v == 3 else e) if full else own[e]
                         _add(pointer(table, place * columns), z[e], slopes, columns)
                     gains[v] = math.log(found if found > LEAST else LEAST)
-                    awake += credits[v]
-                    mixed += credits[v] * found
-                    _reweigh(weights, logs, first, last, part, share)
+                    awake += view_weights[v]
+                    mixed += view_weights[v] * found
+                    reweigh(weights, logs, first, last, part, share)
             first = last
         if not learning:
             for c in range(classes):
@@ -218,7 +206,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
         for v in range(at[_VIEWS]):
             if rests[v] != 0:  # it says what the others say, so its weight stays
                 gains[v] = math.log(mixed)
-        _reweigh(credits, gains, begin - begin, at[_VIEWS], part, share)
+        reweigh(view_weights, gains, begin - begin, at[_VIEWS], part, share)
         if outside:
             return -k - 1
     return starts.size - 1

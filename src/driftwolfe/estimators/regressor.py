@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_features import LARGEST, Rows, as_one_row, as_rows
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_one_row, as_rows
 from driftwolfe.estimators.regressor_experts import (
     OPTIONS,
     RegressionLearner,
@@ -121,13 +121,13 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
         """Return the prediction for every row, of the shape that targets had."""
         learner = self._fitted()
         if row := as_one_row(self, X):
-            told = learner.predict(row)
-            if told.size:
-                return told[:, 0] if self._single else told
+            predicted = learner.predict(row)
+            if predicted.size:
+                return predicted[:, 0] if self._single else predicted
         rows = checks.sound_sparse(_unmasked(X, "X"), "X")
         table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
-        told = learner.predict(as_rows(table))
-        return told[:, 0] if self._single else told
+        predicted = learner.predict(as_rows(table))
+        return predicted[:, 0] if self._single else predicted
 
     @property
     def t_(self) -> int:
@@ -195,7 +195,7 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool
-    ) -> tuple[Rows, Array, Array]:
+    ) -> tuple[SparseRows, Array, Array]:
         """Return rows, targets as a table and weights, without those of weight 0."""
         given = checks.sound_sparse(_unmasked(X, "X"), "X")
         options = {"accept_sparse": "csr", "dtype": np.float64, "reset": first}

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.classifier_archive import ARRAYS as MAP_ARRAYS
-from driftwolfe.estimators.classifier_archive import check_map
 from driftwolfe.estimators.classifier_experts import checked_radii
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
+    MAP_FIELDS,
     SMALLEST_WEIGHT,
     UNBOUND,
     FeatureMap,
     MappedLearner,
-    Rows,
+    SparseRows,
     bound,
+    check_map,
     make_writable,
     renewal_gap,
     weights_of_rows,
 )
-from driftwolfe.estimators.ids import distinct_keys, encode_keys
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -39,8 +39,8 @@ RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
 _NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
-#: Random features look at up to so many features each.
-LOOKS = 3
+#: Random features use up to so many features each.
+MOST_INPUTS = 3
 
 
 class RegressionLearner(MappedLearner):
@@ -82,13 +82,13 @@ class RegressionLearner(MappedLearner):
         self._set_steps()
 
     def _drawn(self, features: int) -> dict[str, Array]:
-        """Draw the directions of random features: each looks at one to three features."""
+        """Draw the directions of random features: each uses one to three features."""
         rng = np.random.default_rng(self.seed)
         number = self.random if features else 0
         directions = np.zeros((features, number))
         for column in directions.T:
-            looked = rng.permutation(features)[: rng.integers(1, LOOKS + 1)]
-            column[looked] = rng.normal(size=looked.size) / np.sqrt(looked.size)
+            used = rng.permutation(features)[: rng.integers(1, MOST_INPUTS + 1)]
+            column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
         return {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
 
     def _set_steps(self) -> None:
@@ -117,7 +117,7 @@ class RegressionLearner(MappedLearner):
             found += [f"{kind}, {rows}" for kind in kinds]
         return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
 
-    def _learn(self, rows: Rows, targets: Array, parts: Array) -> bool:
+    def _learn(self, rows: SparseRows, targets: Array, parts: Array) -> bool:
         done = 0
         while done < rows.number:
             found = self._follow(rows, targets, parts, done, _NO_TABLE)
@@ -138,16 +138,18 @@ class RegressionLearner(MappedLearner):
             own[:] = left * kept @ right
             norms[:, i] = kept.sum(), (kept * kept).sum()
 
-    def learn_one(self, row: Rows, targets: Array) -> bool:
+    def learn_one(self, row: SparseRows, targets: Array) -> bool:
         sound = all(abs(each) <= LARGEST for each in targets[0].tolist())
         return sound and super().learn_one(row, targets)
 
-    def predict(self, rows: Rows) -> Array:
+    def predict(self, rows: SparseRows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""
         out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, _NO_PARTS)
         return out[: self._follow(mapped, _NO_TABLE, _NO_PARTS, 0, out) if mapped else 0]
 
-    def _follow(self, rows: Rows, targets: Array, parts: Array, begin: int, out: Array) -> int:
+    def _follow(
+        self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
+    ) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
         held = (*self.state, *self.map.held, self._steps, self._radii)
         _, at, spare = self._bound = bound(self._bound, held, self._sizes)
@@ -155,7 +157,7 @@ class RegressionLearner(MappedLearner):
         return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
 
     def _sizes(self) -> tuple[list[int], int]:
-        """Return the sizes that the loop is told, and that of working memory."""
+        """Return the sizes that the loop is given, and that of working memory."""
         (d, random), (outputs, experts) = self.state.directions.shape, self.state.weights.shape
         width, balls = d + random, self._radii.size
         row = max(width, d + 1, experts, balls * outputs)
@@ -163,7 +165,7 @@ class RegressionLearner(MappedLearner):
         return sizes, 9 * row + width * (width + outputs)
 
     def grow(self, features: int) -> None:
-        """Make room for more features, which were 0 so far; random ones do not look at them."""
+        """Make room for more features, which were 0 so far; random ones do not use them."""
         known = self.map.features
         if features <= known:
             return
@@ -242,7 +244,7 @@ _NUMBERS = {"outputs": Field(int, least=1, below=1 << 31), "renewal": _COUNT}
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-1e150, 1e150)
 _ARRAYS = {
-    **{f"map.{name}": MAP_ARRAYS[f"map.{name}"] for name in FeatureMap.STATE},
+    **MAP_FIELDS,
     "clock": Field(np.int64, (1,), 0, below=1 << 53),
     "targets": Field(_REAL, (5, "outputs"), -1e250, 1e250),
     "weights": Field(_REAL, ("outputs", "experts"), 0.0, 1.0),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from driftwolfe.estimators.map_kernels import NEGLIGIBLE, WILD, divisor, fill
+from driftwolfe.estimators.core.row_kernels import NEGLIGIBLE, WILD, divisor, fill
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
@@ -31,15 +32,15 @@ PLAIN = 1 + 4 * len(WINDOWS) - FIRST_WIDE
 RIDGE = 1.0
 #: Standardised features are clipped at this before random features are computed.
 CLIP = 4.0
-#: Scales up to this share of a mean are rounding.
+#: Scales up to this fraction of a mean are rounding.
 ROUNDING = 1e-12
 #: Rate of the weights per unit of loss; the unit over the running mean of errors; rows that this looks back.
 RATE, UNIT, MEMORY = 0.8, 1.33, 512.0
 #: Largest error of the mean prediction, in units: one wild row does not decide which expert is best.
 LARGEST_ERROR = 4.0
-#: Predictions may leave the range of targets so far by this share of it.
+#: Predictions may leave the range of targets so far by this fraction of it.
 BEYOND = 0.25
-#: By which share the trace norm may pass the radius before an expert is projected.
+#: By which fraction the trace norm may pass the radius before an expert is projected.
 SLACK = 0.5
 #: Rows of `State.targets`.
 LOW, HIGH, LAST, ERROR, SQUARES = range(5)
@@ -183,17 +184,10 @@ def _weigh(at, spare, o, answer, target, part):
     unit, low = unit if unit > least else least, abs(ends[LOW * outputs])
     if unit <= ROUNDING * low or unit <= ROUNDING * abs(ends[HIGH * outputs]):
         return 0.0
-    best, total, share = -math.inf, 0.0, trust / (t + 1.0)
     for i in range(experts):
         miss = abs(guesses[i] - target) / unit
-        gain = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
-        best = gain if gain > best else best
-        guesses[i] = gain
-    for i in range(experts):
-        weights[i] *= math.exp(part * RATE * (guesses[i] - best))
-        total += weights[i]
-    for i in range(experts):
-        weights[i] = (1.0 - share) * weights[i] / total + share / experts
+        guesses[i] = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
+    reweigh(weights, guesses, 0, experts, part * RATE, trust / (t + 1.0))
     return 1.0 / unit
 
 
@@ -271,13 +265,13 @@ def _count(at, spare, target, part):
     for window in range(2 * windows - 1 if t > 0 else windows - 1, -1, -1):
         decay, before = 1.0 - 1.0 / WINDOWS[window % windows], totals[window]
         total = decay * before + part
-        share, totals[window] = part / total, total
+        fraction, totals[window] = part / total, total
         centres = pointer(numbers_at(at[_CENTRES]), window * outputs)
         for o in range(outputs):
             own = pointer(ends, o)
             aim = target[o] - (own[LAST * outputs] if window >= windows else 0.0)
             miss = aim - centres[o]
-            centres[o] += share * miss
+            centres[o] += fraction * miss
             away[o] = aim - centres[o]
             if window == windows - 1:
                 own[SQUARES * outputs] += part * before / (before + part) * miss * miss
@@ -294,7 +288,7 @@ def _count(at, spare, target, part):
         for i in range(top):
             value, mean = values[i], means[i]
             ahead[i] = value - mean
-            mean += share * ahead[i]
+            mean += fraction * ahead[i]
             means[i], after[i] = mean, value - mean
         for i in range(top):
             step, own = part * ahead[i], pointer(moments, i * width)

@@ -38,7 +38,7 @@ def warn_of_no_cache() -> None:
 class Announcement(Listener):
     """Says once that loops are compiled if that takes long; numba does not report those in its cache."""
 
-    told = False
+    announced = False
     patience = 1.0  # seconds
     _seconds = _since = 0.0
     _depth = 0  # compiling a function compiles those that it calls
@@ -52,8 +52,8 @@ class Announcement(Listener):
         self._depth -= 1
         if not self._depth:
             self._seconds += time.monotonic() - self._since
-        if self._seconds > self.patience and not self.told:
-            self.told = True
+        if self._seconds > self.patience and not self.announced:
+            self.announced = True
             self._tell()
 
     def _tell(self) -> None:

@@ -22,7 +22,7 @@ LONGEST = 2.0
 CAP = 9.0
 #: Largest mapped entry, so that squares do not overflow.
 WILD = 1e70
-#: Entries up to this share of the root mean square of their feature are rounding and count as 0.
+#: Entries up to this fraction of the root mean square of their feature are rounding and count as 0.
 NEGLIGIBLE = 1e-12
 #: Larger features are refused, smaller ones count as 0: their squares could overflow.
 LARGEST, SMALLEST = 1e100, 1e-100

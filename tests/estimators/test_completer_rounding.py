@@ -8,10 +8,10 @@ import scipy
 from driftwolfe.estimators import (
     MatrixCompleter,
     MatrixCompletionRegressor,
-    recommender_experts,
-    recommender_kernels,
+    completer_experts,
+    completer_kernels,
 )
-from driftwolfe.estimators.recommender_experts import leading
+from driftwolfe.estimators.completer_experts import leading
 from driftwolfe.points.kinds import interpreted
 
 NOISE = 1e-14
@@ -60,7 +60,7 @@ def moved(make, pairs, ratings):
 
 @pytest.mark.parametrize(("seed", "options"), CASES, ids=str)
 def test_noise_of_rounding_moves_no_prediction(seed, options, monkeypatch):
-    monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
     pairs, ratings = noisy_taste(seed)
     assert moved(lambda y: MatrixCompleter(**options).partial_fit(pairs, y), pairs, ratings) < BOUND
 
@@ -129,18 +129,18 @@ def test_right_vectors_that_depend_on_each_other_or_are_not_seen():
 
 @numba.njit
 def compiled_step(*given):
-    recommender_kernels.step_row(*given)
+    completer_kernels.step_row(*given)
 
 
 @numba.njit
 def compiled_gradient(*given):
-    return recommender_kernels.gradient(*given)
+    return completer_kernels.gradient(*given)
 
 
 def as_written():
     """The loops in Python, which tells of divisions by 0."""
     with interpreted():
-        return recommender_experts.kernels()
+        return completer_experts.kernels()
 
 
 @pytest.mark.parametrize("zeros", ["all", "a spread"])
@@ -175,4 +175,4 @@ def test_steps_stop_at_the_sphere():
 )
 def test_the_absolute_loss_is_flat_at_errors_of_rounding(error, slope):
     for gradient in (as_written().gradient, compiled_gradient):
-        assert gradient(error, recommender_kernels.ABSOLUTE) == pytest.approx(slope, abs=1e-12)
+        assert gradient(error, completer_kernels.ABSOLUTE) == pytest.approx(slope, abs=1e-12)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.estimators import MatrixCompleter, recommender_experts, recommender_tables
-from driftwolfe.estimators.recommender_archive import pool_state
-from driftwolfe.estimators.recommender_tables import SeenPairs
+from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_tables
+from driftwolfe.estimators.completer_archive import pool_state
+from driftwolfe.estimators.completer_tables import SeenPairs
 from estimators.rating_streams import turning
 
 # -- somebody new ------------------------------------------------------------------------------------
@@ -121,9 +121,9 @@ def test_seen_pairs_are_a_set(parts):
 def test_a_pair_takes_eight_bytes_and_is_merged_few_times(monkeypatch):
     merged = []
     monkeypatch.setattr(
-        recommender_tables,
+        completer_tables,
         "_merged",
-        lambda runs, merge=recommender_tables._merged: (
+        lambda runs, merge=completer_tables._merged: (
             merged.append(sum(r.size for r in runs)) or merge(runs)
         ),
     )
@@ -146,14 +146,14 @@ def test_a_number_of_items_that_makes_no_sense(n):
 
 
 def test_new_users_are_added_without_copying_everything(monkeypatch):
-    copied, pad = [], recommender_tables._pad
+    copied, pad = [], completer_tables._pad
 
     def counting(table, *more):
         if table.ndim == 2:
             copied.append(len(table))
         return pad(table, *more)
 
-    monkeypatch.setattr(recommender_tables, "_pad", counting)
+    monkeypatch.setattr(completer_tables, "_pad", counting)
     completer, count = MatrixCompleter(learner="pold"), 20_000
     completer.partial_fit([(-1, -1)], [1.0])
     copied.clear()
@@ -182,7 +182,7 @@ def held(completer):
 @pytest.mark.parametrize("batch", [1, 37, 5000])
 @pytest.mark.parametrize("learner", ["pold", "both"])
 def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
-    monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
     memory, users, items, rank = 512, 30, 20, 3
     completer = MatrixCompleter(memory=memory, learner=learner, rank=rank, radii=(0.3, 1.0))
     pairs, ratings = turning(10 * memory, users, items)

@@ -1,4 +1,4 @@
-"""Rows of features for `TraceNormClassifier`: sparse, weighted, and rescaled online."""
+"""Rows of features: sparse, weighted, and rescaled online by a `FeatureMap`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from driftwolfe.points import checks
 from driftwolfe.points.blas import one_blas_thread
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.saved_state import Field
+from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.estimators.map_kernels")
+kernels = compiled("driftwolfe.estimators.core.row_kernels")
 
-#: Larger features are refused, smaller ones count as 0: their squares could overflow. As in `map_kernels`.
+#: Larger features are refused, smaller ones count as 0: their squares could overflow. As in `row_kernels`.
 LARGEST, SMALLEST = 1e100, 1e-100
-#: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
+#: A feature whose scale is at most this fraction of its mean is constant: what varies is rounding.
 CONSTANT = 1e-12
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class Rows(NamedTuple):
+class SparseRows(NamedTuple):
     """Sparse rows: the entries of row k are those from ``starts[k]`` to ``starts[k + 1]``."""
 
     starts: Indices
@@ -36,22 +38,22 @@ class Rows(NamedTuple):
     def number(self) -> int:
         return self.starts.size - 1
 
-    def taken(self, order: Indices) -> Rows:
+    def taken(self, order: Indices) -> SparseRows:
         """The rows of those numbers, in that order."""
         lengths = (self.starts[1:] - self.starts[:-1])[order]
         starts = np.concatenate((np.zeros(1, np.int64), lengths.cumsum()))
         shift = np.repeat(self.starts[:-1][order] - starts[:-1], lengths)
         chosen = np.arange(starts[-1]) + shift
-        return Rows(starts, self.places[chosen], self.values[chosen])
+        return SparseRows(starts, self.places[chosen], self.values[chosen])
 
-    def stretch(self, first: int, last: int) -> Rows:
+    def stretch(self, first: int, last: int) -> SparseRows:
         """The rows from `first` up to, not including, `last`."""
         starts = self.starts[first : last + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
-        return Rows(starts - starts[0], self.places[entries], self.values[entries])
+        return SparseRows(starts - starts[0], self.places[entries], self.values[entries])
 
 
-def as_rows(X: Any) -> Rows:
+def as_rows(X: Any) -> SparseRows:
     """Return the rows of an array or a sparse matrix, the same for both; places rise within a row."""
     sparse = scipy.sparse.issparse(X)
     if sparse:
@@ -64,17 +66,17 @@ def as_rows(X: Any) -> Rows:
         return dense_rows(X)
     held[np.abs(held) < SMALLEST] = 0.0
     X.eliminate_zeros()
-    return Rows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
+    return SparseRows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
 
 
-def dense_rows(X: Array) -> Rows:
+def dense_rows(X: Array) -> SparseRows:
     """Return the rows of an array whose range has been checked."""
     width, flat = X.shape[1], X.ravel()
     entries = (np.abs(flat) >= SMALLEST).nonzero()[0]
     if len(X) == 1:  # which streams have, and which is quicker
-        return Rows(np.array([0, entries.size]), entries, flat[entries])
+        return SparseRows(np.array([0, entries.size]), entries, flat[entries])
     starts = entries.searchsorted(width * np.arange(len(X) + 1))
-    return Rows(starts, entries % width, flat[entries])
+    return SparseRows(starts, entries % width, flat[entries])
 
 
 @lru_cache(256)
@@ -101,14 +103,14 @@ def weights_of_rows(given: Any, number: int, what: str) -> Array:
     return np.broadcast_to(weights, (number,))
 
 
-def as_one_row(model: Any, X: Any) -> Rows | None:
+def as_one_row(model: Any, X: Any) -> SparseRows | None:
     """Return X if it is one row of numbers as a fitted model learned them, which needs no check but range."""
     if type(X) is not np.ndarray or X.shape != (1, model.n_features_in_):
         return None
     named = "feature_names_in_" in model.__dict__  # then scikit-learn warns
     if named or X.dtype != np.float64 or not X.flags.c_contiguous:
         return None
-    return Rows(ends(X.size), np.arange(X.size), X[0])
+    return SparseRows(ends(X.size), np.arange(X.size), X[0])
 
 
 def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
@@ -133,7 +135,7 @@ FULL_FEATURES = 256
 POWER = 0.75
 #: Rows' worth of uncorrelated data that the correlations are mixed with.
 PRIOR_ROWS = 30.0
-#: The map is recomputed after so many rounds, as a share of those played.
+#: The map is recomputed after so many rounds, as a fraction of those played.
 RENEWAL = 0.05
 
 
@@ -142,7 +144,7 @@ def renewal_gap(features: int, t: int) -> int:
     return max(1, features // 16, int(RENEWAL * t))
 
 
-#: Rows between looks at whether a feature has a scale at last.
+#: Rows between checks whether a feature has a scale at last.
 BLOCK = 16
 #: The weight of one row.
 ONE = np.ones(1)
@@ -165,7 +167,7 @@ class MappedLearner(ABC):
             self.map.renew()
             self.renewal = t + renewal_gap(self.map.features, t)
 
-    def learn(self, rows: Rows, targets: Any, parts: Array) -> bool:
+    def learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
         """Learn rows with weights; return False, and do nothing, if the only one has a number out of range."""
         done, count, t = 0, rows.number, self.t
         some, aims, weights = rows, targets, parts
@@ -182,24 +184,24 @@ class MappedLearner(ABC):
             self._renew(t)
         return True
 
-    def learn_one(self, row: Rows, targets: Any) -> bool:
+    def learn_one(self, row: SparseRows, targets: Any) -> bool:
         """Learn one row; return False, and do nothing, if a number is out of range."""
         return self.learn(row, targets, ONE)
 
     @abstractmethod
-    def _learn(self, rows: Rows, targets: Any, parts: Array) -> bool:
+    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
         """Learn rows, those of many features mapped, up to the end of a round at most."""
 
-    def mapped(self, rows: Rows, parts: Array) -> Rows | None:
+    def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
         return rows if self.map.full else self.map.rows(rows, parts)
 
-    def one_row(self, places: Indices, values: Array) -> Rows:
+    def one_row(self, places: Indices, values: Array) -> SparseRows:
         """Return one row, its entries sorted by place where sums depend on it; -1 is an unknown place."""
         if not self.map.full:
             order = places.argsort()
             places, values = places[order], values[order]
-        return Rows(ends(places.size), places, values)
+        return SparseRows(ends(places.size), places, values)
 
 
 #: Arrays that a loop reads or writes, its sizes and their addresses as it takes them, and working memory.
@@ -209,7 +211,7 @@ UNBOUND: tuple[Any, ...] = ((None,), None, None)
 def bound(
     known: tuple[Any, ...], held: tuple[Array, ...], sizes: Callable[..., Any], *given: Any
 ) -> tuple[Any, ...]:
-    """Return what a loop is told of these arrays: what is known, unless one has been replaced."""
+    """Return what a loop is given of these arrays: what is known, unless one has been replaced."""
     if all(map(is_, held, known[0])) and len(held) == len(known[0]):
         return known
     if not all(array.flags.carray for array in held):
@@ -267,7 +269,7 @@ class FeatureMap:
         """The arrays of a map for few features."""
         return self.totals, self.seen, self.mean, self.moments, self.centre, self.table
 
-    def rows(self, given: Rows, parts: Array) -> Rows | None:
+    def rows(self, given: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; count them if `parts` are given.
 
         Entries of unknown places, which are -1, or too small are left out.
@@ -277,7 +279,7 @@ class FeatureMap:
         out = np.empty_like(starts), np.empty(room, np.int64), np.empty(room)
         held = parts, self.constant, self.totals, self.seen, self.squares
         sound = kernels().diagonal_rows.unchecked(starts, places, values, *held, *out)
-        return Rows(*out) if sound else None
+        return SparseRows(*out) if sound else None
 
     def renew(self) -> None:
         """Recompute the map; up to 256 features it is constant in between."""
@@ -297,7 +299,7 @@ class FeatureMap:
             values, vectors = eigh(correlations)
             powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
             inner = (vectors * powers) @ vectors.T
-        # In place: loops need not be told of other arrays.
+        # In place: loops need not be given other arrays.
         if known.size < trust.size:
             self.table[:] = 0.0
         self.table[own] = inner * factors[:, None]
@@ -326,7 +328,7 @@ class FeatureMap:
         other.full = False
         other.seen = self.seen.copy()
         other.squares = self.moments.diagonal() + self.totals[0] * self.mean**2
-        # The mean of (x / scale)^2 is the share of rows in which x is not 0.
+        # The mean of (x / scale)^2 is the fraction of rows in which x is not 0.
         other.totals = self.totals * [1.0, 0.0]
         other.totals[1] = self.seen.sum() + self.constant * self.totals[0]
         return other
@@ -360,3 +362,39 @@ class FeatureMap:
         # The zeros of a feature are at the distance |mean| from the mean.
         others = np.maximum(total - (weight - self.seen) * self.mean * self.mean, 0.0)
         return np.sqrt(np.maximum(total / weight, others / seen))
+
+
+# -- saved maps ------------------------------------------------------------------------------------
+
+#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
+LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
+#: Features and their inverse scales are smaller.
+LARGEST_SCALE = 1e150
+#: For what holds exactly but for rounding.
+ROUNDING = 1.0 + 1e-6
+_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
+#: Arrays of a map; there are `full` features with moments, `others` with squares only.
+MAP_FIELDS = {
+    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
+    "map.seen": Field(_REAL, ("features",), 0.0),
+    "map.mean": Field(_REAL, ("full",), *_SCALE),
+    "map.moments": Field(_REAL, ("full", "full")),
+    "map.squares": Field(_REAL, ("others",)),
+    "map.centre": Field(_REAL, ("full",), *_SCALE),
+    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
+}
+
+
+def check_map(given: FeatureMap) -> None:
+    """Refuse a map, read from a file, with scales that could leave the range of numbers."""
+    moments, seen, (weight, lengths) = given.moments, given.seen, given.totals
+    squares = np.concatenate((moments.diagonal(), given.squares))
+    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
+    require(in_range.all(), "squares of features")
+    # Cauchy and Schwarz: correlations are at most 1.
+    roots = np.sqrt(moments.diagonal())
+    lower = np.abs(np.tril(moments, -1))
+    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
+    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
+    require((seen <= ROUNDING * weight).all(), "totals")
+    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.completer import completer_with, errors_in_batches
 from benchmarks.data import rating_streams, side_features
-from benchmarks.recommender import completer_with, errors_in_batches
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.recommender_features import model_state
+from driftwolfe.estimators.completer_features import model_state
 from driftwolfe.storage import read_archive, write_archive
 from estimators.plain_features import PlainFeatures
 from estimators.plain_ratings import PlainPool
@@ -146,7 +146,7 @@ def test_ratings_that_are_all_the_same():
 @pytest.mark.slow
 @needs_data
 def test_errors_on_movielens_in_batches_of_a_hundred():
-    """0.7845 without features, and 0.7695 with them: `python -m benchmarks.recommender --features`."""
+    """0.7845 without features, and 0.7695 with them: `python -m benchmarks.completer --features`."""
     stream = rating_streams()["time order"]
     assert errors_in_batches(stream, completer_with(side_features())).mean() <= 0.770
 

@@ -8,8 +8,8 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.ids import encode_keys
-from driftwolfe.estimators.recommender_archive import pool_state
+from driftwolfe.estimators.completer_archive import pool_state
+from driftwolfe.estimators.core.ids import encode_keys
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import state_of, turning
 
@@ -86,28 +86,6 @@ def test_a_loaded_one_knows_what_was_rated_long_ago(tmp_path):
     for user in completer.users_:
         rated = {item for who, item in turning(700, new=10)[0] if who == user}
         assert set(loaded.recommend(user, 99)) == set(completer.items_) - rated
-
-
-def test_files_from_before_pairs_were_kept(tmp_path):
-    """They say what `memory` holds, and go on from there."""
-    path = tmp_path / "ratings.safetensors"
-    completer = saved(path)
-
-    def before(settings, arrays):
-        del settings["settings"]["keep_seen"], arrays["seen.pairs"]
-
-    edited(path, before)
-    loaded = MatrixCompleter.load(path)
-    recent = loaded._pool.recent
-    held = set(turning(700, new=10)[0][-recent.size :])
-    for user in loaded.users_:
-        left = {item for item in loaded.items_ if (user, item) not in held}
-        assert set(loaded.recommend(user, 99)) == left
-    more = turning(200, seed=5)
-    assert loaded.prequential(*more).tobytes() == completer.prequential(*more).tobytes()
-    assert 0 < loaded._pool.seen.pairs().size < completer._pool.seen.pairs().size
-    loaded.save(path)
-    assert state_of(MatrixCompleter.load(path)) == state_of(loaded)
 
 
 # -- files that are not what they should be ----------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.recommender_tables import (
+from driftwolfe.estimators.completer_tables import (
     Everyone,
     Growing,
     Interactions,
@@ -21,13 +21,14 @@ from driftwolfe.estimators.recommender_tables import (
     SeenPairs,
     Side,
     Slots,
+    writable,
 )
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 from driftwolfe.points.rounding import ramp
 
-kernels = compiled("driftwolfe.estimators.recommender_kernels")
+kernels = compiled("driftwolfe.estimators.completer_kernels")
 
 #: Steps of the mean and the biases, in units of error: of experts without interactions, of those
 #: with, and of restarted ones without and with.
@@ -40,15 +41,15 @@ LOSSES = ("absolute", "huber", "squared")
 #: Step of an interaction's entry, in units of error: large, because the projection spreads it over
 #: a whole row and column.
 INTERACTION_STEP = 8.0
-#: Interactions are projected after so many ratings, or a share of those remembered.
-SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
-#: Share of the radius left for the steps inside a block.
+#: Interactions are projected after so many ratings, or a fraction of those remembered.
+SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 12
+#: Fraction of the radius left for the steps inside a block.
 ROOM = 0.1
 #: Columns of the block iteration beyond the rank: with few items, and with more than that. Measured:
 #: with 30 items, 2 raise the mean error by up to 5 %; from 150 on, they change it by 0.2 % at most,
 #: in both directions, and save a tenth of the time.
 SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
-#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
+#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this fraction
 #: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
 GAP = 1e-6
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
@@ -70,8 +71,8 @@ class Expert(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PoolSettings:
-    """Options of a `RatingPool`, as `MatrixCompleter` describes them."""
+class CompleterSettings:
+    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
 
     loss: str
     learner: str
@@ -99,7 +100,7 @@ class PoolSettings:
 
 
 class Factors(NamedTuple):
-    r"""A recommender in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
+    r"""Predictions of ratings in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
 
     mean: float
     user_biases: Array
@@ -108,16 +109,16 @@ class Factors(NamedTuple):
     items: Array
 
 
-class Bound(NamedTuple):
+class TableAddresses(NamedTuple):
     """Where everything lies that compiled loops work on; it stays there as long as this is kept."""
 
-    at: int  # address of the list that `recommender_kernels` describes
+    at: int  # address of the list that `completer_kernels` describes
     loops: Any
     tables: tuple[Any, ...]
     kept: tuple[Array, Indices]
 
 
-class RatingPool:
+class CompleterPool:
     """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
 
     Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not
@@ -125,10 +126,10 @@ class RatingPool:
     row again. So the work per rating does not grow with the number of users ever seen.
     """
 
-    def __init__(self, settings: PoolSettings) -> None:
+    def __init__(self, settings: CompleterSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
         self.settings, self._loss = settings, LOSSES.index(settings.loss)
-        self._bound: Bound | None = None
+        self._addresses: TableAddresses | None = None
         self.experts: list[Expert] = []
         side = Side(table, table, table, none, nowhere, nowhere)
         self.sides = self.users, self.items = Growing(side), Growing(side)
@@ -148,19 +149,12 @@ class RatingPool:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without addresses, which are not those of a copy."""
-        return {**self.__dict__, "_bound": None}
+        return {**self.__dict__, "_addresses": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
         self.__dict__.update(state)
-        for grown in (*self.sides, self.everyone, self.recent):
-            grown.tables = grown.tables._make(
-                np.require(table, None, "W") for table in grown.tables
-            )
-        self.sides = self.users, self.items
         for name in ("slots", "low", "scale"):
-            group = getattr(self, name)
-            setattr(self, name, group._make(np.require(table, None, "W") for table in group))
+            setattr(self, name, writable(getattr(self, name)))
 
     @property
     def t(self) -> int:
@@ -169,7 +163,7 @@ class RatingPool:
     def block(self) -> int:
         """Ratings between two projections."""
         memory = self.settings.memory
-        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
+        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_FRACTION * min(self.t, memory)))
 
     def predict(self, users: Indices, cols: Indices) -> tuple[Array, Array]:
         """Return the predictions, and those of each expert before clipping; -1 is a new user or item."""
@@ -179,16 +173,18 @@ class RatingPool:
         resting = np.flatnonzero((rows < 0) & (users >= 0))
         if resting.size:
             names, places = np.unique(users[resting], return_inverse=True)
-            parts = self._predict(self._bind(self._resting(names)), places, cols[resting])
+            parts = self._predict(self._addresses_with(self._resting(names)), places, cols[resting])
             for whole, part in zip(found, parts, strict=True):
                 whole[resting] = part
         return found
 
-    def _predict(self, bound: Bound, rows: Indices, cols: Indices) -> tuple[Array, Array]:
+    def _predict(
+        self, addresses: TableAddresses, rows: Indices, cols: Indices
+    ) -> tuple[Array, Array]:
         predictions, answers = np.empty(rows.size), np.empty((rows.size, len(self.experts)))
         rows, cols = (np.ascontiguousarray(each, np.int64) for each in (rows, cols))
         given = (array.ctypes.data for array in (rows, cols, predictions, answers))
-        bound.loops.predict(bound.at, *given, rows.size)
+        addresses.loops.predict(addresses.at, *given, rows.size)
         return predictions, answers
 
     def predict_one(self, user: int, col: int) -> float:
@@ -196,8 +192,8 @@ class RatingPool:
         row = self.everyone.tables.rows.item(user) if user >= 0 else -1
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        bound = self._tables()
-        return bound.loops.predict.unchecked(bound.at, row, col, 0, 0, -1)
+        addresses = self._tables()
+        return addresses.loops.predict.unchecked(addresses.at, row, col, 0, 0, -1)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
@@ -216,9 +212,16 @@ class RatingPool:
             new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
-            bound = self._tables()
-            bound.loops.learn(
-                *(bound.at, new.start, i.size, INTERACTION_STEP, 0.0, ratings[part].ctypes.data),
+            addresses = self._tables()
+            addresses.loops.learn(
+                *(
+                    addresses.at,
+                    new.start,
+                    i.size,
+                    INTERACTION_STEP,
+                    0.0,
+                    ratings[part].ctypes.data,
+                ),
                 *(0 if parts is None else parts[part].ctypes.data, predictions[part].ctypes.data),
             )
             self._events(self.t)
@@ -237,9 +240,9 @@ class RatingPool:
             self.recent.grow(place + 1)
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        bound = self._tables()
-        predicted: float = bound.loops.learn.unchecked(
-            bound.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
+        addresses = self._tables()
+        predicted: float = addresses.loops.learn.unchecked(
+            addresses.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
         )
         self._events(self.scale.clock.item(0))
         return predicted
@@ -383,25 +386,25 @@ class RatingPool:
             items.rows.copy(),
         )
 
-    def _tables(self) -> Bound:
+    def _tables(self) -> TableAddresses:
         """Return where all tables lie; kept until one is replaced."""
-        bound = self._bound
-        if bound is not None:
-            users, items, slots, low, scale, recent = bound.tables
+        addresses = self._addresses
+        if addresses is not None:
+            users, items, slots, low, scale, recent = addresses.tables
             same = users is self.users.tables and items is self.items.tables and slots is self.slots
             if same and low is self.low and scale is self.scale and recent is self.recent.tables:
-                return bound
-        self._bound = bound = self._bind(self.users.tables)
-        return bound
+                return addresses
+        self._addresses = addresses = self._addresses_with(self.users.tables)
+        return addresses
 
-    def _bind(self, users: Side) -> Bound:
+    def _addresses_with(self, users: Side) -> TableAddresses:
         """Return where all tables lie, with these of users."""
         tables = (users, self.items.tables, self.slots, self.low, self.scale, self.recent.tables)
         work = np.empty((2, len(self.experts)))
         sizes = (len(self.experts), self.settings.rank, self.low.radii.size, self._loss)
         arrays = (array for group in (*tables, work) for array in group)
         at = np.array([*sizes, *(array.ctypes.data for array in arrays)], dtype=np.int64)
-        return Bound(at.ctypes.data, kernels(), tables, (work, at))
+        return TableAddresses(at.ctypes.data, kernels(), tables, (work, at))
 
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""
@@ -415,7 +418,7 @@ class RatingPool:
         return float(expert.radius * self.scale.numbers[0] * entries)
 
     def add_experts(self, t: int) -> None:
-        """Add the experts that join up to rating t, with the share of weight that every expert gets."""
+        """Add the experts that join up to rating t, with the weight that fixed share gives to every expert."""
         for expert in self.settings.experts(t)[len(self.experts) :]:
             k = self.low.radii.size if expert.radius else -1
             added = (self.scale.numbers[3], 0.0, 0.0, expert.step, t, expert.level, k)
@@ -436,8 +439,8 @@ class RatingPool:
         """Set the interactions to the projection of the steps so far."""
         sides, rank = [grown.known for grown in self.sides], self.settings.rank
         for side in sides:
-            share = side.counts / side.counts.mean()
-            side.metric[:] = ((share + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
+            relative = side.counts / side.counts.mean()
+            side.metric[:] = ((relative + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
         for e, k, left, s, right, kept in self._leading(self.recent.size, rank):
             radius = self._trace_radius(self.experts[e])
             s = threshold_falling(s, (1.0 - ROOM) * radius)

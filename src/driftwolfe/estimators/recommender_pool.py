@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.ranker_tables import kernels
+from driftwolfe.estimators.recommender_tables import kernels
 from driftwolfe.points.kinds import Array, Indices
 
-#: Popular items are found anew after so many events, or a share of all so far.
-SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 5
+#: Popular items are found anew after so many events, or a fraction of all so far.
+SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 5
 
 _LOCAL, _NONE = threading.local(), np.zeros(0)
 
@@ -42,7 +42,7 @@ def _grown(table: Any, size: int) -> Any:
     return np.concatenate([table, more])
 
 
-class RankingPool:
+class RecommenderPool:
     """Experts that rank items (docs/estimators/recommender.md); users and items are numbers."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class RankingPool:
 
     def due(self) -> int:
         """When the popular items are found next."""
-        return self.refreshed + max(SHORTEST_BLOCK, int(BLOCK_SHARE * self.refreshed))
+        return self.refreshed + max(SHORTEST_BLOCK, int(BLOCK_FRACTION * self.refreshed))
 
     def learn(
         self, users: Indices, items: Indices, weights: Array, elapsed: Array, ranked: bool

@@ -1,4 +1,4 @@
-"""Compiled loops of the recommender's model of side features."""
+"""Compiled loops of `MatrixCompleter` with side features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from driftwolfe.estimators.recommender_kernels import (
+from driftwolfe.estimators.completer_kernels import (
     MEMORY_OF_ERRORS,
     RATE,
     ROUNDING,
@@ -17,7 +17,7 @@ from driftwolfe.estimators.recommender_kernels import (
     loss_value,
     ramp,
 )
-from driftwolfe.estimators.weight_kernels import reweigh
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_PLACES,
@@ -31,7 +31,7 @@ from driftwolfe.points.compiling import (
 
 #: Larger errors, in units, count as this when weights are learned.
 LARGEST_ERROR = 2.0
-#: Share of the prior variance that a user's weights regain with each rating, up to all of it.
+#: Fraction of the prior variance that a user's weights regain with each rating, up to all of it.
 DRIFT = 0.003
 
 
@@ -55,9 +55,7 @@ class Shared(NamedTuple):
 
     means: Any  # a row for each feature of items, a column for each feature of users, the constant first
     variances: Any
-    blends: (
-        Any  # weights of the shares that the model may have in the prediction: a row for each stage
-    )
+    blends: Any  # weights of the fractions that the model may have in the prediction: a row for each stage
     numbers: Any  # running mean of errors, lowest and highest rating
     clocks: Any  # ratings learned so far, by stage
 
@@ -73,20 +71,22 @@ _SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), Shared)
     *(PLACES, PLACES, NUMBERS, NUMBERS, TABLE, TABLE, WHOLE, NUMBERS, NEW_NUMBERS),
     *(_USERS, _ITEMS, _SHARED, NEW_NUMBERS),
 )
-def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items, shared, told):
+def blend(
+    rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items, shared, predictions
+):
     """Blend predictions with those of the model; learn the ratings one by one, if given, of weights `parts` or 1.
 
     Who has no row is new to the model, and has the weights of `nobody`.
     """
     m, m_var, numbers, clocks = shared.means, shared.variances, shared.numbers, shared.clocks
-    last, wide, shares = xs.shape[1], zs.shape[1], shared.blends.shape[1]
-    gains, t = np.empty(shares), 0
+    last, wide, choices = xs.shape[1], zs.shape[1], shared.blends.shape[1]
+    gains, t = np.empty(choices), 0
     for stage in range(clocks.size):
         t += clocks[stage]
     if t == 0 and ratings.size == 0:
         return
     for n in range(rows.size):
-        u, i, x, z, base = rows[n], cols[n], xs[n], zs[n], told[n]
+        u, i, x, z, base = rows[n], cols[n], xs[n], zs[n], predictions[n]
         known = 0 <= u < users.counts.size
         w = users.means[u] if known else nobody
         v = items.means[i] if 0 <= i < len(items.means) else nobody
@@ -96,7 +96,7 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
             count, stage = count >> 1, stage + 1
         if t == 0:  # the constant starts at the first rating
             base = numbers[1] = numbers[2] = m[0, 0] = ratings[n]
-        level, own, taste, share = v[0], w[0], 0.0, 0.0
+        level, own, taste, fraction = v[0], w[0], 0.0, 0.0
         for d in range(1, last):
             level += m[d, 0] * x[d]
             own += w[d] * x[d]
@@ -108,11 +108,11 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
         raw = m[0, 0] + own + taste + (1.0 + w[last]) * level
         model = clip(raw, numbers[1], numbers[2])
         blends = shared.blends[stage]
-        for b in range(shares):  # evenly spaced from 0 to 1
-            share += blends[b] * (b / (shares - 1.0))
-        blended = base + share * (model - base)
+        for b in range(choices):  # evenly spaced from 0 to 1
+            fraction += blends[b] * (b / (choices - 1.0))
+        blended = base + fraction * (model - base)
         if t > 0:
-            told[n] = blended
+            predictions[n] = blended
         if ratings.size == 0:
             continue
         rating, part = ratings[n], parts[n] if parts.size > 0 else 1.0
@@ -127,10 +127,10 @@ def blend(rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items,
         trust = part * ramp(unit, ROUNDING * clip(abs(numbers[1]), abs(numbers[2]), math.inf))
         if trust <= 0.0:
             continue
-        for b in range(shares):
-            mixed = base + b / (shares - 1.0) * (model - base)
+        for b in range(choices):
+            mixed = base + b / (choices - 1.0) * (model - base)
             gains[b] = -loss_value((mixed - rating) / unit, loss)
-        reweigh(blends, gains, trust * RATE, trust / (clocks[stage] + 1.0))
+        reweigh(blends, gains, 0, choices, trust * RATE, trust / (clocks[stage] + 1.0))
         # One step of a Kalman filter that keeps variances only; the noise has variance 1 / trust.
         w_var, v_var, scale = users.variances[u], items.variances[i], 1.0 + w[last]
         high = level / unit

@@ -1,10 +1,9 @@
-"""What the recommender's benchmark measures with: recoveries and tables."""
+"""What the completer's benchmark measures with: recoveries and tables."""
 
 import numpy as np
 import pytest
 
-from benchmarks.data import RatingStream, recoveries, recovery
-from benchmarks.recommender import (  # fmt: skip
+from benchmarks.completer import (  # fmt: skip
     baseline,
     biased_mf,
     errors_in_batches,
@@ -12,6 +11,7 @@ from benchmarks.recommender import (  # fmt: skip
     errors_of_river,
     tuned,
 )
+from benchmarks.data import RatingStream, recoveries, recovery
 
 
 def test_a_recovery_is_counted_from_the_change():

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators.recommender_experts import RatingPool
-from driftwolfe.estimators.recommender_features import FIELDS
-from driftwolfe.estimators.recommender_tables import ITEM_BITS, LAST_ITEM, Older
+from driftwolfe.estimators.completer_experts import CompleterPool
+from driftwolfe.estimators.completer_features import FIELDS
+from driftwolfe.estimators.completer_tables import ITEM_BITS, LAST_ITEM, Older
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, require
 
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
 LARGEST = 1e110
-#: What holds exactly may be off by that share.
+#: What holds exactly may be off by that fraction.
 ROUNDING = 1e-6
 
 #: Named tables of a pool: of fixed size, and growing.
@@ -28,13 +28,13 @@ SETTINGS = {
     "first": Field(int, least=0),
     "older": Field(dict),
     "next_projection": Field(int),
-    "forgotten": Field(int, least=0, newer=True),
-    "face": Field(dict),
+    "forgotten": Field(int, least=0),
+    "wrapper": Field(dict),
 }
 
 
 def _fields(older: Iterable[str]) -> dict[str, Field]:
-    """All arrays of a file; `older` names the experts whose older steps it holds."""
+    """All arrays of a file without side features; `older` names the experts whose older steps it holds."""
     real, whole, bounds = np.float64, np.int64, (-LARGEST, LARGEST)
     fields = {
         "scale.clock": Field(whole, (1,), 0, below=1 << 62),
@@ -62,24 +62,20 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
             f"ids.{side}": Field(np.uint8, (None,)),
         }
         fields |= {f"older.{k}.{side}": Field(real, (None, f"older{k}"), *bounds) for k in older}
-    return (
-        fields
-        | FIELDS
-        | {
-            "recent.rows": Field(whole, ("recent",), 0, below="users"),
-            "recent.cols": Field(whole, ("recent",), 0, below="items"),
-            "recent.steps": Field(real, ("recent", "low"), *bounds),
-            "seen.pairs": Field(whole, (None,), 0, newer=True),
-            # Of every user: the row, or -1; then of users at rest, in the order of their numbers.
-            "everyone.rows": Field(whole, (None,), -1, below="users", newer=True),
-            "everyone.counts": Field(whole, ("resting",), 1, newer=True),
-            "everyone.biases": Field(np.float32, ("resting", None), newer=True),
-            "everyone.squares": Field(np.float32, ("resting", None), 0.0, newer=True),
-        }
-    )
+    return fields | {
+        "recent.rows": Field(whole, ("recent",), 0, below="users"),
+        "recent.cols": Field(whole, ("recent",), 0, below="items"),
+        "recent.steps": Field(real, ("recent", "low"), *bounds),
+        "seen.pairs": Field(whole, (None,), 0),
+        # Of every user: the row, or -1; then of users at rest, in the order of their numbers.
+        "everyone.rows": Field(whole, (None,), -1, below="users"),
+        "everyone.counts": Field(whole, ("resting",), 1),
+        "everyone.biases": Field(np.float32, ("resting", None)),
+        "everyone.squares": Field(np.float32, ("resting", None), 0.0),
+    }
 
 
-def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pool_state(pool: CompleterPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return settings and arrays that make up a pool; spare room is left out."""
     groups = {name: getattr(pool, name)._asdict() for name in FIXED}
     groups |= {name: getattr(pool, name).known._asdict() for name in GROWING}
@@ -109,10 +105,13 @@ def check_archive(archive: Archive) -> None:
     require(all(k.isascii() and k.isdigit() for k in older), "older steps")
     check_fields(dict.fromkeys(older, Field(int, least=0)), older, kind)
     experts = len(settings["experts"])
-    check_fields(_fields(older), archive.arrays, kind, experts=experts, rank=rank)
+    fields, arrays = _fields(older), archive.arrays
+    if FIELDS.keys() & arrays.keys():
+        fields |= FIELDS
+    check_fields(fields, arrays, kind, experts=experts, rank=rank)
 
 
-def set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+def set_pool(pool: CompleterPool, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Set the state of a new pool to what `check_archive` has accepted, if it fits together."""
     groups: dict[str, dict[str, Any]] = {}
     for name, array in arrays.items():
@@ -133,29 +132,26 @@ def set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str,
     pool.first, pool.next_projection = settings["first"], settings["next_projection"]
     older = settings["older"].items()
     pool.older = {int(k): Older(start, **groups[f"older.{k}"]) for k, start in older}
-    pool.seen.runs = (arrays.get("seen.pairs", np.zeros(0, np.int64)),)
-    pool.forgotten = settings.get("forgotten", 0)
-    _set_everyone(pool, groups.get("everyone"))
+    pool.seen.runs = (arrays["seen.pairs"],)
+    pool.forgotten = settings["forgotten"]
+    _set_everyone(pool, groups["everyone"])
     _check_pool(pool)
 
 
-def _set_everyone(pool: RatingPool, saved: Mapping[str, Any] | None) -> None:
-    """Set who has which row; in files from before users could rest, everyone has the row of the number."""
-    everyone = pool.everyone
-    require(saved is None or {*saved} == {*everyone.tables._fields}, "users at rest")
-    rows = np.arange(pool.users.size) if saved is None else saved["rows"]
+def _set_everyone(pool: CompleterPool, saved: Mapping[str, Any]) -> None:
+    """Set who has which row, and what is kept of users at rest."""
+    everyone, rows = pool.everyone, saved["rows"]
     resting = rows < 0
     require(np.array_equal(np.sort(rows[~resting]), np.arange(pool.users.size)), "rows of users")
     everyone.grow(rows.size)
     everyone.tables.rows[: rows.size] = rows
-    if saved is not None:
-        shape = (np.count_nonzero(resting), everyone.tables.biases.shape[1])
-        require(saved["biases"].shape == saved["squares"].shape == shape, "users at rest")
-        for name in ("biases", "squares", "counts"):
-            getattr(everyone.tables, name)[: rows.size][resting] = saved[name]
+    shape = (np.count_nonzero(resting), everyone.tables.biases.shape[1])
+    require(saved["biases"].shape == saved["squares"].shape == shape, "users at rest")
+    for name in ("biases", "squares", "counts"):
+        getattr(everyone.tables, name)[: rows.size][resting] = saved[name]
 
 
-def _check_pool(pool: RatingPool) -> None:
+def _check_pool(pool: CompleterPool) -> None:
     """What must agree in every pool: counts and time, decisions and their sets."""
     slots, t = pool.slots, pool.t
     require((slots.starts <= t).all(), "starts of experts")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.estimators.ids import decode_keys, encode_keys
+from driftwolfe.estimators.core.ids import decode_keys, encode_keys
 from driftwolfe.storage import read_archive, write_archive
 
 scalars = (

@@ -1,4 +1,4 @@
-"""Recommenders on MovieLens 100K: `python -m benchmarks.recommender` prints errors and speed.
+"""Predictions of ratings on MovieLens 100K: `python -m benchmarks.completer` prints errors and speed.
 
 With `--features` it prints what side features of users and films bring.
 """
@@ -105,7 +105,7 @@ def row(short: bool) -> list[Ratio]:
     theirs = middle.pop(BIASED_MF)
     ratios = [
         Ratio(
-            "recommender",
+            "completer",
             f"per rating, {name}, against BiasedMF",
             ours,
             theirs,
@@ -123,7 +123,7 @@ def _drift_ratios(stream: RatingStream) -> list[Ratio]:
     ours, theirs = errors_of_ours(stream), errors_of_river(biased_mf(RATE), stream)
     ratios = [
         Ratio(
-            "recommender",
+            "completer",
             "mean absolute error",
             float(ours.mean()),
             float(theirs.mean()),
@@ -138,7 +138,7 @@ def _drift_ratios(stream: RatingStream) -> list[Ratio]:
         mine, other = (float(end - flip if each is None else each) for each in both)
         ratios.append(
             Ratio(
-                "recommender",
+                "completer",
                 f"ratings until recovered, flip at {flip:,}",
                 mine,
                 other,
@@ -193,8 +193,8 @@ def feature_tables(streams: dict[str, RatingStream], features) -> str:
 def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.recommender",
-        description="Mean absolute errors of recommenders on MovieLens 100K, ratings until they "
+        prog="python -m benchmarks.completer",
+        description="Mean absolute errors of predicted ratings on MovieLens 100K, ratings until they "
         "recover after a change, and speed. Takes minutes; finds the data through DRIFTWOLFE_DATA.",
     )
     parser.add_argument("--features", action="store_true", help="what side features bring")

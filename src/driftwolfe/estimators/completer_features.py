@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
-from driftwolfe.estimators.recommender_experts import Factors
-from driftwolfe.estimators.recommender_tables import Growing
+from driftwolfe.estimators.completer_experts import Factors
+from driftwolfe.estimators.completer_tables import Growing, writable
+from driftwolfe.estimators.core.ids import Ids, distinct_keys, encode_keys, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.saved_state import Field
 from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.estimators.feature_kernels")
+kernels = compiled("driftwolfe.estimators.completer_feature_kernels")
 
 #: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
 #: weights of users, of items, and of all together.
 USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
-#: Shares that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
+#: Fractions that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
 #: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
-SHARES, STAGES = 5, 6
+BLENDS, STAGES = 5, 6
 MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
 SIDES = ("users", "items")
 
 
-class Rows(NamedTuple):
+class FeatureRows(NamedTuple):
     """The constant 1 and features: first of whoever has none, which are 0, then of those who have."""
 
     values: Array
 
 
-class Described:
+class SideFeatures:
     """Features of users, or of items, by id."""
 
     def __init__(self, width: int) -> None:
-        self.ids, self.rows, self.width = Ids(), Growing(Rows(np.zeros((0, width + 1)))), width
+        self.ids, self.rows, self.width = (
+            Ids(),
+            Growing(FeatureRows(np.zeros((0, width + 1)))),
+            width,
+        )
         self.add([], np.zeros((0, width)))
 
     def add(self, keys: list[Any], values: Array) -> None:
@@ -105,7 +108,7 @@ class FeatureModel:
 
     def __init__(self, loss: int, user_features: int, item_features: int) -> None:
         self._loss = loss
-        self.described = Described(user_features), Described(item_features)
+        self.features = SideFeatures(user_features), SideFeatures(item_features)
         shape, kinds = (item_features + 1, user_features + 1), kernels()
         self._prior = np.full(shape[0] + 1, USERS[1])
         self._prior[0] = USERS[0]
@@ -115,30 +118,27 @@ class FeatureModel:
         variances = np.full(shape, ALL[1])
         variances[0, 0] = ALL[0]
         self.shared = kinds.Shared(
-            *(np.zeros(shape), variances, np.full((STAGES, SHARES), 1.0 / SHARES)),
+            *(np.zeros(shape), variances, np.full((STAGES, BLENDS), 1.0 / BLENDS)),
             *(np.zeros(3), np.zeros(STAGES, np.int64)),
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
         self.__dict__.update(state)
-        for grown in (*self.rows, *(each.rows for each in self.described)):
-            grown.tables = grown.tables._make(np.require(a, None, "W") for a in grown.tables)
-        self.shared = self.shared._make(np.require(a, None, "W") for a in self.shared)
+        self.shared = writable(self.shared)
 
     def predict(
-        self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, told: Array
+        self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, predictions: Array
     ) -> Array:
         """Return predictions blended with those of the model."""
         none = np.zeros(0)
-        return self._blend(keys, users, items, told, none, none)
+        return self._blend(keys, users, items, predictions, none, none)
 
     def learn(
         self,
         keys: tuple[list[Any], list[Any]],
         users: Indices,
         items: Indices,
-        told: Array,
+        predictions: Array,
         ratings: Array,
         parts: Array | None = None,
     ) -> Array:
@@ -149,13 +149,19 @@ class FeatureModel:
                 new, variances = grown.grow(size), grown.tables.variances
                 variances[new, 0], variances[new, 1:] = prior
         parts = np.zeros(0) if parts is None else parts
-        return self._blend(keys, users, items, told, ratings, parts)
+        return self._blend(keys, users, items, predictions, ratings, parts)
 
     def _blend(
-        self, keys: Any, users: Indices, items: Indices, told: Array, ratings: Array, parts: Array
+        self,
+        keys: Any,
+        users: Indices,
+        items: Indices,
+        predictions: Array,
+        ratings: Array,
+        parts: Array,
     ) -> Array:
         """Return predictions blended with those of the model, which learns the ratings that there are."""
-        (zs, xs), blended = self._found(keys), told.copy()
+        (zs, xs), blended = self._found(keys), predictions.copy()
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
             *(users, items, ratings, parts, xs, zs, self._loss, self._prior, nobody),
@@ -165,17 +171,17 @@ class FeatureModel:
 
     def _found(self, keys: tuple[list[Any], list[Any]]) -> tuple[Array, Array]:
         """Features of users and of items, the constant first."""
-        users, items = (each.find(k) for each, k in zip(self.described, keys, strict=True))
+        users, items = (each.find(k) for each, k in zip(self.features, keys, strict=True))
         return users, items
 
     def forget(self, user: Hashable, number: int) -> None:
         """Remove a user; the numbers of later ones fall by 1. Without ratings the number is -1."""
-        self.described[0].remove(user)
+        self.features[0].remove(user)
         if 0 <= number < self.rows[0].size:
             self.rows[0].keep(np.delete(np.arange(self.rows[0].size), number))
 
     def factors(self, others: Factors, users: list[Any], items: list[Any]) -> Factors:
-        """Return the blend as biases and factors, before clipping; shares differ between users."""
+        """Return the blend as biases and factors, before clipping; fractions differ between users."""
         if not self.shared.clocks.any():
             return others
         (zs, xs), matrix = self._found((users, items)), self.shared.means
@@ -185,18 +191,18 @@ class FeatureModel:
             found[: grown.size] = grown.known.means
         counts = self.rows[0].known.counts
         stages[: counts.size] = np.minimum(np.frexp(counts)[1], STAGES - 1)
-        share = (self.shared.blends @ np.linspace(0.0, 1.0, SHARES))[stages][:, None]
+        fraction = (self.shared.blends @ np.linspace(0.0, 1.0, BLENDS))[stages][:, None]
         level = (v[:, 0] + xs[:, 1:] @ matrix[1:, 0])[:, None]
         own = matrix[0, 0] + w[:, 0] + zs[:, 1:] @ matrix[0, 1:]
         taste = w[:, 1:-1] + zs[:, 1:] @ matrix[1:, 1:].T
-        rest, theirs = 1.0 - share, others.mean + others.user_biases
-        left = [rest, rest * others.users, share * (1.0 + w[:, -1:]), share * taste]
+        rest, theirs = 1.0 - fraction, others.mean + others.user_biases
+        left = [rest, rest * others.users, fraction * (1.0 + w[:, -1:]), fraction * taste]
         right = [others.item_biases[:, None], others.items, level, xs[:, 1:], v[:, 1:]]
         return Factors(
             0.0,
-            rest[:, 0] * theirs + share[:, 0] * own,
+            rest[:, 0] * theirs + fraction[:, 0] * own,
             np.zeros(len(items)),
-            np.hstack([*left, share * zs[:, 1:]]),
+            np.hstack([*left, fraction * zs[:, 1:]]),
             np.hstack(right),
         )
 
@@ -208,15 +214,15 @@ def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any)
     given = checked_features(users, "users"), checked_features(items, "items")
     if model is None:
         model = FeatureModel(loss, *(rows[1].shape[1] if rows else 0 for rows in given))
-    for side, described, rows in zip(SIDES, model.described, given, strict=True):
-        if rows and rows[1].shape[1] != described.width:
+    for side, features, rows in zip(SIDES, model.features, given, strict=True):
+        if rows and rows[1].shape[1] != features.width:
             raise ValueError(
-                f"{side} have {described.width} features since the first call of add_features, "
+                f"{side} have {features.width} features since the first call of add_features, "
                 f"got {rows[1].shape[1]}"
             )
-    for described, rows in zip(model.described, given, strict=True):
+    for features, rows in zip(model.features, given, strict=True):
         if rows:
-            described.add(*rows)
+            features.add(*rows)
     return model
 
 
@@ -226,7 +232,7 @@ def _fields() -> dict[str, Field]:
     fields = {
         "means": Field(real, matrix),
         "variances": Field(real, matrix, 0.0, ALL[0]),
-        "blends": Field(real, (STAGES, SHARES), 0.0, 1.0),
+        "blends": Field(real, (STAGES, BLENDS), 0.0, 1.0),
         "numbers": Field(real, (3,)),
         "clocks": Field(np.int64, (STAGES,), 0, below=1 << 62),
         "users.counts": Field(np.int64, (None,), 0, below=1 << 62),
@@ -238,10 +244,10 @@ def _fields() -> dict[str, Field]:
             f"{side}.means": Field(real, (None, None)),
             f"{side}.variances": Field(real, (None, None), 0.0, most),
         }
-    return {f"features.{name}": replace(field, newer=True) for name, field in fields.items()}
+    return {f"features.{name}": field for name, field in fields.items()}
 
 
-#: What holds exactly may be off by that share.
+#: What holds exactly may be off by that fraction.
 ROUNDING = 1e-6
 FIELDS = _fields()
 
@@ -251,9 +257,9 @@ def model_state(model: FeatureModel | None) -> dict[str, NDArray[Any]]:
     if model is None:
         return {}
     arrays = {f"features.{name}": array for name, array in model.shared._asdict().items()}
-    for side, described, grown in zip(SIDES, model.described, model.rows, strict=True):
-        values = described.rows.known.values[1:, 1:].copy()
-        held = {"ids": encode_keys(described.ids.names), "values": values, **grown.known._asdict()}
+    for side, features, grown in zip(SIDES, model.features, model.rows, strict=True):
+        values = features.rows.known.values[1:, 1:].copy()
+        held = {"ids": encode_keys(features.ids.names), "values": values, **grown.known._asdict()}
         arrays |= {f"features.{side}.{name}": array for name, array in held.items()}
     return arrays
 
@@ -262,10 +268,8 @@ def saved_model(
     loss: int, arrays: Mapping[str, Any], sizes: tuple[int, int]
 ) -> FeatureModel | None:
     """Return the model that `model_state` took, if `sizes` users and items fit it; arrays fit `FIELDS`."""
-    found = FIELDS.keys() & arrays.keys()
-    if not found:
+    if "features.means" not in arrays:
         return None
-    require(len(found) == len(FIELDS), "features")
     items, users = arrays["features.means"].shape
     require(0 < items <= MOST_FEATURES + 1 and 0 < users <= MOST_FEATURES + 1, "features")
     model = FeatureModel(loss, users - 1, items - 1)
@@ -273,10 +277,10 @@ def saved_model(
     error, low, high = model.shared.numbers.tolist()
     require(error >= 0.0 and low <= high, "ratings")
     require(np.allclose(model.shared.blends.sum(axis=1), 1.0, atol=ROUNDING), "weights of features")
-    for side, described, grown, size in zip(SIDES, model.described, model.rows, sizes, strict=True):
+    for side, features, grown, size in zip(SIDES, model.features, model.rows, sizes, strict=True):
         values = arrays[f"features.{side}.values"]
-        require(values.shape[1] == described.width, "features")
-        described.add(distinct_keys(arrays[f"features.{side}.ids"], len(values)), values)
+        require(values.shape[1] == features.width, "features")
+        features.add(distinct_keys(arrays[f"features.{side}.ids"], len(values)), values)
         saved = grown.tables._make(
             arrays[f"features.{side}.{name}"] for name in grown.tables._fields
         )

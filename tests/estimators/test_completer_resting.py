@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter, recommender_experts
+from driftwolfe.estimators import MatrixCompleter, completer_experts
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import one_by_one, state_of, turning
 
@@ -19,8 +19,8 @@ def few_rows(monkeypatch):
 
 
 def make_few_rows(patch):
-    patch.setattr(recommender_experts, "MOST_ROWS", 5)
-    patch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    patch.setattr(completer_experts, "MOST_ROWS", 5)
+    patch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
 
 
 def coming_and_going(count=900, items=9, seed=0):
@@ -53,7 +53,7 @@ def test_biases_stay_when_users_rest(monkeypatch):
     pairs, ratings = coming_and_going()
     told = []
     for rows in (5, 10_000):
-        monkeypatch.setattr(recommender_experts, "MOST_ROWS", rows)
+        monkeypatch.setattr(completer_experts, "MOST_ROWS", rows)
         completer = MatrixCompleter(memory=64, learner="pold", radii=())
         predictions = completer.prequential(pairs, ratings)
         everyone = [(user, 3) for user in completer.users_]
@@ -145,17 +145,6 @@ def test_damaged_files_are_refused(few_rows, saved, tmp_path, fault):
     write_archive(path, "MatrixCompleter", archive.settings, arrays)
     with pytest.raises(ValueError, match=r"(does|do) not fit|not hold the state"):
         MatrixCompleter.load(path)
-
-
-def test_files_from_before_users_could_rest(tmp_path):
-    path = tmp_path / "ratings"
-    completer = MatrixCompleter(memory=64).partial_fit(*coming_and_going())
-    completer.save(path)
-    archive = read_archive(path)
-    del archive.settings["forgotten"]
-    arrays = {name: a for name, a in archive.arrays.items() if not name.startswith("everyone")}
-    write_archive(path, "MatrixCompleter", archive.settings, arrays)
-    assert state_of(MatrixCompleter.load(path)) == state_of(completer)
 
 
 # -- forgetting --------------------------------------------------------------------------------------
