@@ -428,7 +428,7 @@ SPECIMENS = (
         "POLD, even",
         lambda: dw.POLD(dw.BirkhoffPolytope(3), horizon=40, lmo_budget=2.0, schedule="even"),
     ),
-    learner_specimen("POLA, lazy", lambda: dw.POLA(dw.Simplex(5), lmo_budget=1.0, lazy=4)),
+    learner_specimen("POLA, cached", lambda: dw.POLA(dw.Simplex(5), lmo_budget=1.0, cache=4)),
     learner_specimen("OneOracleAder", lambda: dw.OneOracleAder(dw.L1Ball(4), lmo_budget=0.5)),
     learner_specimen(
         "OneProjectionSAOL, factored",
