@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from driftwolfe.experiments.chart_data import Line, Panel
 from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, literal, print_style
 from driftwolfe.experiments.summary import CALLS, Summary
 from driftwolfe.experiments.tables import RegretRow
-from driftwolfe.storage import write
 from driftwolfe.terminal import counted, spread_text
 
 if TYPE_CHECKING:
@@ -25,12 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_all", "panels", "save"]
 
-#: Formats, and the metadata without which files would differ from run to run.
-FORMATS: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None},
-    "svg": {"Date": None},
-}
+FORMATS = ("png", "pdf", "svg")
 _COLUMNS = 3  # panels of regrets side by side
 _ROW = 0.125  # inches of an expert's row
 #: Marks the chosen c, and a c that was chosen on fewer rounds.
@@ -265,8 +258,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         The figure, and where to: the files are ``folder/name.png`` and so on.
     """
     paths = [folder / f"{name}.{ending}" for ending in FORMATS]
-    for path, metadata in zip(paths, FORMATS.values(), strict=True):
-        write(path, partial(figure.savefig, dpi=200, metadata=metadata))
+    for path in paths:
+        fs.save(figure, path, dpi=200)
     return paths
 
 

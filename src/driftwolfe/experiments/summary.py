@@ -195,5 +195,5 @@ def summarise(results: Iterable[Result], tuning: Iterable[Result] = ()) -> list[
 
 def summaries(store: Store) -> list[Summary]:
     """The summaries of a folder of results; trials that chose c are in its folder ``tuning``."""
-    tuning = store.folder / "tuning"
-    return summarise(store.results, Store(tuning).results if tuning.exists() else ())
+    tuning = store.tuning
+    return summarise(store.results, tuning.results if tuning.folder.exists() else ())
