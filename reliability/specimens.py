@@ -301,7 +301,7 @@ def _result() -> results.Result:
         drifts=[10, 20, 30],
         stream="jumping target",
         adaptive=[results.AdaptiveRegret(5, 1.5, 0.1, (3, 8))],
-        weights=results.Weights([0, 40], ["1 round", "2 rounds"], [[1.0, None], [0.5, 0.5]]),
+        weights=results.StoredWeights([0, 40], ["1 round", "2 rounds"], [[1.0, None], [0.5, 0.5]]),
         wall=1.0,
         environment={"python": "3", "packages": {"numpy": "2"}},
     )

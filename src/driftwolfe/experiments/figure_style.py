@@ -37,7 +37,7 @@ DASHES: tuple[tuple[float, ...], ...] = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BLUE, ORANGE, GREY, GREEN, PINK, AMBER, SKY = COLOURS
-#: The colour of a method in all figures, those that are shown first before others; methods that share one
+#: The colour of a method in all figures, those that are shown first before others; methods of one colour
 #: differ in dash and marker.
 METHODS = {
     "POLAR": BLUE,
@@ -84,7 +84,7 @@ class LineStyle:
 
 
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
-    """A line style for each title: variants of a method share its colour, those untuned are thin.
+    """A line style for each title: variants of a method have its colour, those untuned are thin.
 
     Those of `METHODS` look the same in all figures, others take what is left.
     """

@@ -188,7 +188,7 @@
       const axes = { xaxis: `x${number}`, yaxis: `y${number}` };
       const [across, up] = [axisOf(panel.x, panel, height), axisOf(panel.y, panel, height)];
       if (panel.x.kind === "rounds") {
-        across.nticks = panels.length > 1 ? 5 : 7;
+        across.nticks = columns > 1 ? 5 : 7;
       }
       if (weights) {
         // The rounds are named in the caption: between maps there is no room.

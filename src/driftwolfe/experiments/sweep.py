@@ -71,8 +71,8 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         named = [n for n, v in self.options.items() if isinstance(v, list) or not self.label]
         for c, *chosen in itertools.product(*self.values):
             options = dict(zip(self.options, chosen, strict=True))
-            told = [self.label or self.method, *(f"{name}={options[name]}" for name in named)]
-            changed = {"label": ", ".join(told), "c": c, "options": options}
+            parts = [self.label or self.method, *(f"{name}={options[name]}" for name in named)]
+            changed = {"label": ", ".join(parts), "c": c, "options": options}
             yield {**msgspec.structs.asdict(self), **changed}
 
 
@@ -290,8 +290,8 @@ class Store:
     def _read_list(self) -> TrialList:
         if not self._list.exists():
             none = f"{self.folder} holds no sweep: there is no {self._list.name}"
-            told = none if self.folder.exists() else f"there is no folder {self.folder}"
-            raise FileNotFoundError(f"{told}; `driftwolfe sweep SPEC --out DIR` makes one")
+            problem = none if self.folder.exists() else f"there is no folder {self.folder}"
+            raise FileNotFoundError(f"{problem}; `driftwolfe sweep SPEC --out DIR` makes one")
         return read_file(self._list, TrialList, "the list of a sweep", largest=256 << 20)
 
     def _failure(self, trial: Trial) -> Path:
@@ -417,7 +417,7 @@ class Progress(AbstractContextManager["Progress"]):
             self.done += 1
             self.best = _best_by_stream([*self.best.values(), result])
         best = list(self.best.values())
-        latest = f"best: {_told(best[-1])}" if best else "no result yet"
+        latest = f"best: {_in_words(best[-1])}" if best else "no result yet"
         failed = f"{self.failed} failed; " if self.failed else ""
         if self._bar is not None:
             self._bar.update(result is not None)
@@ -446,12 +446,12 @@ def status(store: Store) -> str:
     lines = [f"{store.title}: {done} in {store.folder}"]
     lines += [f"  {title}: {n - left[title]} of {n}" for title, n in number.items()]
     for stream, best in _best_by_stream(store.results).items():
-        lines.append(f"best on {stream}: {_told(best)}")
+        lines.append(f"best on {stream}: {_in_words(best)}")
     lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
 
 
-def _told(result: Result) -> str:
+def _in_words(result: Result) -> str:
     return f"{describe(result.trial)}, loss {result.mean_loss:.4g} per round"
 
 
