@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from river import compose, linear_model, optim, preprocessing
 
-from benchmarks import classifier, data, recommender
+from benchmarks import classifier, completer, data
 from benchmarks.measure import Skipped
 from benchmarks.output import markdown
 from driftwolfe import evaluate
@@ -57,9 +57,9 @@ def rating_errors(stream: data.RatingStream) -> dict[str, list[str]]:
         return float(np.abs(told - stream.ratings).mean())
 
     found = {"MatrixCompleter": [f"{error(MatrixCompleter(), delay):.4f}" for delay in DELAYS]}
-    for name, make in (("BiasedMF", recommender.biased_mf), ("Baseline", recommender.baseline)):
+    for name, make in (("BiasedMF", completer.biased_mf), ("Baseline", completer.baseline)):
         found[f"river {name}"] = [
-            best({f"rate {r:g}": error(make(r), delay) for r in recommender.LEARNING_RATES})
+            best({f"rate {r:g}": error(make(r), delay) for r in completer.LEARNING_RATES})
             for delay in DELAYS
         ]
     return found

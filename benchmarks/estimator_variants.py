@@ -1,6 +1,6 @@
 """Other experts and weights for the estimators: `python -m benchmarks.estimator_variants`.
 
-What `POLAR` does differently, tried in the classifier and in the recommender: weights by `AdaHedge`, also on
+What `POLAR` does differently, tried in the classifier and in the completer: weights by `AdaHedge`, also on
 losses linearised at the decision, and lazy experts, which project the sum of their steps since a restart.
 Nothing is tuned. Rows and ratings are predicted one by one, each before it is learned. Variants are plain
 Python around the compiled loops, so only their losses compare with today's, not their times.
@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn import datasets
 
 import driftwolfe as dw
@@ -27,10 +26,11 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner
-from driftwolfe.estimators.classifier_features import as_rows
-from driftwolfe.estimators.recommender_experts import RatingPool
-from driftwolfe.estimators.recommender_kernels import UNIT
-from driftwolfe.estimators.recommender_tables import Older
+from driftwolfe.estimators.classifier_kernels import LOGS, WORK
+from driftwolfe.estimators.completer_experts import CompleterPool
+from driftwolfe.estimators.completer_kernels import UNIT
+from driftwolfe.estimators.completer_tables import Older
+from driftwolfe.estimators.core.rows import as_rows
 
 #: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
 ROUNDS, LENGTH = 1500, 30_000
@@ -45,17 +45,23 @@ class HedgedExperts(ClassExperts):
         super().__init__(*given)
         self.meta = AdaHedge(self.weights.size)
 
-    def learn(self, seen, labels, parts):
-        (places, values), *_ = seen
-        scores = (values[0] @ self.points[places[0]]).reshape(-1, self.classes)
-        losses = -log_softmax(scores, axis=1)[:, labels[0]]
-        if self.linear:  # the decision is the mean of the probabilities
-            likely = np.exp(losses.min() - losses)
-            losses = -likely / (self.weights @ likely)
-        self.meta.update(losses)
-        super().learn(seen, labels, parts)
+    def learn(self, *given):
+        learned = super().learn(*given)
         self.meta.add(self.weights.size - self.meta.size)
         self.weights[:] = self.meta.weights
+        return learned
+
+    def _follow(self, rows, labels, *given):
+        before = self.weights.copy()
+        found = super()._follow(rows, labels, *given)
+        if labels.size:
+            logs = self._bound[2].reshape(WORK, -1)[LOGS, : before.size]
+            if self.linear:  # the decision is the mean of the probabilities
+                likely = np.exp(logs - logs.max())
+                self.meta.update(-likely / (before @ likely))
+            else:
+                self.meta.update(-logs)
+        return found
 
     def _end_round(self):
         self.weights[:] = self.meta.weights
@@ -79,13 +85,14 @@ class LazyExperts(ClassExperts):
         super().set_steps()
         self.balls, self._limits = self._radii, np.full(self.weights.size, np.inf)
 
-    def learn(self, seen, labels, parts):
+    def learn(self, *given):
         self.before, ends = self.points.copy(), (self.t + 1) % 16 == 0
-        super().learn(seen, labels, parts)
+        learned = super().learn(*given)
         if not ends:
-            self._follow()
+            self._accumulate()
+        return learned
 
-    def _follow(self):
+    def _accumulate(self):
         """Add the last step to the sums, and project those."""
         self.sums += self.points - self.before
         self.points[:] = self.sums
@@ -96,7 +103,7 @@ class LazyExperts(ClassExperts):
             stacked[:, i] = (left * threshold_falling(s, self.balls[i])) @ right
 
     def _end_round(self):
-        self._follow()
+        self._accumulate()
         super()._end_round()
         started = np.repeat(started_now(self, self.sums.shape[1] // self.classes), self.classes)
         self.sums = np.pad(self.sums, ((0, 0), (0, started.size - self.sums.shape[1])))
@@ -158,7 +165,7 @@ def seconds_to_learn(kind: Any, X: np.ndarray, y: np.ndarray) -> float:
     return min(taken)
 
 
-class OneByOne(RatingPool):
+class OneByOne(CompleterPool):
     """Ratings are learned one per call, between two hooks."""
 
     def learn(self, rows, cols, ratings):
@@ -228,7 +235,7 @@ class LazyBiasesPool(OneByOne):
             side.tables.biases[n, : squares.size] += (kept - 1.0) * biases
 
 
-class AgilePool(RatingPool):
+class AgilePool(CompleterPool):
     """Interactions step from their last projection, not from the sum of all steps."""
 
     def _project(self):
@@ -242,7 +249,7 @@ class AgilePool(RatingPool):
 
 
 POOLS: dict[str, Any] = {
-    "today": RatingPool,
+    "today": CompleterPool,
     "AdaHedge": HedgedPool,
     "AdaHedge, linearised": LinearPool,
     "lazy biases": LazyBiasesPool,
@@ -355,14 +362,14 @@ def compare(streams: dict[str, Any], kinds: dict[str, Any], play: Callable[..., 
 def main() -> int:
     """Print both tables, or one."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("classifier", "recommender"))
+    parser.add_argument("--only", choices=("classifier", "completer"))
     only = parser.parse_args().only
     try:
         rating_streams()
     except Skipped as reason:
         print(reason, file=sys.stderr)
         return 2
-    if only != "recommender":
+    if only != "completer":
         print("TraceNormClassifier, mean log loss / error:\n")
         print(compare(TABLES, CLASSIFIERS, classified))
         table = next(iter(TABLES.values()))()

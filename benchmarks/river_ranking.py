@@ -15,10 +15,10 @@ from typing import Any
 
 from river import reco
 
+from benchmarks.completer import LEARNING_RATES, baseline, biased_mf
 from benchmarks.data import rating_streams
 from benchmarks.measure import Skipped
 from benchmarks.output import markdown
-from benchmarks.recommender import LEARNING_RATES, baseline, biased_mf
 from driftwolfe import evaluate
 from driftwolfe.estimators import RiverMatrixCompleter, RiverRecommender
 

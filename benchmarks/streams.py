@@ -27,7 +27,7 @@ import river
 from river import datasets, forest, linear_model, optim, preprocessing
 from river.datasets import synth
 
-from benchmarks import classifier, data, ranking, recommender, regressor
+from benchmarks import classifier, completer, data, ranking, regressor
 from benchmarks.measure import Skipped
 from benchmarks.output import markdown, write_json
 from driftwolfe.estimators.river import RiverTraceNormClassifier
@@ -131,13 +131,13 @@ def regressors(name: str, _: Any) -> Contestants:
 
 
 def raters(_: str, stream: Any) -> Contestants:
-    yield "ours", [lambda: recommender.errors_of_ours]
-    for name, make in (("BiasedMF", recommender.biased_mf), ("Baseline", recommender.baseline)):
+    yield "ours", [lambda: completer.errors_of_ours]
+    for name, make in (("BiasedMF", completer.biased_mf), ("Baseline", completer.baseline)):
         yield (
             f"tuned {name}",
             [
-                lambda make=make, rate=rate: partial(recommender.errors_of_river, make(rate))
-                for rate in recommender.LEARNING_RATES
+                lambda make=make, rate=rate: partial(completer.errors_of_river, make(rate))
+                for rate in completer.LEARNING_RATES
             ],
         )
 

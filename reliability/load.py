@@ -1,4 +1,4 @@
-"""A day's stream through the recommender: time per rating and memory stay steady.
+"""A day's stream through the completer: time per rating and memory stay steady.
 
     python -m reliability.load [--ratings 10000000]
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.recommender_archive import pool_state
+from driftwolfe.estimators.completer_archive import pool_state
 
 USERS, ITEMS, BATCH = 20_000, 5_000, 1_000
 

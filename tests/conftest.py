@@ -29,9 +29,8 @@ def pytest_configure(config):
 def compile_in_turns(worker, workers):
     """Each worker compiles a part of the loops first, then finds most of the others in the cache."""
     folder = Path(str(driftwolfe.__file__)).parent
-    names = sorted(
-        f"driftwolfe.{path.parent.name}.{path.stem}" for path in folder.glob("*/*_kernels.py")
-    )
+    files = (path.relative_to(folder.parent) for path in folder.rglob("*_kernels.py"))
+    names = sorted(".".join(path.with_suffix("").parts) for path in files)
     own = names[int(worker.removeprefix("gw")) :: workers]
     for name in [*own, *reversed(names)]:
         for loop in vars(importlib.import_module(name)).values():

@@ -12,7 +12,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe import cli, demo
-from driftwolfe.demo import DemoGame, best_in_hindsight, chart, hunt, play_both
+from driftwolfe.demo import PlayedGame, best_in_hindsight, chart, hunt, play_both
 from driftwolfe.terminal import LETTERS, Terminal
 
 
@@ -48,7 +48,7 @@ def run_by_hand(made, name, decisions, **counts):
     history = dw.History(
         made.domain, losses, np.zeros(rounds), **calls, functions=made.losses, decisions=decisions
     )
-    return DemoGame(name, made, history)
+    return PlayedGame(name, made, history)
 
 
 # What is played

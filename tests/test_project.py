@@ -1,5 +1,6 @@
 """What is written twice agrees: versions, pins, and requirements in the files that other tools read."""
 
+import ast
 import os
 import re
 import subprocess
@@ -38,6 +39,15 @@ def test_the_version_is_one():
     assert found(r"^version: (.*)$", "CITATION.cff") == [dw.__version__]
     assert found(r'set version = "(.*)"', "recipe/meta.yaml") == [dw.__version__]
     assert found(r"^## (\d+\.\d+\.\d+)", "CHANGELOG.md")[0] == dw.__version__
+
+
+def test_no_two_classes_share_a_name():
+    places = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(path.name)
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
 def test_the_citation_names_the_paper_and_its_authors():

@@ -79,4 +79,4 @@ def test_a_note_is_kept_in_the_file_of_the_model(tmp_path):
             model.save(path, note=wrong)
     assert path.read_bytes() == before
     loaded.save(path)  # a note belongs to one file, not to the model
-    assert read_archive(path).settings["face"] is None
+    assert read_archive(path).settings["note"] is None

@@ -16,8 +16,8 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES
 from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.ranker_pool import RankingPool
-from driftwolfe.estimators.recommender_experts import RatingPool
+from driftwolfe.estimators.completer_experts import CompleterPool
+from driftwolfe.estimators.recommender_pool import RecommenderPool
 from driftwolfe.estimators.regressor_experts import RegressionLearner
 from driftwolfe.storage import read_archive
 
@@ -175,7 +175,7 @@ def river_regressor():
     return model
 
 
-def ranker(cls, *numbers):
+def river_ranker(cls, *numbers):
     model = cls()
     model.learn_many(PAIRS, *numbers)
     return model
@@ -235,7 +235,7 @@ ESTIMATORS = {
         ],
     ),
     "RiverMatrixCompleter": (
-        lambda: ranker(dw.estimators.RiverMatrixCompleter, RATINGS),
+        lambda: river_ranker(dw.estimators.RiverMatrixCompleter, RATINGS),
         "pool",
         [lambda m: m.learn_one(1, 2, 3.0), lambda m: m.learn_many(PAIRS, RATINGS)],
         [
@@ -245,7 +245,7 @@ ESTIMATORS = {
         ],
     ),
     "RiverRecommender": (
-        lambda: ranker(dw.estimators.RiverRecommender),
+        lambda: river_ranker(dw.estimators.RiverRecommender),
         "ranks",
         [lambda m: m.learn_one(1, 2), lambda m: m.learn_many(PAIRS)],
         [
@@ -321,17 +321,20 @@ def in_the_middle(kind, moment, call, monkeypatch):
     """Hold a call on an estimator in the engine that all of its kind learn and predict with."""
     engine, names = {
         "pool": (
-            RatingPool,
+            CompleterPool,
             {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
         ),
         "intervals": (
             dw.estimators.AdaptiveIntervals,
             {"learning": ("_observe",), "predicting": ("_half_width",)},
         ),
-        "ranks": (RankingPool, {"learning": ("learn", "learn_single"), "predicting": ("predict",)}),
+        "ranks": (
+            RecommenderPool,
+            {"learning": ("learn", "learn_single"), "predicting": ("predict",)},
+        ),
         "classes": (
             ClassLearner,
-            {"learning": ("learn", "learn_one"), "predicting": ("probabilities", "predict_one")},
+            {"learning": ("learn",), "predicting": ("probabilities",)},
         ),
         "numbers": (
             RegressionLearner,

@@ -1,6 +1,6 @@
 """The rows of the speed budget in order; each measures and returns its ratios."""
 
-from benchmarks import classifier, ranking, recommender
+from benchmarks import classifier, completer, ranking
 from benchmarks.rows import (
     ensembles,
     first_use,
@@ -17,7 +17,7 @@ ROWS = {
     "linear_oracle": linear_oracle.linear_oracle,
     "small_matrices": ensembles.small_matrices,
     "vectors": ensembles.vectors,
-    "recommender": recommender.row,
+    "completer": completer.row,
     "one_row": classifier.row,
     "ranking": ranking.row,
     "scale": resources.scale,

@@ -55,7 +55,7 @@ COLOURS = {
 def layers() -> list[list[str]]:
     """The layers of the import contract, from top to bottom."""
     settings = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text())
-    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    contract, _ = settings["tool"]["importlinter"]["contracts"]
     rows = [row.replace("driftwolfe.", "").split(" | ") for row in contract["layers"]]
     unknown = {name for row in rows for name in row} - set(CONTENTS)
     if unknown:

@@ -94,13 +94,13 @@ def groups() -> dict[str, Group]:
         ),
         "estimators": Group(
             "Estimators",
-            "Two recommenders and a classifier, with scikit-learn and river APIs.",
+            "Classifier, regressor, completer, recommender and intervals, with scikit-learn and river APIs.",
             {
                 module: _public(module)
                 for module in (
                     "driftwolfe.estimators",
                     "driftwolfe.evaluate",
-                    "driftwolfe.estimators.ranker_tables",
+                    "driftwolfe.estimators.recommender_tables",
                     "driftwolfe.estimators.onnx",
                 )
             },

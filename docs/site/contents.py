@@ -87,6 +87,7 @@ BELOW = {
         "glossary": "",
     },
     "architecture": {
+        "design": "Why it is built this way",
         "one_round": "One POLD round",
         "howto/extending": "Extend the library",
         "reliability": "",

@@ -67,16 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
     except ImportError as problem:
         remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
-        told, status = f"{problem.name or problem} is missing; {remedy}", _NO_PACKAGE
+        message, status = f"{problem.name or problem} is missing; {remedy}", _NO_PACKAGE
     except MemoryError:
-        told, status = "there is not enough memory for that; ask for less", _NO_RESOURCE
+        message, status = "there is not enough memory for that; ask for less", _NO_RESOURCE
     except FileNotFoundError as problem:
-        told, status = str(problem), _MISSING
+        message, status = str(problem), _MISSING
     except OSError as problem:  # such as a full disk: what was asked for was right
-        told, status = str(problem), _NO_RESOURCE
+        message, status = str(problem), _NO_RESOURCE
     except ValueError as problem:
-        told, status = str(problem), _WRONG
-    _note(f"driftwolfe: {told}")
+        message, status = str(problem), _WRONG
+    _note(f"driftwolfe: {message}")
     return status
 
 
@@ -345,10 +345,10 @@ def run_claims(options: argparse.Namespace) -> None:
     for each in summary.summaries(store):
         found, missing = claims.claims(each, store.title)
         words = [f'({numeral}) "{text}."' for numeral, text in claims.quotes(found).items()]
-        told = [*words, *map(str, found)] or [
+        lines = [*words, *map(str, found)] or [
             missing or "the paper makes no claim about these results"
         ]
-        for line in (f"{each.name}:", *told):
+        for line in (f"{each.name}:", *lines):
             terminal.tell(line, "     ")
 
 

@@ -102,7 +102,7 @@ def excess(history: History, stream: Stream) -> Array:
     return history.losses - [loss.value(u) for loss, u in zip(stream, targets, strict=True)]
 
 
-class DemoGame:
+class PlayedGame:
     """The game of one learner, and its measures; arrays have an entry per round."""
 
     def __init__(self, name: str, stream: Stream, history: History) -> None:
@@ -128,11 +128,11 @@ def learners(stream: Stream) -> dict[str, Learner]:
     return {"POLAR": POLAR(domain, method="corrective"), "OGD": ogd}
 
 
-def play_both(stream: Stream) -> list[DemoGame]:
+def play_both(stream: Stream) -> list[PlayedGame]:
     """Play POLAR and OGD."""
     with interpreted():  # in 8 dimensions, compiling takes longer than all rounds
         return [
-            DemoGame(name, stream, play(learner, stream, record_decisions=True, progress=False))
+            PlayedGame(name, stream, play(learner, stream, record_decisions=True, progress=False))
             for name, learner in learners(stream).items()
         ]
 
@@ -151,7 +151,7 @@ def best_in_hindsight(stream: Stream) -> tuple[float, float]:
     return times, regret
 
 
-def chart(run: DemoGame, terminal: Terminal) -> list[str]:
+def chart(run: PlayedGame, terminal: Terminal) -> list[str]:
     """Draw a row for each place, a column for some rounds, and an axis with a mark at each jump."""
     columns = terminal.width - 4
     shades, missed, line, mark = LETTERS[terminal.unicode]
@@ -176,7 +176,7 @@ def chart(run: DemoGame, terminal: Terminal) -> list[str]:
     return [*rows, f"   {axis}", f"   {numbers.ljust(columns - len(last))}{last}"]
 
 
-def measures(runs: list[DemoGame]) -> list[str]:
+def measures(runs: list[PlayedGame]) -> list[str]:
     """Return the table: a row for each measure, a column for each learner."""
     rows = {
         "mean loss": [f"{run.history.losses.mean():.3f}" for run in runs],
@@ -189,7 +189,7 @@ def measures(runs: list[DemoGame]) -> list[str]:
     return table(["", *(run.name for run in runs)], [[name, *row] for name, row in rows.items()])
 
 
-def findings(runs: list[DemoGame]) -> str:
+def findings(runs: list[PlayedGame]) -> str:
     """Say how soon each learner found the target again, and compare their regrets and calls."""
     polar, ogd = runs
     return (
@@ -201,7 +201,7 @@ def findings(runs: list[DemoGame]) -> str:
     )
 
 
-def picture(runs: list[DemoGame]) -> Figure:
+def picture(runs: list[PlayedGame]) -> Figure:
     """Draw a map of weights for each learner, and the growth of their regrets."""
     styles = style.line_styles(run.name for run in runs)
     stream = runs[0].stream
@@ -232,7 +232,7 @@ def picture(runs: list[DemoGame]) -> Figure:
     return figure
 
 
-def _draw_map(axis: Axes, run: DemoGame, colour: str) -> None:
+def _draw_map(axis: Axes, run: PlayedGame, colour: str) -> None:
     """Draw the weights as shades of the learner's colour, and the target's places as frames."""
     colormap = style.extra("matplotlib.colors").LinearSegmentedColormap
     shades = colormap.from_list("", ["#ffffff", colour])
@@ -252,7 +252,7 @@ def _draw_map(axis: Axes, run: DemoGame, colour: str) -> None:
     axis.set_title(title, loc="left", pad=4, color=colour)
 
 
-def _draw_regret(axis: Axes, run: DemoGame, colour: str) -> None:
+def _draw_regret(axis: Axes, run: PlayedGame, colour: str) -> None:
     """Draw the regret up to each round, with the name and the total at the end of the curve."""
     curve = np.concatenate([[0.0], np.cumsum(run.excess)])
     axis.plot(curve, color=colour, linewidth=1.5)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.ids import Ids
+from driftwolfe.estimators.core.ids import Ids
 from driftwolfe.points import checks
 
 __all__ = ["RankingScores", "prequential", "ranking"]
@@ -32,13 +32,13 @@ class RankingScores:
     events
         Events that were scored.
     recall
-        Share of events whose item was among those recommended.
+        Fraction of events whose item was among those recommended.
     ndcg
         Mean of 1/log2(rank + 1), with rank 1 for the first item and 0 for those not recommended.
     mrr
         Mean of 1/rank, and 0 for those not recommended.
     coverage
-        Share of all items that were recommended at least once.
+        Fraction of all items that were recommended at least once.
     curve
         Recall over time: the mean of each `block` of scored events, at most 128 of them.
     block

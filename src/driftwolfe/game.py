@@ -142,8 +142,8 @@ def player(given: Any, domain: Domain | None) -> Learner:
         taken = inspect.signature(given).parameters.values()
         needed = [p for p in taken if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
         if needed and domain is None:
-            told = "these losses name no set; give a learner, or Stream(losses, domain=...)"
-            raise ValueError(told)
+            message = "these losses name no set; give a learner, or Stream(losses, domain=...)"
+            raise ValueError(message)
         names = [p.name for p in taken if domain and (p in needed[:1] or p.name == "domain")]
         learner = given(**dict.fromkeys(names[:1], domain))
     if isinstance(learner, Learner):
@@ -322,7 +322,7 @@ GAME = archive.LEARNER | {
     "recording": Field(list, (2,), items=Field(bool)),
     "decisions": Field(dict),
     "weights": Field(dict),
-    "experts": Field(dict, newer=True),
+    "experts": Field(dict),
 }
 #: Its record: seconds, loss and four counts of calls of each round, and points.
 POINTS = Field(list, items=archive.POINT)
@@ -413,9 +413,7 @@ def _read_record(saved: Archive) -> GameRecord:
     points = (held["decisions"], held["weights"])
     require(all(len(each) in (0, rounds) for each in points), "records of points")
     lengths = list(map(len, held["weights"]))
-    experts = [tuple(map(str, range(length))) for length in lengths]  # in older files
-    if "experts" in saved.settings:
-        experts = _named(reader.read(saved.settings["experts"]), lengths)
+    experts = _named(reader.read(saved.settings["experts"]), lengths)
     return GameRecord([tuple(row) for row in rows.tolist()], *points, experts)
 
 

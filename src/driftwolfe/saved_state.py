@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.storage import Archive, Described
+from driftwolfe.storage import Archive, StoredArray
 
 LARGEST_FLOAT = sys.float_info.max
 
@@ -39,7 +39,7 @@ class Field:
         if value is None and self.optional:
             return True
         kind, listed = type(value), type(value) in (list, tuple)
-        if kind in (np.ndarray, Described):
+        if kind in (np.ndarray, StoredArray):
             kind = value.dtype.type
         if kind not in (self.kind if isinstance(self.kind, tuple) else (self.kind,)):
             return False
@@ -76,7 +76,7 @@ def check_fields(
 ) -> dict[str, int]:
     """Raise ValueError unless named values are what a table of fields says; return the named sizes.
 
-    Of arrays that have not been read yet (`Described`), types and shapes are checked.
+    Of arrays that have not been read yet (`StoredArray`), types and shapes are checked.
 
     >>> fields = {"x": Field(np.float64, ("n",)), "places": Field(np.int64, ("k",), 0, below="n")}
     >>> check_fields(fields, {"x": np.ones(3), "places": np.array([2])}, "point")

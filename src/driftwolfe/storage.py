@@ -83,9 +83,9 @@ def explained(path: Path) -> Iterator[None]:
     except OSError as error:
         blocked = [f for f in path.parents if f.exists() and not f.is_dir()]
         why = f"{blocked[0]} is not a folder" if blocked else error.strerror or str(error)
-        told = type(error)(f"could not write {path}: {why}")
-        told.errno = error.errno
-        raise told from error
+        clear = type(error)(f"could not write {path}: {why}")
+        clear.errno = error.errno
+        raise clear from error
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def _keep_access(path: Path, part: Path) -> None:
 # -- archives --------------------------------------------------------------------------------------
 
 #: Raised when the meaning of an archive's content changes.
-VERSION = 1
+VERSION = 2
 #: The entry of the safetensors header that holds ours, as JSON.
 ENTRY = "driftwolfe"
 #: Types as safetensors names them: F64, I32, U8, ...
@@ -156,10 +156,10 @@ class Archive(NamedTuple):
 
     kind: str  # what was saved: the name of a class
     settings: dict[str, Any]  # plain data: numbers, texts, lists and dictionaries of them
-    arrays: dict[str, Any]  # by name; `Described` ones where only the header was read
+    arrays: dict[str, Any]  # by name; `StoredArray` ones where only the header was read
 
 
-class Described(NamedTuple):
+class StoredArray(NamedTuple):
     """An array that has not been read yet, and where its bytes are in the file."""
 
     dtype: np.dtype[Any]
@@ -203,7 +203,7 @@ def read_archive(
 
     Arrays are made only if the checksum agrees: loading takes as much memory as the arrays take in the
     file, plus the header and a chunk. `check` raises ValueError to refuse an archive; it is called
-    before the arrays are read, with `Described` ones, and after. `kind` is what it must hold, if given.
+    before the arrays are read, with `StoredArray` ones, and after. `kind` is what it must hold, if given.
     A file that is damaged, of another version, something else, or larger than the memory is refused
     with a ValueError.
     """
@@ -222,7 +222,7 @@ def read_archive(
 
 
 def read_header(path: PathLike) -> Archive:
-    """Read an archive with `Described` arrays; its checksum is not verified."""
+    """Read an archive with `StoredArray` arrays; its checksum is not verified."""
     with _opened(path) as (_, header, _):
         return header
 
@@ -246,7 +246,7 @@ def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) 
 
 @contextmanager
 def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]]]:
-    """Open an archive: the file, its content with `Described` arrays, and the safetensors metadata."""
+    """Open an archive: the file, its content with `StoredArray` arrays, and the safetensors metadata."""
     if not Path(path).is_file():
         if os.path.isdir(path):
             raise IsADirectoryError(f"{path} is a folder; give the file in it")
@@ -269,7 +269,7 @@ def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]
 
 
 def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Read metadata and `Described` arrays; ValueError unless they account for every byte, once."""
+    """Read metadata and `StoredArray` arrays; ValueError unless they account for every byte, once."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if length > min(100_000_000, size - 8):  # the safetensors library writes no longer ones
@@ -290,7 +290,7 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
         # NumPy makes no others, even if they have no elements.
         if len(shape) > 32 or math.prod(filter(None, shape)) * dtype.itemsize >= 1 << 62:
             raise ValueError("an array has too many axes, or too long ones")
-        arrays[name] = Described(dtype, shape, first, nbytes)
+        arrays[name] = StoredArray(dtype, shape, first, nbytes)
         first += nbytes
     if first != size:
         raise ValueError("the file is longer or shorter than its arrays")

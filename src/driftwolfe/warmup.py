@@ -8,17 +8,17 @@ from itertools import chain
 
 from driftwolfe.points import checks
 
-_MAP = "estimators.map_kernels"
+_ROWS = "estimators.core.row_kernels"
 #: The modules of compiled loops, by what uses them.
 MODULES = {
     "learners": (
         *("domains.graph_kernels", "domains.set_kernels", "ensemble.expert_kernels"),
         *("losses.logistic_kernels", "losses.loss_kernels", "points.sparse_kernels"),
     ),
-    "TraceNormClassifier": ("estimators.classifier_kernels", _MAP),
-    "TraceNormRegressor": ("estimators.regressor_kernels", _MAP),
-    "MatrixCompleter": ("estimators.recommender_kernels", "estimators.feature_kernels"),
-    "Recommender": ("estimators.ranker_kernels",),
+    "TraceNormClassifier": ("estimators.classifier_kernels", _ROWS),
+    "TraceNormRegressor": ("estimators.regressor_kernels", _ROWS),
+    "MatrixCompleter": ("estimators.completer_kernels", "estimators.completer_feature_kernels"),
+    "Recommender": ("estimators.recommender_kernels",),
 }
 
 
@@ -33,7 +33,7 @@ def warm_up(names: Sequence[str] = ()) -> int:
     modules = dict.fromkeys(module for name in names or MODULES for module in MODULES[name])
     found = [vars(import_module(f"driftwolfe.{module}")).values() for module in modules]
     loops = [loop for loop in chain(*found) if hasattr(loop, "ready")]
-    announcement.told = True
+    announcement.announced = True
     for loop in tqdm(loops, "compiling", unit="loop", leave=False, disable=None):
         loop.ready()
     return len(loops)

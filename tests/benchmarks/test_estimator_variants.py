@@ -7,7 +7,7 @@ from benchmarks import estimator_variants as variants
 from benchmarks.data import RatingStream
 from driftwolfe import TraceNormBall
 from driftwolfe.ensemble import AdaHedge
-from driftwolfe.estimators.classifier_features import as_rows
+from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import seen_as, turning
 from estimators.rating_streams import turning as turning_ratings

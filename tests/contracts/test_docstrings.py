@@ -22,7 +22,7 @@ PUBLIC = (
     "driftwolfe.streams.drift",
     "driftwolfe.estimators",
     "driftwolfe.estimators.onnx",
-    "driftwolfe.estimators.ranker_tables",
+    "driftwolfe.estimators.recommender_tables",
     "driftwolfe.evaluate",
     "driftwolfe.comparison",
     "driftwolfe.plot",

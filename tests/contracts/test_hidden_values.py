@@ -10,7 +10,7 @@ from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, VALUES_ONLY, domains, suits
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
-from driftwolfe.estimators.ids import check_keys, encode_keys
+from driftwolfe.estimators.core.ids import check_keys, encode_keys
 from driftwolfe.points import FactoredMatrix, checks, leading_triplet
 
 NAN = float("nan")

@@ -181,15 +181,15 @@ def test_a_misspelt_name_is_told_which_was_meant(make, told):
 
 
 def test_a_bare_id_is_no_list_of_ids():
-    ranker, completer = estimators.RiverRecommender(), estimators.RiverMatrixCompleter()
+    recommender, completer = estimators.RiverRecommender(), estimators.RiverMatrixCompleter()
     for user, item in [("ann", "tea"), ("bob", "tea"), ("ann", "jam")]:
-        ranker.learn_one(user, item)
+        recommender.learn_one(user, item)
         completer.learn_one(user, item, 3.0)
     known = estimators.Recommender().partial_fit([("ann", "tea"), ("bob", "jam")])
     for bare in ("ann", b"ann", 7):
         for call in (
             lambda bare=bare: known.recommend_many(bare),
-            lambda bare=bare: ranker.rank("ann", bare),
+            lambda bare=bare: recommender.rank("ann", bare),
             lambda bare=bare: completer.rank("ann", bare),
             lambda bare=bare: estimators.TraceNormClassifier().partial_fit(
                 [[1.0], [2.0]], ["a", "n"], classes=bare

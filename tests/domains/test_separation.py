@@ -262,11 +262,11 @@ def test_cuts_by_membership_hold_the_set(name):
             assert known.contains(y, atol=1e-9)
             continue
         assert cut.normal @ known.lmo(-cut.normal) <= cut.level
-        inside = center + cut.share * (y - center)
+        inside = center + cut.fraction * (y - center)
         assert known.contains(inside, atol=1e-9)
         # The cut lies just beyond where the segment leaves the set.
         beyond = cut.normal @ (y - center) - (cut.level - cut.normal @ center)
-        assert beyond >= (1 / cut.share - 1) - 2 * tested.cut_accuracy / tested.radius
+        assert beyond >= (1 / cut.fraction - 1) - 2 * tested.cut_accuracy / tested.radius
         assert cut.calls <= 25 * 3 + 110
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 
 from driftwolfe import streams
-from driftwolfe.estimators import classifier_archive
-from driftwolfe.estimators.classifier_experts import every
-from driftwolfe.estimators.classifier_features import as_rows
-from driftwolfe.estimators.classifier_kernels import see
+from driftwolfe.estimators import classifier_archive, classifier_kernels
+from driftwolfe.estimators.classifier_experts import ClassExperts
+from driftwolfe.estimators.core.rows import SparseRows, as_rows
 from driftwolfe.estimators.random_views import RandomViews
 
 
@@ -23,22 +22,41 @@ def turning(rows=300, features=4, classes=3, seed=0):
 
 
 def mapped(feature_map, X, parts=()):
-    """The places and entries of rows as a `FeatureMap` maps them; it counts those with weights `parts`."""
+    """The entries of rows as a `FeatureMap` maps them, `SparseRows` if it has many features.
+
+    It counts those with weights `parts`.
+    """
     rows, weights = as_rows(np.asarray(X, np.float64)), np.asarray(parts, np.float64)
     if not feature_map.full:
         return feature_map.rows(rows, weights)
-    n, width = rows.number, feature_map.features
-    z, none = np.empty((n, width + 1)), np.empty((0, 0))
-    work = np.empty((n, width)), np.empty((2, width)), z, none, none, none.astype(np.int64), none
-    assert see(*rows, weights, feature_map.parts, RandomViews().parts, *work)
-    return every(width + 1), z
+    views, found = (feature_map, RandomViews()), []
+    experts = ClassExperts((1.0,), 1, feature_map.features + 1, adaptive=True)
+    for k in range(rows.number):
+        row = rows.stretch(k, k + 1)
+        found.append(seen(experts, row, views, weights[k : k + 1])[0])
+    return np.array(found)
+
+
+def seen(experts, row, views, weights):
+    """What experts see of a row, which they learn if it has a weight: z, waves, ferns, and the leaves of these."""
+    out, labels = np.zeros((1, experts.classes)), np.zeros(weights.size, np.int64)
+    experts._follow(row, labels, weights, 0, out, views)
+    _, at, work = experts._bound
+    if not weights.size:  # what is not learned has working memory of its own
+        classifier_kernels.follow(*row, labels, weights, 0, experts.t, at, out, work)
+    width, waves, ferns = views[0].features + 1, views[1].offsets.size, len(views[1].tests)
+    sizes = width, waves + 1 + width, ferns, ferns
+    lines = work.reshape(classifier_kernels.WORK, -1)
+    return [line[:size].copy() for line, size in zip(lines, sizes, strict=False)]
 
 
 def seen_as(z):
     """Rows of a `ClassExperts` without waves and ferns that are z already."""
     z = np.ascontiguousarray(z, np.float64)
-    none = np.zeros((1, 0), np.int64), np.zeros((0, 0))
-    return (every(z.shape[1]), z), none, none
+    number, width = z.shape
+    return SparseRows(
+        np.arange(number + 1) * width, np.tile(np.arange(width), number), z.ravel().copy()
+    )
 
 
 def state_of(learner):

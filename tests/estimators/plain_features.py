@@ -10,7 +10,7 @@ import math
 from estimators.plain_ratings import ramp
 
 PRIORS = {"all": (1.0, 0.005), "user": (0.2, 0.1), "item": (0.4, 0.02)}
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 DRIFT = 0.003
 #: Fewest ratings of a user in each stage.
 STAGES = (0, 1, 2, 4, 8, 16)
@@ -23,10 +23,12 @@ class PlainFeatures:
         (self.users, self.widths), (self.items, width) = map(scaled, (users, items))
         self.widths = width, self.widths
         self.weights, self.counts = {}, {}
-        self.votes = [[1.0 / len(SHARES)] * len(SHARES) for _ in STAGES]  # by stage of the user
+        self.votes = [
+            [1.0 / len(FRACTIONS)] * len(FRACTIONS) for _ in STAGES
+        ]  # by stage of the user
         self.rounds = [0] * len(STAGES)
         self.t, self.error, self.low, self.high = 0, 0.0, 0.0, 0.0
-        self.losses = []  # of the blend and of each share, round by round
+        self.losses = []  # of the blend and of each fraction, round by round
 
     def mean(self, name):
         return self.weights[name][0] if name in self.weights else 0.0
@@ -66,8 +68,8 @@ class PlainFeatures:
         if self.t == 0:
             return other
         model = min(max(self.raw(user, item), self.low), self.high)
-        share = sum(w * s for w, s in zip(self.votes[self.stage(user)], SHARES, strict=True))
-        return (1.0 - share) * other + share * model
+        fraction = sum(w * s for w, s in zip(self.votes[self.stage(user)], FRACTIONS, strict=True))
+        return (1.0 - fraction) * other + fraction * model
 
     def learn(self, user, item, rating, other, price, part=1.0):
         """One round, given the prediction of others and the loss of an error; the blend before."""
@@ -77,7 +79,7 @@ class PlainFeatures:
             self.low = self.high = other = rating
         raw = self.raw(user, item)
         model = min(max(raw, self.low), self.high)
-        mixed = [(1.0 - s) * other + s * model for s in SHARES]
+        mixed = [(1.0 - s) * other + s * model for s in FRACTIONS]
         stage = self.stage(user)
         blended = sum(w * m for w, m in zip(self.votes[stage], mixed, strict=True))
         self.t += 1
@@ -98,8 +100,10 @@ class PlainFeatures:
         """Exponential weights, then shares."""
         votes = zip(self.votes[stage], losses, strict=True)
         grown = [w * math.exp(-0.8 * trust * loss) for w, loss in votes]
-        share = trust / (self.rounds[stage] + 1.0)
-        self.votes[stage] = [(1.0 - share) * w / sum(grown) + share / len(grown) for w in grown]
+        fraction = trust / (self.rounds[stage] + 1.0)
+        self.votes[stage] = [
+            (1.0 - fraction) * w / sum(grown) + fraction / len(grown) for w in grown
+        ]
 
     def filter(self, user, item, error, unit, trust):
         """A step of the Kalman filter without covariances."""

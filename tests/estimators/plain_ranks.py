@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from driftwolfe.estimators import ranker_kernels as kernels
+from driftwolfe.estimators import recommender_kernels as kernels
 
 
 class PlainRanks:

@@ -1,8 +1,8 @@
-"""Streams of ratings and states that the recommender's tests share."""
+"""Streams of ratings and states that the completer's tests share."""
 
 import numpy as np
 
-from driftwolfe.estimators.recommender_archive import pool_state
+from driftwolfe.estimators.completer_archive import pool_state
 
 
 def turning(count=600, users=12, items=9, seed=0, new=0):

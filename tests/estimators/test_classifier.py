@@ -1,4 +1,4 @@
-"""The classifier with the face of scikit-learn."""
+"""The classifier with the scikit-learn API."""
 
 import inspect
 import pickle

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier_experts, classifier_kernels, map_kernels
+from driftwolfe.estimators import classifier_experts
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
-    CHUNK,
     FEW_CLASSES,
     LENGTHS,
     SLACK,
@@ -21,18 +20,19 @@ from driftwolfe.estimators.classifier_experts import (
     ClassExperts,
     ClassLearner,
 )
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core import row_kernels
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
     FeatureMap,
-    Rows,
+    SparseRows,
     as_rows,
     copies,
 )
 from driftwolfe.estimators.random_views import START
 from driftwolfe.losses import MulticlassLogistic
-from estimators.classifier_streams import mapped, seen_as, state_of, turning
+from estimators.classifier_streams import mapped, seen, seen_as, state_of, turning
 
 RADII = (2.0, 20.0)
 
@@ -90,7 +90,7 @@ def shaped(rng, kind, rows, columns):
 
 
 PROJECTIONS = {
-    "compiled": classifier_kernels.project_columns,
+    "compiled": classifier_experts.few_columns,
     "numpy": classifier_experts.project_columns,
 }
 KINDS = (
@@ -379,18 +379,17 @@ def test_random_features_are_those_described():
     learner.learn(*labelled(X[:299], y[:299]))
     random, last = learner.random, X[299:]
     counts, total = random.counts.copy(), random.totals[0]
-    seen = learner._seen(as_rows(last), np.zeros(0))
-    (places, (z,)), (wave_places, (waves,)), (fern_places, (ferns,)) = seen
-    assert places.tolist() == [list(range(5))]
-    assert wave_places.tolist() == [list(range(waves.size))]
-    angles = (random.slopes * z[random.looks]).sum(axis=1) + random.offsets
-    inner = mapped(random.waves, np.cos(angles)[None])[1][0]
+    z, waves, ferns, found = seen(
+        learner.experts, as_rows(last), (learner.map, random), np.zeros(0)
+    )
+    angles = (random.slopes * z[random.inputs]).sum(axis=1) + random.offsets
+    inner = mapped(random.waves, np.cos(angles)[None])[0]
     both = inner.size + z.size
     expected = np.concatenate((inner * np.sqrt(inner.size), z * np.sqrt(z.size)))
     np.testing.assert_allclose(waves, expected / np.sqrt(both), rtol=1e-9)
     bits = last[0][random.tests] > random.cuts
     leaves = bits @ 2 ** np.arange(4, -1, -1) + 32 * np.arange(len(bits))
-    np.testing.assert_array_equal(fern_places, leaves[None])
+    np.testing.assert_array_equal(found, leaves)
     values = ((counts[leaves] + 1.0) / (total + 1.0)) ** -0.25
     usual = np.sqrt(random.totals[1] / total)
     length = max(usual, np.linalg.norm(values) / 2.0)
@@ -441,12 +440,12 @@ def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
     for k in range(0, 9000, BLOCK):
         own = slice(k, min(k + BLOCK, 9000))
         awake.append(learner.experts.rests == 0)
-        weights = learner.experts.credits.copy()
+        weights = learner.experts.view_weights.copy()
         learner.learn(*labelled(X[own], y[own]))
-        assert learner.experts.credits.sum() == pytest.approx(1.0)
+        assert learner.experts.view_weights.sum() == pytest.approx(1.0)
         if not awake[-1].all() and k > 1000:  # who rests keeps its weight, but for the shares
             kept = np.flatnonzero(~awake[-1])
-            assert (np.abs(learner.experts.credits - weights)[kept] < 2.0 * BLOCK / k).all()
+            assert (np.abs(learner.experts.view_weights - weights)[kept] < 2.0 * BLOCK / k).all()
     awake = np.array(awake)
     assert awake[:, 0].all()
     assert awake[300:375, 2:].mean() < 0.7  # at the end of 6,000 rows that are linear
@@ -505,7 +504,7 @@ def test_the_map_is_the_one_described():
     row = X[3] * 1.01
     plain = np.concatenate(([1.0], expected @ (row - mean)))
     length = np.sqrt(made.totals[1] / made.totals[0])
-    z = mapped(made, row[None])[1][0]
+    z = mapped(made, row[None])[0]
     np.testing.assert_allclose(z, plain / max(length, np.linalg.norm(plain) / 2.0), rtol=1e-9)
 
 
@@ -516,7 +515,8 @@ def test_no_row_is_longer_than_two_whatever_comes(features, intercept):
     made = FeatureMap(features, intercept)
     for _ in range(30):
         X = rng.normal(size=(4, features)) * 10.0 ** rng.integers(-9, 9, (4, 1))
-        for row in mapped(made, X, np.ones(4))[1]:
+        found = mapped(made, X, np.ones(4))
+        for row in found if features == 3 else np.split(found.values, found.starts[1:-1]):
             assert np.linalg.norm(row) <= 2.0 + 1e-12
             assert row[0] == 0.0 or intercept
         made.renew()
@@ -573,50 +573,50 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
     whole, single = (ClassLearner(RADII, learner, True, 3, features) for _ in range(2))
 
     def entries(row):
-        """The entries in any order, some twenty of unknown places among them, in the order of the API."""
+        """The entries in any order, some twenty of unknown places among them."""
         places, values = np.append(np.arange(features), np.full(20, -1)), np.append(row, X[:5, :4])
         order = rng.permutation(places.size)
-        return single.in_order(places[order], values[order])
+        return places[order], values[order]
+
+    def asked(places, values):
+        return single.probabilities(single.one_row(places, values))
 
     for k in range(150):
         batch = single.probabilities(as_rows(X[k : k + 1]))[0]
-        assert single.predict_one(*entries(X[k])).tobytes() == batch.tobytes()
+        assert asked(*entries(X[k])).tobytes() == batch.tobytes()
         if k % 10 == 0:
             before, (places, values) = state_of(single), entries(X[k])
             for wild in (2.0 * LARGEST, -np.inf, np.nan):
                 for e in (0, places.size // 2, int(places.argmax())):  # also of unknown places
                     bad = values.copy()
                     bad[e] = wild
-                    assert not single.learn_one(places, bad, 1)
-                    assert not single.predict_one(places, bad).size
+                    assert not single.learn_one(single.one_row(places, bad), np.array([1]))
+                    assert not asked(places, bad).size
             assert state_of(single) == before
-        assert single.learn_one(*entries(X[k]), int(y[k]))
+        assert single.learn_one(single.one_row(*entries(X[k])), y[k : k + 1])
     whole.learn(*labelled(X, y))
     assert state_of(single) == state_of(whole)
-    # Rows of very different lengths, in several chunks.
+    # Rows of very different lengths.
     more = np.tile(X, (5, 1)) * (rng.random((750, features)) < rng.random((750, 1)) ** 3)
     more[3], more[700] = 1.0, 0.0
-    assert len(more) > CHUNK
     told = whole.probabilities(as_rows(more))
-    assert told.tobytes() == np.array([single.predict_one(*entries(row)) for row in more]).tobytes()
+    assert told.tobytes() == np.vstack([asked(*entries(row)) for row in more]).tobytes()
     assert whole.probabilities(as_rows(more[:0])).shape == (0, 3)
 
 
 def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_there():
     X = np.array([[0.0, 2.0, SMALLEST / 2.0], [0.0, 0.0, 0.0], [1.0, 3.0, 5.0]])
     few, many = FeatureMap(3, True), FeatureMap(FULL_FEATURES + 1, True)
-    places, z = mapped(few, X, np.ones(3))
-    assert places.tolist() == [[0, 1, 2, 3]] and z.shape == (3, 4)
-    places, z = mapped(many, np.pad(X, ((0, 0), (0, FULL_FEATURES - 2))), np.ones(3))
-    assert places.tolist() == [[0, 2, 0, 0], [0, 0, 0, 0], [0, 1, 2, 3]]
-    assert (z != 0.0).tolist() == [[True, True, False, False], [True, *[False] * 3], [True] * 4]
+    assert mapped(few, X, np.ones(3)).shape == (3, 4)
+    starts, places, z = mapped(many, np.pad(X, ((0, 0), (0, FULL_FEATURES - 2))), np.ones(3))
+    assert starts.tolist() == [0, 2, 3, 7] and places[:7].tolist() == [0, 2, 0, 0, 1, 2, 3]
+    assert (z[:7] != 0.0).all()
     # Too small or of unknown places; the same row without them.
-    rows = Rows(np.array([0, 4]), np.array([-1, 0, 1, 2]), np.array([7.0, 0.0, 2.0, 1e-101]))
-    places, z = many.rows(rows, np.zeros(0))
-    assert places.tolist() == [[0, 2, 0, 0, 0]]
-    assert z[0, :2].tobytes() == mapped(many, np.eye(1, 257, 1) * 2.0)[1].tobytes()
-    assert not z[0, 2:].any()
-    assert (map_kernels.SMALLEST, map_kernels.LARGEST) == (SMALLEST, LARGEST)
+    rows = SparseRows(np.array([0, 4]), np.array([-1, 0, 1, 2]), np.array([7.0, 0.0, 2.0, 1e-101]))
+    starts, places, z = many.rows(rows, np.zeros(0))
+    assert starts.tolist() == [0, 2] and places[:2].tolist() == [0, 2]
+    assert z[:2].tobytes() == mapped(many, np.eye(1, 257, 1) * 2.0).values.tobytes()
+    assert (row_kernels.SMALLEST, row_kernels.LARGEST) == (SMALLEST, LARGEST)
 
 
 def test_experts_are_in_their_balls_when_the_map_for_many_features_takes_over():
@@ -683,30 +683,30 @@ def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(inter
     inner = many.from_features(weights_of_features, intercepts)
     back, _ = many.to_features(inner)
     np.testing.assert_allclose(back, weights_of_features)
-    places, (entries,) = mapped(many, X[:1])
+    _, places, entries = mapped(many, X[:1])
     scales = np.sqrt((weights @ X**2) / (weights @ (X != 0.0)))
     length = max(
         np.sqrt(lengths / weights.sum()), np.linalg.norm(np.append(intercept, X[0] / scales)) / 2
     )
     expected = np.append(float(intercept), (X[0] / scales)[X[0] != 0.0]) / length
     np.testing.assert_allclose(entries, expected)
-    assert places.tolist() == [[0, *(1 + np.flatnonzero(X[0]))]]
+    assert places.tolist() == [0, *(1 + np.flatnonzero(X[0]))]
 
 
 def test_one_wild_row_does_not_make_all_others_small():
     # Four rows of squared length 2 so far; a fifth counts for at most nine times their mean.
     for squared, counted in ((1.0, 1.0), (17.0, 17.0), (18.5, 18.0), (1e9, 18.0)):
         totals = np.array([5.0, 8.0])
-        length = map_kernels.divisor.py_func(totals, squared, 1.0)
+        length = row_kernels.divisor.py_func(totals, squared, 1.0)
         assert totals.tolist() == [5.0, 8.0 + counted]
         # No row is longer than 2 in units of the root mean square.
         expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
         assert length == pytest.approx(expected)
     totals = np.array([0.5, 0.0])
-    assert map_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
+    assert row_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
         np.sqrt(1e9)
     )  # the first of all counts as it is
     assert totals.tolist() == [0.5, 0.5e9]
     # Looked at, not counted.
-    assert map_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
+    assert row_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
     assert totals.tolist() == [0.5, 0.5e9]

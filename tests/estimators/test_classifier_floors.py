@@ -16,7 +16,7 @@ from benchmarks.nonlinear import agrawal, hyperplane, rbf, sea
 from driftwolfe import streams
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.classifier_features import as_rows
+from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
 from real_data import needs_data
@@ -69,7 +69,7 @@ def test_shuttle_with_flipped_signs():
 
 @needs_data
 @pytest.mark.slow
-def test_shuttle_with_flipped_signs_for_rivers_face():
+def test_shuttle_with_flipped_signs_by_the_river_api():
     X, y = shuttle_rows()
     model, logs, wrong = RiverTraceNormClassifier(), 0.0, 0
     for row, label in zip(X.tolist(), y.tolist(), strict=True):
@@ -83,7 +83,7 @@ def test_shuttle_with_flipped_signs_for_rivers_face():
 
 
 @needs_data
-def test_the_public_face_does_what_is_measured_here():
+def test_the_public_api_does_what_is_measured_here():
     X, y = shuttle_rows(rounds=60)
     loss, error, learner = played(X, y)
     model, logs, wrong = TraceNormClassifier(), 0.0, 0
@@ -105,7 +105,7 @@ def test_streams_that_are_not_linear(name, floor):
     X, y = as_table(list(getattr(river_data, name)()))
     _, error, learner = played(X, np.unique(y, return_inverse=True)[1])
     assert 1.0 - error >= floor
-    assert learner.experts.credits[2:].sum() > 0.9  # random features did it
+    assert learner.experts.view_weights[2:].sum() > 0.9  # random features did it
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 
 from driftwolfe.estimators import TraceNormClassifier
 from driftwolfe.estimators.classifier_experts import BLOCK, ClassExperts
-from driftwolfe.estimators.classifier_features import FeatureMap
+from driftwolfe.estimators.core.rows import FeatureMap
 from estimators.classifier_streams import mapped
 
 NOISE = 1e-14

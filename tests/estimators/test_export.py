@@ -8,7 +8,7 @@ import pytest
 
 from driftwolfe.estimators import MatrixCompleter, Recommender
 from driftwolfe.estimators import onnx as exported
-from driftwolfe.estimators.ranker_tables import RankingTables
+from driftwolfe.estimators.recommender_tables import RankingTables
 from estimators.rating_streams import turning
 
 

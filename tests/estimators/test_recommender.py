@@ -1,265 +1,309 @@
-"""`MatrixCompleter`: batches and single ratings are one, asking and refusing change nothing."""
-
-import copy
-import enum
-import pickle
+"""`Recommender`: its experts and their mixture against plain code, what it promises, what it refuses."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from driftwolfe.estimators import MatrixCompleter
-from estimators.rating_streams import one_by_one, state_of, turning
+from driftwolfe.estimators import Recommender, recommender_kernels
+from estimators.plain_ranks import PlainRanks
 
-#: Small enough that steps are folded several times, or large enough that they never are.
-SETTINGS = [
-    {"memory": 512, "radii": (0.3, 1.0)},
-    {"memory": 100_000},
-    {"memory": 64, "learner": "pola", "loss": "absolute", "weighting": 0.0},
-    {"memory": 300, "learner": "pold", "loss": "squared", "rank": 2, "weighting": 1.0},
-]
+USERS, ITEMS = 30, 80
 
 
-def learned(count=700, **options):
-    settings = {"memory": 256, "radii": (0.3, 1.0)} | options
-    return MatrixCompleter(**settings).partial_fit(*turning(count))
+def events(count, seed=0, users=USERS, items=ITEMS):
+    """Users who walk through neighbouring items, with repeats, and events that were only seen."""
+    rng = np.random.default_rng(seed)
+    places = rng.integers(0, items, users)
+    who = rng.integers(0, users, count)
+    pairs = []
+    for user in who.tolist():
+        places[user] = (places[user] + rng.integers(-3, 4)) % items
+        pairs.append((user, int(places[user])))
+    return pairs, (rng.random(count) < 0.9) * rng.choice([0.5, 1.0, 2.0], count)
 
 
-# -- one batch, many batches -------------------------------------------------------------------------
+def test_experts_are_those_of_plain_code():
+    pairs, weights = events(250, items=40)
+    numbers, model, plain = {}, Recommender(), PlainRanks(40)
+    for (user, item), weight in zip(pairs, weights.tolist(), strict=True):
+        number = numbers.setdefault(item, len(numbers))
+        expected = plain.chances(user) if plain.known.any() else None
+        told = model.expert_predictions([(user, other) for other in numbers])
+        if expected is not None:
+            fresh = [other for other in numbers.values() if other not in plain.seen.get(user, ())]
+            fresh = [other for other in fresh if plain.known[other]]
+            np.testing.assert_allclose(told[fresh], expected[:, fresh].T, rtol=2e-3, atol=1e-7)
+            if fresh:
+                np.testing.assert_allclose(told.sum(axis=0), 1.0, rtol=1e-4)
+        model.partial_fit([(user, item)], weights=[weight])
+        plain.learn(user, number, weight)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        pytest.param(each, marks=() if number % 2 == 0 else pytest.mark.slow)
-        for number, each in enumerate(SETTINGS)
-    ],
-)
-def test_one_batch_leaves_the_state_of_single_ratings(settings):
-    # Users and items appear all the time, also between two projections of one batch.
-    pairs, ratings = turning(4300, users=60, items=45, new=60)
-    whole, single, parts = (MatrixCompleter(**settings) for _ in range(3))
-    told = whole.prequential(pairs, ratings)
-    asked = one_by_one(single, pairs, ratings)
-    for start in range(0, len(pairs), 100):
-        part = slice(start, start + 100)
-        assert parts.partial_fit(pairs[part], ratings[part]) is parts
-    assert told.tobytes() == asked.tobytes()
-    assert state_of(whole) == state_of(single) == state_of(parts)
-    assert len(whole._pool.low.radii) and np.abs(whole.factors().users).max() > 0
-    assert any("every 4,096" in name for name in whole.expert_names_) == (
-        settings.get("learner") != "pold"
+def mixture_and_experts(pairs, weights):
+    """Log losses of the mixture and of each expert in every round, and the bucket of the round."""
+    model, rows, seen, known = Recommender(), [], {}, set()
+    for (user, item), weight in zip(pairs, weights.tolist(), strict=True):
+        own = seen.setdefault(user, set())
+        if weight > 0.0 and item in known and item not in own:
+            bucket = min(len(own).bit_length(), recommender_kernels.BUCKETS - 1)
+            mixed = model.predict([(user, item)])
+            rows.append(
+                (bucket, -np.log(mixed[0]), -np.log(model.expert_predictions([(user, item)])[0]))
+            )
+        model.partial_fit([(user, item)], weights=[weight])
+        own.add(item)
+        known.add(item)
+    return model, rows
+
+
+def best_sequence(losses, switches):
+    """The least total loss of a sequence of experts with so many switches, by dynamic programming."""
+    best = np.full((switches + 1, losses.shape[1]), np.inf)
+    best[0] = 0.0
+    for row in losses:
+        for s in range(switches, 0, -1):
+            best[s] = np.minimum(best[s], best[s - 1].min())
+        best += row
+    return best.min()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_mixture_keeps_its_bound_against_all_sequences(seed):
+    model, rows = mixture_and_experts(*events(1500, seed))
+    for bucket in {row[0] for row in rows}:
+        mixed = sum(row[1] for row in rows if row[0] == bucket)
+        losses = np.array([row[2] for row in rows if row[0] == bucket])
+        for switches in (0, 1, 3):
+            bound = (switches + 1) * np.log(losses.shape[1] * len(losses))
+            assert mixed - best_sequence(losses, switches) <= bound + 1e-3
+    assert model.regret_bound(2) > model.regret_bound() > 0.0
+    # All buckets together: the best sequence of each, without switches.
+    total = sum(row[1] for row in rows)
+    apart = sum(
+        np.array([row[2] for row in rows if row[0] == bucket]).sum(axis=0).min()
+        for bucket in {row[0] for row in rows}
     )
-    assert bool(whole._pool.older) == (settings["memory"] < len(pairs))
+    assert total - apart <= model.regret_bound() + 1e-3
 
 
-@given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.integers(0, 5))
-def test_any_cutting_into_batches_gives_the_same(sizes, seed):
-    pairs, ratings = turning(sum(sizes), users=30, items=30, seed=seed, new=5)
-    whole, parts = (MatrixCompleter(memory=64, radii=(0.3,)) for _ in range(2))
-    whole.partial_fit(pairs, ratings)
-    ends = np.cumsum(sizes)
-    for start, end in zip(ends - sizes, ends, strict=True):
-        parts.partial_fit(pairs[start:end], ratings[start:end])
-    assert state_of(whole) == state_of(parts)
+def adversary(kind, rounds, rng):
+    """Yield chances that hurt: a function of the weights before the round."""
+    best = 0
+    for t in range(rounds):
+        weights = yield None
+        if kind == "against the leader":
+            chances = np.where(np.arange(weights.size) == weights.argmax(), 1e-6, 0.5)
+        elif kind == "lure":  # one expert is right until it is trusted, then the least trusted
+            best = weights.argmin() if weights[best] > 0.99 else best
+            chances = np.where(np.arange(weights.size) == best, 0.9, 1e-4)
+        elif kind == "blocks":
+            chances = np.where(np.arange(weights.size) == t // 50 % weights.size, 0.3, 1e-3)
+        else:
+            chances = 10.0 ** rng.uniform(-8.0, 0.0, weights.size)
+        yield chances
 
 
-def test_the_same_again_from_the_start():
-    assert state_of(learned()) == state_of(learned())
-    assert state_of(learned(seed=1)) != state_of(learned())
+@pytest.mark.parametrize("kind", ["against the leader", "lure", "blocks", "random"])
+def test_the_bound_holds_against_adversaries(kind):
+    experts, horizon = recommender_kernels.EXPERTS, 600
+    weights, rounds = np.full((1, experts), 1.0 / experts), np.zeros(1, np.int64)
+    mixed, losses, turns = 0.0, [], adversary(kind, horizon, np.random.default_rng(0))
+    for _ in range(horizon):
+        next(turns)
+        chances = turns.send(weights[0].copy())
+        mixed -= np.log(weights[0] @ chances)
+        losses.append(-np.log(chances))
+        recommender_kernels.reweigh.py_func(weights, rounds, 0, chances[None])
+        assert abs(weights.sum() - 1.0) < 1e-12
+        # At all times, not only at the end.
+        if rounds[0] in (1, 2, 10, 100, horizon):
+            for switches in (0, 1, 2, 5, 12, 40):
+                bound = (switches + 1) * np.log(experts * rounds[0])
+                assert mixed - best_sequence(np.array(losses), switches) <= bound + 1e-9
 
 
-# -- asking changes nothing --------------------------------------------------------------------------
-
-QUESTIONS = {
-    "predict": lambda c: c.predict([(0, 0), ("new", 1), (1, "new"), ("new", "new")]),
-    "expert_predictions": lambda c: c.expert_predictions([(0, 0), ("new", "new")]),
-    "recommend": lambda c: c.recommend(0, 3),
-    "recommend to somebody new": lambda c: c.recommend("new", 3, exclude_seen=False),
-    "factors": lambda c: c.factors(),
-    "decision_": lambda c: c.decision_,
-    "domain_": lambda c: c.domain_,
-    "names": lambda c: (c.users_, c.items_, c.expert_names_, c.n_ratings_, repr(c)),
-    "expert_weights_": lambda c: c.expert_weights_,
-}
+def test_weights_are_those_of_bayes_rule_with_a_share():
+    model = Recommender().partial_fit([(0, "a"), (1, "b"), (1, "c")])
+    chances = model.expert_predictions([(0, "b")])[0]
+    row = model.expert_weights_[1]
+    posterior = row * chances / (row @ chances)
+    rounds = int(model._pool.ranks.rounds[1])
+    share = 1.0 / (rounds + 2)
+    model.partial_fit([(0, "b")])
+    expected = (1.0 - share) * posterior + share / chances.size
+    np.testing.assert_allclose(model.expert_weights_[1], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_asking_changes_nothing(question):
-    completer = learned()
-    before = state_of(completer)
-    QUESTIONS[question](completer)
-    QUESTIONS[question](completer)
-    assert state_of(completer) == before
+def test_many_at_once_is_one_by_one():
+    pairs, weights = events(400)
+    times = np.cumsum(np.random.default_rng(3).exponential(size=400))
+    whole, single = Recommender(), Recommender()
+    ranks = whole.prequential(pairs, weights=weights, times=times)
+    for pair, weight, time, rank in zip(
+        pairs, weights.tolist(), times.tolist(), ranks, strict=True
+    ):
+        listed = single.recommend(pair[0], ITEMS)
+        assert rank == -1 or listed.index(pair[1]) == rank
+        assert (rank == -1) == (pair[1] not in listed or weight == 0.0)
+        single.partial_fit([pair], weights=[weight], times=[time])
+    users = [*range(USERS), "new"]
+    lists, scores = whole.recommend_many(users, 7, return_scores=True)
+    for user, items, score in zip(users, lists, scores, strict=True):
+        alone = single.recommend(user, 7, return_scores=True)
+        assert items == alone[0] and np.array_equal(score, alone[1])
+        assert (np.diff(score) <= 0.0).all() and not set(items) & set(whole.seen(user))
+        np.testing.assert_allclose(
+            score, whole.predict([(user, item) for item in items]), rtol=1e-4
+        )
 
 
-def test_what_is_handed_out_is_not_the_state():
-    completer = learned()
-    before = state_of(completer)
-    completer.users_.append("spoilt")
-    completer.expert_weights_[:] = 0.0
-    for part in completer.factors()[1:]:
-        part[:] = 0.0
-    for part in completer.decision_.parts[:3]:
-        part[:] = 0.0
-    pairs, ratings = [(0, 0), (1, 1)], np.array([1.0, 2.0])
-    completer.predict(pairs)[:] = 0.0
-    assert state_of(completer) == before
-    completer.partial_fit(pairs, ratings)
-    after = state_of(completer)
-    ratings[:] = 99.0
-    assert state_of(completer) == after
+def test_weights_may_be_every_other_number_of_an_array():
+    pairs, weights = events(100)
+    spread = np.repeat(weights, 2)[::2]
+    one, two = (Recommender().partial_fit(pairs, weights=each) for each in (weights, spread))
+    assert np.array_equal(one.tables().pairs, two.tables().pairs)
 
 
-def test_predictions_of_a_batch_are_those_of_single_pairs():
-    completer, pairs = learned(), [(u, i) for u in (*range(12), "new") for i in (*range(9), "new")]
-    alone = [completer.predict([pair])[0] for pair in pairs]
-    assert completer.predict(pairs).tolist() == alone
-    table = completer.expert_predictions(pairs)
-    assert table.shape == (len(pairs), len(completer.expert_names_))
-    assert table @ completer.expert_weights_ == pytest.approx(alone, abs=1e-12)
+@pytest.mark.parametrize("delay", [0, 1, 7, 250])
+def test_events_that_come_late(delay):
+    pairs, weights = events(200)
+    times = np.cumsum(np.random.default_rng(4).exponential(size=200))
+    model, slow = Recommender(), Recommender()
+    ranks = model.prequential(pairs, weights=weights, times=times, delay=delay)
+
+    def learn(k):
+        slow.partial_fit([pairs[k]], weights=weights[k : k + 1], times=times[k : k + 1])
+
+    late = max(1, delay)
+    for k, (user, item) in enumerate(pairs):
+        if k >= late:
+            learn(k - late)
+        listed = slow.recommend(user, ITEMS)
+        assert ranks[k] == (listed.index(item) if item in listed and weights[k] > 0.0 else -1)
+    for k in range(max(0, 200 - late), 200):
+        learn(k)
+    assert model.recommend(0, ITEMS, return_scores=True)[0] == slow.recommend(0, ITEMS)
+    assert np.array_equal(model.expert_weights_, slow.expert_weights_)
+    with pytest.raises(ValueError, match="times must never fall"):
+        model.prequential(pairs, times=times[::-1], delay=delay)
+    assert model.n_events_ == slow.n_events_
 
 
-def test_copies_go_on_by_themselves():
-    completer = learned()
-    for other in (copy.deepcopy(completer), pickle.loads(pickle.dumps(completer))):
-        before = state_of(completer)
-        assert state_of(other) == before
-        other.partial_fit(*turning(20, seed=4))
-        assert state_of(completer) == before != state_of(other)
+def test_scores_of_all_items_sum_to_one():
+    pairs, weights = events(600)
+    model = Recommender().partial_fit(pairs, weights=weights)
+    for user in (0, 5, "new"):
+        items, scores = model.recommend(user, ITEMS, return_scores=True)
+        assert {*items, *model.seen(user)} == {pair[1] for pair in pairs}
+        assert abs(scores.sum() - 1.0) < 1e-5
 
 
-# -- refusing changes nothing ------------------------------------------------------------------------
-
-GOOD = [(0, 0), ("x", 1)]
-REFUSED = {
-    "NaN": (GOOD, [1.0, np.nan], ValueError, r"ratings has entries that are not finite"),
-    "infinite": (GOOD, [np.inf, 1.0], ValueError, r"not finite \(first at index \(0,\)\)"),
-    "huge": (GOOD, [1.0, -2e100], ValueError, r"ratings must lie within ±1e\+100"),
-    "too few": (GOOD, [1.0], ValueError, r"ratings must have shape \(2,\), got \(1,\)"),
-    "one number": (GOOD, 1.0, ValueError, r"ratings must have shape \(2,\), got \(\)"),
-    "a column": (GOOD, [[1.0], [2.0]], ValueError, r"ratings must have shape \(2,\)"),
-    "texts": (GOOD, ["1", "2"], ValueError, "ratings must be an array of real numbers"),
-    "None": (GOOD, None, ValueError, "ratings must be an array of real numbers"),
-    "None inside": (GOOD, [1.0, None], ValueError, "ratings must be an array of real numbers"),
-    "complex": (GOOD, [1.0, 1j], ValueError, "ratings must be an array of real numbers"),
-    "empty": ([], [], ValueError, "pairs is empty"),
-    "no pairs": (None, [1.0], ValueError, "pairs must be a list of"),
-    "a text": ("ab", [1.0, 2.0], ValueError, "pairs must be a list of"),
-    "texts of two": (["ab", "cd"], [1.0, 2.0], ValueError, "pairs must be a list of"),
-    "three columns": ([(0, 1, 2)], [1.0], ValueError, "pairs must be a list of"),
-    "uneven": ([(0, 1), (0,)], [1.0, 2.0], ValueError, "pairs must be a list of"),
-    "wide array": (np.zeros((2, 3)), [1.0, 2.0], ValueError, r"shape \(n, 2\), got \(2, 3\)"),
-    "flat array": (np.zeros(2), [1.0], ValueError, r"shape \(n, 2\), got \(2,\)"),
-    "wide frame": (pd.DataFrame(np.zeros((2, 3))), [1, 2], ValueError, "must have two columns"),
-    "a series": (pd.Series([1, 2]), [1.0, 2.0], ValueError, "must have two columns"),
-    "list as id": ([("x", [1])], [1.0], TypeError, "the id of one item must be hashable"),
-    "array as id": ([(np.zeros(2), 1)], [1.0], TypeError, "the id of one user must be hashable"),
-    "NaN as id": ([("x", np.nan)], [1.0], ValueError, "id of one item is missing"),
-    "NA as id": ([(pd.NA, "x")], [1.0], ValueError, "id of one user is missing"),
-    "NaT as id": ([(np.datetime64("NaT", "s"), 1)], [1.0], ValueError, "id of one user is missing"),
-}
+def test_a_large_catalogue_finds_what_a_whole_search_finds():
+    pairs, weights = events(12_000, users=400, items=3_000)
+    model = Recommender().partial_fit(pairs, weights=weights)
+    users = list(range(40))
+    quick = model.recommend_many(users, 10)
+    # More than there are neighbours and popular items: the whole catalogue is searched.
+    whole, scores = model.recommend_many(users, model.n_items_, return_scores=True)
+    assert np.mean([len({*one} & {*two[:10]}) for one, two in zip(quick, whole, strict=True)]) > 9
+    for user, items, score in zip(users, whole, scores, strict=True):
+        assert len(items) == model.n_items_ - len(model.seen(user))
+        # All of the catalogue has its share, whatever is searched.
+        assert abs(score.sum() - 1.0) < 1e-4
+    asked = [
+        (user, item) for user, items in zip(users, whole, strict=True) for item in items[::500]
+    ]
+    expected = np.concatenate([score[::500] for score in scores])
+    np.testing.assert_allclose(model.predict(asked), expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("fault", REFUSED)
-def test_a_refused_call_changes_nothing(fault):
-    pairs, ratings, error, message = REFUSED[fault]
-    for completer in (learned(100), MatrixCompleter()):
-        before = state_of(completer)
-        for call in (completer.partial_fit, completer.prequential):
-            with pytest.raises(error, match=message):
-                call(pairs, ratings)
-        assert state_of(completer) == before
+def test_long_lists_of_neighbours_keep_the_frequent_ones():
+    rng = np.random.default_rng(0)
+    model = Recommender()
+    for user in range(1200):  # "hub" is followed by "friend", and by something rare
+        model.partial_fit([(user, "hub"), (user, "friend"), (user, f"rare {rng.integers(2000)}")])
+    ranks = model._pool.ranks
+    assert ranks.lists[:, recommender_kernels.SIZE].max() <= recommender_kernels.MOST_NEIGHBOURS
+    assert ranks.lists[:, recommender_kernels.LEVEL].max() == recommender_kernels.LAST_LEVEL
+    for start, size, _ in ranks.lists:  # each neighbour once, with its own count
+        own = ranks.neighbours[start : start + size]
+        assert np.unique(own).size == size and (ranks.counts[start : start + size] > 0.0).all()
+    model.partial_fit([("new", "hub")])
+    assert model.recommend("new", 1) == ["friend"]
+
+
+def test_seen_items_are_never_forgotten_and_repeats_take_no_room():
+    model = Recommender()
+    model.partial_fit([("ann", item) for item in range(500)], weights=np.arange(500) % 2)
+    model.partial_fit([("bob", item) for item in range(501)])
+    assert model.recommend("ann", 10) == [500]
+    room = model._pool.ranks.free[recommender_kernels.OF_USERS].copy()
+    model.partial_fit([("ann", item) for item in range(500)] * 2)
+    assert model.recommend("ann", 10) == [500] and model.seen("ann") == list(range(500))
+    assert np.array_equal(model._pool.ranks.free[recommender_kernels.OF_USERS], room)
+
+
+def test_forget():
+    pairs, _ = events(500)
+    model = Recommender().partial_fit(pairs)
+    kept = {user: model.seen(user) for user in range(USERS)}
+    model.forget(3).forget("nobody")
+    assert model.n_users_ == USERS - 1 and model.seen(3) == []
+    assert all(model.seen(user) == kept[user] for user in range(USERS) if user != 3)
+    assert model.recommend(3, 5) == model.recommend("new", 5)
+    model.partial_fit([(3, 0), ("new", 1)])
+    assert model.seen(3) == [0] and model.seen("new") == [1] and model.n_users_ == USERS + 1
+    while model.n_users_:
+        model.forget(next(iter(model._users.numbers)))
+    assert model.recommend(0, 3) == model.recommend("new", 3)
+
+
+def test_popularity_fades_with_time_if_there_are_times():
+    pairs = [(user, "old") for user in range(600)] + [(user, "new") for user in range(600, 603)]
+    steady, jump = np.arange(603.0), np.append(np.arange(600.0), [1e6, 1e6 + 1, 1e6 + 2])
+    by_time = Recommender().partial_fit(pairs, times=jump).expert_predictions([("x", "new")])[0]
+    by_event = Recommender().partial_fit(pairs).expert_predictions([("x", "new")])[0]
+    same = Recommender().partial_fit(pairs, times=60.0 * steady).expert_predictions([("x", "new")])
+    assert by_time[1] > 2.0 * by_event[1]
+    np.testing.assert_allclose(same[0], by_event, rtol=0.02)
+
+
+def test_an_empty_model():
+    model = Recommender()
+    assert model.recommend("ann", 5) == [] and model.recommend_many([], 5) == []
+    assert model.predict([("ann", 1)]) == 0.0 and model.regret_bound() == 0.0
+    model.partial_fit([("ann", 1)])
+    assert model.recommend("ann", 5) == [] and model.recommend("bob", 5) == [1]
+    assert (model.n_users_, model.n_items_, model.n_events_) == (1, 1, 1)
+    assert len(model.expert_names_) == model.expert_weights_.shape[1]
+
+
+def held_bytes(model):
+    """Memory of all tables but those of a size that never changes."""
+    names = ("items", "lists", "neighbours", "counts", "users", "seen")
+    return sum(getattr(model._pool.ranks, name).nbytes for name in names)
 
 
 @pytest.mark.parametrize(
-    "fault", [name for name in REFUSED if REFUSED[name][3] != "pairs is empty"]
+    ("users", "items", "count"), [(20_000, 1_000, 20_000), (300, 1_500, 12_000), (5, 3_000, 9_000)]
 )
-def test_pairs_that_cannot_be_learned_cannot_be_asked_for(fault):
-    pairs, _, error, message = REFUSED[fault]
-    if pairs is not GOOD:
-        with pytest.raises(error, match=message):
-            learned(100).predict(pairs)
+def test_memory_is_bounded_as_documented(users, items, count):
+    rng = np.random.default_rng(0)
+    pairs = np.stack([rng.integers(0, users, count), rng.integers(0, items, count)], axis=1)
+    model = Recommender()
+    for part in np.array_split(pairs, 4):
+        model.partial_fit(part)
+    different = len(np.unique(pairs, axis=0))
+    bound = 25_000 * model.n_items_ + 120 * model.n_users_ + 32 * different + 250_000
+    assert held_bytes(model) <= bound
+    before = held_bytes(model)
+    model.partial_fit(pairs)  # nothing new: at most longer lists of neighbours
+    assert model._pool.ranks.seen.nbytes + model._pool.ranks.users.nbytes <= before
+    assert held_bytes(model) <= bound
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"loss": "cubic"}, 'loss must be one of "absolute", "huber", "squared", got'),
-        ({"loss": ["huber"]}, "loss must be one of"),
-        ({"learner": "ader"}, 'learner must be one of "both", "pold", "pola"'),
-        ({"radii": (0.0,)}, "radii must be a positive finite number, got 0.0"),
-        ({"radii": 0.5}, "radii must be a sequence of positive numbers, got 0.5"),
-        ({"rank": 0}, "rank must be a whole number >= 1"),
-        ({"weighting": 1.5}, r"weighting must lie in 0\.\.1"),
-        ({"weighting": -1}, "weighting must be a finite number >= 0"),
-        ({"memory": 63}, "memory must be a whole number >= 64"),
-        ({"seed": -1}, "seed must be a whole number >= 0"),
-        ({"keep_seen": 1}, "keep_seen must be True or False, got 1"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        MatrixCompleter(**settings)
-
-
-# -- ids ---------------------------------------------------------------------------------------------
-
-
-class Colour(enum.Enum):
-    RED = 1
-
-
-def test_ids_are_anything_hashable():
-    ids = [
-        "a",
-        7,
-        2.5,
-        ("a", 7),
-        None,
-        b"a",
-        frozenset({1}),
-        Colour.RED,
-        np.datetime64("2020-01-01"),
-    ]
-    completer = MatrixCompleter()
-    for _ in range(2):
-        completer.partial_fit([(key, key) for key in ids], np.arange(9.0))
-    assert len(completer.users_) == len(completer.items_) == len(ids)
-    assert completer.users_[:-1] == ids[:-1]
-    assert completer.n_ratings_ == 18
-    assert len(set(completer.predict([(key, key) for key in ids]).tolist())) == len(ids)
-
-
-def test_scalars_of_numpy_are_the_same_as_plain_ones():
-    completer = MatrixCompleter().partial_fit([(np.int64(3), np.str_("a"))], [1.0])
-    completer.partial_fit(np.array([[3, 4]]), [2.0]).partial_fit([(3, "a"), (3.0, 4)], [3.0, 4.0])
-    assert completer.users_ == [3] and completer.items_ == ["a", 4]
-    assert type(completer.users_[0]) is int and type(completer.items_[0]) is str
-
-
-def test_forms_of_pairs_are_the_same():
-    pairs, ratings = turning(80)
-    texts = [(f"u{u}", f"i{i}") for u, i in pairs]
-    frame = pd.DataFrame(pairs, columns=["who", "what"], index=range(5, 85))
-    same = [
-        MatrixCompleter().partial_fit(form, ratings) for form in (pairs, np.array(pairs), frame)
-    ]
-    same.append(MatrixCompleter().partial_fit(iter(pairs), pd.Series(ratings)))
-    same.append(MatrixCompleter().partial_fit([list(pair) for pair in pairs], ratings.tolist()))
-    assert all(state_of(one) == state_of(same[0]) for one in same)
-    named = [
-        MatrixCompleter().partial_fit(form, ratings)
-        for form in (texts, np.array(texts), np.array(texts, dtype=object), pd.DataFrame(texts))
-    ]
-    assert all(state_of(one) == state_of(named[0]) for one in named)
-    # Names mean nothing: only who is the same as whom.
-    assert state_of(named[0])[:2] == state_of(same[0])[:2]
-
-
-def test_columns_of_a_frame_keep_their_types():
-    frame = pd.DataFrame({"user": ["ann", "bob"], "item": [1, 2]})
-    completer = MatrixCompleter().partial_fit(frame, [1.0, 2.0])
-    assert completer.users_ == ["ann", "bob"] and completer.items_ == [1, 2]
+def test_memory_of_users_with_one_event_each():
+    model, rng = Recommender(), np.random.default_rng(0)
+    for first in range(0, 20_000, 5_000):
+        users = np.arange(first, first + 5_000)
+        model.partial_fit(np.stack([users, rng.integers(0, 1000, 5_000)], axis=1))
+    assert held_bytes(model) / 20_000 < 100

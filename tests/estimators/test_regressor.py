@@ -290,7 +290,7 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path, part, spoil, messa
 # -- river -------------------------------------------------------------------------------------------
 
 
-def test_rivers_face_is_the_regressor():
+def test_the_river_api_is_the_regressor():
     X, y = flipping(120)
     model, plain = RiverTraceNormRegressor(seed=3), TraceNormRegressor(random_state=3)
     rows = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]

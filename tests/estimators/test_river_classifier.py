@@ -1,4 +1,4 @@
-"""The classifier with the face of river."""
+"""The classifier with the river API."""
 
 import pickle
 import statistics
@@ -12,7 +12,7 @@ import pytest
 from river import compose, datasets, evaluate, metrics, preprocessing
 from river.checks import yield_checks
 
-from driftwolfe.estimators.classifier_features import FULL_FEATURES
+from driftwolfe.estimators.core.rows import FULL_FEATURES
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning

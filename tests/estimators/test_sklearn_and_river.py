@@ -137,7 +137,7 @@ def test_what_river_asks_of_every_model(check):
     check(RiverMatrixCompleter())
 
 
-def test_rivers_face_is_the_completer():
+def test_the_river_api_is_the_completer():
     pairs, ratings = turning(300)
     options = {key: value for key, value in SETTINGS.items() if key != "rank"}
     model = RiverMatrixCompleter(**options, n_factors=3, seed=4)

@@ -161,7 +161,7 @@ def test_what_is_sooner_done_than_read_is_not_announced(monkeypatch, capsys):
     monkeypatch.setattr("driftwolfe.terminal.Output.command_line", True)
     announcement.on_start(None)
     announcement.on_end(None)
-    assert not announcement.told and capsys.readouterr().err == ""
+    assert not announcement.announced and capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
@@ -173,7 +173,7 @@ def test_no_stderr_or_a_closed_one_is_no_trouble(stream, monkeypatch):
     announcement.patience = -1.0
     announcement.on_start(None)
     announcement.on_end(None)
-    assert announcement.told
+    assert announcement.announced
 
 
 def test_a_command_says_that_it_compiles_even_into_a_file(monkeypatch, capsys):

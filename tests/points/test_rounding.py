@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe.points.rounding import (
-    line_search_share,
+    line_search_step,
     near_largest,
     ramp,
     tilt,
@@ -21,21 +21,21 @@ from driftwolfe.points.rounding import (
 
 @given(st.floats(), st.floats())
 def test_a_share_is_between_0_and_1_for_all_numbers(gap, length2):
-    share = line_search_share(gap, length2)
-    assert 0.0 <= share <= 1.0
+    step = line_search_step(gap, length2)
+    assert 0.0 <= step <= 1.0
     if 0 < gap < length2 < math.inf:
         exact = float(Fraction(gap) / Fraction(length2))
-        assert share == pytest.approx(exact, rel=1e-15, abs=5e-324)
+        assert step == pytest.approx(exact, rel=1e-15, abs=5e-324)
 
 
 def test_shares_near_the_end_of_the_way():
-    assert line_search_share(1e-17, -1e-20) == 1.0  # the length has cancelled to less than nothing
-    assert line_search_share(1e-17, math.nan) == 1.0
-    assert line_search_share(math.nan, 1.0) == 0.0
-    assert line_search_share(0.0, 0.0) == 0.0
-    assert line_search_share(1.0, 4.0) == 0.25
-    assert line_search_share(1.0, -1e-17) == 1.0
-    assert line_search_share(-1.0, 4.0) == 0.0
+    assert line_search_step(1e-17, -1e-20) == 1.0  # the length has cancelled to less than nothing
+    assert line_search_step(1e-17, math.nan) == 1.0
+    assert line_search_step(math.nan, 1.0) == 0.0
+    assert line_search_step(0.0, 0.0) == 0.0
+    assert line_search_step(1.0, 4.0) == 0.25
+    assert line_search_step(1.0, -1e-17) == 1.0
+    assert line_search_step(-1.0, 4.0) == 0.0
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])

@@ -1,13 +1,13 @@
-"""The recommender does not grow with the stream, nor with users; fast samples, and long runs."""
+"""The completer does not grow with the stream, nor with users; fast samples, and long runs."""
 
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter, recommender_experts
-from driftwolfe.estimators.recommender_experts import PoolSettings
+from driftwolfe.estimators import MatrixCompleter, completer_experts
+from driftwolfe.estimators.completer_experts import CompleterSettings
 from reliability import growth, load
 
 
-@pytest.mark.slow  # tests/estimators/test_recommender_experts_tables.py has shorter streams
+@pytest.mark.slow  # tests/estimators/test_completer_experts_tables.py has shorter streams
 def test_the_state_stays_as_large_as_it_is():
     tenths = load.run(400_000, users=300, items=200)
     assert len(tenths) == 10
@@ -17,7 +17,7 @@ def test_the_state_stays_as_large_as_it_is():
 
 
 def test_experts_beyond_what_is_remembered_have_no_interactions():
-    settings = PoolSettings("huber", "both", (0.3, 1.0), 4, 0.75, 131_072, 0)
+    settings = CompleterSettings("huber", "both", (0.3, 1.0), 4, 0.75, 131_072, 0)
     radii = {each.level: each.radius for each in settings.experts(1 << 29) if each.level >= 0}
     assert [level for level, radius in radii.items() if radius] == list(range(12, 19))
 
@@ -31,7 +31,7 @@ def test_ten_million_ratings(capsys, monkeypatch):
 
 @pytest.mark.parametrize("name", growth.STREAMS)
 def test_users_who_leave_lose_their_rows(name, monkeypatch):
-    monkeypatch.setattr(recommender_experts, "MOST_ROWS", 500)
+    monkeypatch.setattr(completer_experts, "MOST_ROWS", 500)
     monkeypatch.setattr(growth, "MatrixCompleter", lambda: MatrixCompleter(memory=2_000))
     tenths, size = growth.run(name, 0.02)
     users = int(0.02 * growth.STREAMS[name][1])

@@ -15,7 +15,7 @@ import safetensors.numpy
 import driftwolfe as dw
 from driftwolfe import storage
 from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
-from driftwolfe.storage import read_archive, read_header, write_archive
+from driftwolfe.storage import VERSION, read_archive, read_header, write_archive
 from reliability.children import same_copy
 
 
@@ -82,10 +82,10 @@ def test_other_files_are_refused(path):
 
 
 def test_a_newer_format_says_so(path, monkeypatch):
-    monkeypatch.setattr("driftwolfe.storage.VERSION", 2)
+    monkeypatch.setattr("driftwolfe.storage.VERSION", 3)
     write(path)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="version 2 of the format"):
+    with pytest.raises(ValueError, match="version 3 of the format"):
         read_archive(path)
 
 
@@ -119,14 +119,15 @@ def sparse(path, header, length):
 
 def declared(settings, kind, length, name="x", **metadata):
     """The header of a file that holds one array."""
-    ours = json.dumps({"version": 1, "kind": kind, "settings": settings})
+    ours = json.dumps({"version": VERSION, "kind": kind, "settings": settings})
     entry = {"dtype": "F64", "shape": [length // 8], "data_offsets": [0, length]}
     return {"__metadata__": {"driftwolfe": ours, "sha256": "0", **metadata}, name: entry}
 
 
 HUGE = 3 << 30
 FULL = {"arguments": {}, "state": {"x": {"array": "x"}}, "domain": {"kind": "L1Ball"}}
-LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "learner_state": {}}
+LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "features": "random"}
+LEARNED |= {"seed": 0, "learner_state": {}}
 POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "first": 0}
 
 
@@ -305,7 +306,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
     kinds = {dw.load: (_learner, "driftwolfe.saved_state.TreeReader.read_state")}
     kinds[MatrixCompleter.load] = (
         _completer,
-        "driftwolfe.estimators.recommender_archive._check_pool",
+        "driftwolfe.estimators.completer_archive._check_pool",
     )
     classes = "driftwolfe.estimators.classifier_archive._restored"
     save, inner = kinds.get(load, (_classifier, classes))

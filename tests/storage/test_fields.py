@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.saved_state import Field, check_fields
-from driftwolfe.storage import Described
+from driftwolfe.storage import StoredArray
 
 FIELDS = {
     "x": Field(np.float64, ("n", "k"), least=-1.0, most=1.0),
@@ -104,13 +104,16 @@ def test_sizes_that_are_known_are_not_taken_from_arrays():
 
 def test_arrays_that_are_not_read_are_checked_by_type_and_shape():
     described = {
-        name: Described(value.dtype, value.shape, 0, value.nbytes)
+        name: StoredArray(value.dtype, value.shape, 0, value.nbytes)
         if isinstance(value, np.ndarray)
         else value
         for name, value in good().items()
     }
     assert check_fields(FIELDS, described, "thing") == {"n": 3, "k": 2}
-    wrongs = (Described(np.dtype("i8"), (3, 2), 0, 48), Described(np.dtype("f8"), (3, 3), 0, 72))
+    wrongs = (
+        StoredArray(np.dtype("i8"), (3, 2), 0, 48),
+        StoredArray(np.dtype("f8"), (3, 3), 0, 72),
+    )
     for wrong in wrongs:
         with pytest.raises(ValueError, match=r"whose (x|flat) does not fit"):
             check_fields(FIELDS, described | {"x": wrong}, "thing")

@@ -1,4 +1,4 @@
-"""Files that were saved by format 1 load and go on; the numbers were noted when they were saved."""
+"""Files that were saved by format 2 load and go on; the numbers were noted when they were saved."""
 
 import json
 import shutil
@@ -10,8 +10,8 @@ import pytest
 import driftwolfe as dw
 from storage.saved import make
 
-FOLDER = Path(__file__).parent / "saved" / "1"
-TOLD = json.loads((FOLDER / "told.json").read_text())
+FOLDER = Path(__file__).parent / "saved" / "2"
+EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 
 
 def test_there_is_a_file_of_every_kind():
@@ -23,23 +23,23 @@ def test_there_is_a_file_of_every_kind():
 @pytest.mark.parametrize("name", make.LEARNERS)
 def test_learners(name):
     given = {"domain": make.own_set()} if name == "BOGDIP" else {}
-    learner, told = dw.load(FOLDER / f"{name}.safetensors", **given), TOLD["learners"][name]
-    assert (type(learner).__name__, learner.t, learner.lmo_calls) == (name, 20, told["lmo"])
+    learner, expected = dw.load(FOLDER / f"{name}.safetensors", **given), EXPECTED["learners"][name]
+    assert (type(learner).__name__, learner.t, learner.lmo_calls) == (name, 20, expected["lmo"])
     # The decision is a mean of saved points, at most a dozen of norm 4 at most.
-    np.testing.assert_allclose(make.dense(learner.decision), told["decision"], atol=1e-13)
+    np.testing.assert_allclose(make.dense(learner.decision), expected["decision"], atol=1e-13)
     for loss in make.losses(learner.domain, 30, seed=1):
         assert np.isfinite(learner.update(loss))
         assert learner.domain.contains(learner.decision, atol=1e-7)
     assert learner.t == 50
 
 
-@pytest.mark.parametrize("name", TOLD["estimators"])
+@pytest.mark.parametrize("name", EXPECTED["estimators"])
 def test_estimators(name):
     model = dw.load(FOLDER / f"{name}.safetensors")
     assert type(model).__name__ == name
     # Sums of a few dozen numbers of size 5 at most, in single precision for recommenders of events.
     error = 1e-5 if "Recommender" in name else 1e-12
-    np.testing.assert_allclose(make.asked(name, model), TOLD["estimators"][name], atol=error)
+    np.testing.assert_allclose(make.asked(name, model), EXPECTED["estimators"][name], atol=error)
     if name == "TraceNormClassifier":
         model.partial_fit(make.ROWS, make.LABELS)
     elif name == "RiverTraceNormClassifier":
@@ -63,7 +63,7 @@ def test_a_game_goes_on(tmp_path):
     path = tmp_path / "game.safetensors"
     shutil.copy(FOLDER / "game.safetensors", path)
     learner, history = make.play_game(path, rounds=30)
-    assert history.losses[:20].tolist() == TOLD["game"]["losses"]
+    assert history.losses[:20].tolist() == EXPECTED["game"]["losses"]
     assert (learner.t, len(history.decisions), len(history)) == (30, 30, 30)
     learner, history = make.play_game(path, rounds=30)
     assert len(history) == 30

@@ -63,11 +63,11 @@ class NormBall(Domain):
         atoms, norms = self._atoms(x)
         if not atoms:
             atoms, norms = [lmo(x)], np.zeros(1)
-        shares = norms / self.scale
+        weights = norms / self.scale
         # What the norm leaves goes to an atom and its opposite in equal parts, which add up to 0.
-        spare = max(0.0, 1.0 - float(shares.sum()))
-        shares[0] += 0.5 * spare
-        return [*atoms, -1.0 * atoms[0]], np.append(shares, 0.5 * spare)
+        spare = max(0.0, 1.0 - float(weights.sum()))
+        weights[0] += 0.5 * spare
+        return [*atoms, -1.0 * atoms[0]], np.append(weights, 0.5 * spare)
 
     @abstractmethod
     def _atoms(self, x: Point) -> tuple[list[Point], Array]:
@@ -165,8 +165,8 @@ class L2Ball(NormBall):
             near = kernels().clipped_rows(np.ascontiguousarray(rows), self.scale)
             return near.reshape(stack.shape)
         lengths = namespace(stack).linalg.vector_norm(rows, axis=1)
-        shares = (self.scale / lengths).clip(None, 1.0)
-        return stack * shares.reshape(-1, *(1 for _ in self.shape))
+        factors = (self.scale / lengths).clip(None, 1.0)
+        return stack * factors.reshape(-1, *(1 for _ in self.shape))
 
     def _project(self, y: Array) -> Array:
         length = norm(y)
@@ -297,8 +297,8 @@ class GroupLassoBall(NormBall):
 
     def _rescaled(self, y: Array, wanted: Any, norms: Array) -> Array:
         """Return y with `wanted` norms of its groups; groups of 0 stay 0."""
-        shares = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
-        return y * shares[self._labels] + 0.0
+        factors = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
+        return y * factors[self._labels] + 0.0
 
     def _norms(self, x: Array) -> Array:
         # Scaled by the largest entry, so that squares neither over- nor underflow.

@@ -30,10 +30,12 @@ AFFINE_TOLERANCE = 1e-9
 DEVICE_SIZE = 100_000
 
 
-class Cut(NamedTuple):
+class Separation(NamedTuple):
     """What a set says of a point: how far towards it the set reaches, and a half-space between them."""
 
-    share: float  # the point at this share of the way from the centre is in K; 1: it is in K itself
+    fraction: (
+        float  # the point at this fraction of the way from the centre is in K; 1: it is in K itself
+    )
     normal: Any  # <normal, z> <= level for all z in K, and more for the point outside
     level: float
     calls: int  # oracle calls made
@@ -171,7 +173,7 @@ class Domain(checks.Constructed, ABC):
         an inner radius, and by `SeparationDomain`; see method ``"separation"`` of `infeasible_projection`.
         """
         cut = self._separate(self.check_point(y, "y"), 0.0)
-        return None if cut.share >= 1.0 else (cut.normal, cut.level)
+        return None if cut.fraction >= 1.0 else (cut.normal, cut.level)
 
     def decompose(self, x: Point, atol: float = 1e-7) -> tuple[list[Point], Array]:
         r"""Return points :math:`v_i`, as `lmo` returns them, and weights with :math:`\sum_i w_i v_i = x`.
@@ -280,17 +282,17 @@ class Domain(checks.Constructed, ABC):
         instead = "use a method that needs only its lmo, such as POLA in place of PAMO"
         raise NotImplementedError(f"{type(self).__name__} has no gauge subgradient; {instead}")
 
-    def _separate(self, y: Point, near: float) -> Cut:
-        """Return a cut by the gauge; the share may fall short by `near`, as a distance of the points."""
+    def _separate(self, y: Point, near: float) -> Separation:
+        """Separate by the gauge; the fraction may fall short by `near`, as a distance of the points."""
         if not self.can("separate"):
             instead = "use a method that needs only its lmo"
             raise NotImplementedError(f"{type(self).__name__} separates no points; {instead}")
         if (gauge := float(self._gauge(y))) <= 1.0:
-            return Cut(1.0, None, 0.0, 1)
+            return Separation(1.0, None, 0.0, 1)
         normal = self._gauge_subgradient(y)
         # <normal, z - c> <= gauge(z) <= 1 on K.
         level = 1.0 + (0.0 if self.center is None else float(inner(normal, self.center)))
-        return Cut(1.0 / gauge, normal, level, 1)
+        return Separation(1.0 / gauge, normal, level, 1)
 
     def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         """Return points and weights, nearly those of `decompose`; any for a point outside."""
@@ -433,7 +435,7 @@ class CountedDomain(Domain):
     def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         return self.domain._decompose(x, tolerance, lmo)
 
-    def _separate(self, y: Point, near: float) -> Cut:
+    def _separate(self, y: Point, near: float) -> Separation:
         cut = self.domain._separate(y, near)
         self.calls.add(membership=cut.calls)
         return cut

@@ -118,8 +118,8 @@ class Box(BoxSection):
 
     def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         room = self.upper - self.lower
-        shares = np.divide(x - self.lower, room, out=np.zeros(room.shape), where=room > 0)
-        chosen, weights = sweep(np.clip(shares, 0.0, 1.0).ravel())
+        fractions = np.divide(x - self.lower, room, out=np.zeros(room.shape), where=room > 0)
+        chosen, weights = sweep(np.clip(fractions, 0.0, 1.0).ravel())
         flags = chosen.reshape(-1, *self.shape) > 0.5
         return [np.where(each, self.upper, self.lower) for each in flags], weights
 

@@ -239,14 +239,14 @@ class PartitionMatroidPolytope(BoxSection):
         return int((self._sizes - self._bases)[self._movable].sum())
 
     def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        shares, starts = np.clip(x, 0.0, 1.0), np.empty(x.size)
+        fractions, starts = np.clip(x, 0.0, 1.0), np.empty(x.size)
         for indices, capacity in self._blocks:
-            ends = np.minimum(np.cumsum(shares[indices], axis=1), capacity)
+            ends = np.minimum(np.cumsum(fractions[indices], axis=1), capacity)
             if self._bases:
                 ends[:, -1] = capacity  # but for rounding, it was
             starts[indices[:, 0]], starts[indices[:, 1:]] = 0.0, ends[:, :-1]
-            shares[indices] = np.diff(ends, axis=1, prepend=0.0)
-        chosen, weights = sweep(shares, starts)
+            fractions[indices] = np.diff(ends, axis=1, prepend=0.0)
+        chosen, weights = sweep(fractions, starts)
         return list(chosen), weights
 
     def _lmo(self, direction: Array) -> Array:
@@ -275,20 +275,20 @@ class PartitionMatroidPolytope(BoxSection):
         return nearest
 
     def _gauge(self, y: Array) -> float:
-        return max(super()._gauge(y), float(self._part_shares(y).max()))
+        return max(super()._gauge(y), float(self._part_loads(y).max()))
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        shares = self._part_shares(y)
-        part = shares.argmax()
-        if self._bases or shares[part] < super()._gauge(y):
+        loads = self._part_loads(y)
+        part = loads.argmax()
+        if self._bases or loads[part] < super()._gauge(y):
             return super()._gauge_subgradient(y)
         return np.where(self._labels == part, 2 / self._capacities[part], 0.0)
 
     def _sums(self, x: Array) -> Array:
         return np.bincount(self._labels, x).astype(np.float64, copy=False)
 
-    def _part_shares(self, y: Array) -> Array:
-        """Return the shares of its room, half the capacity, that each part takes; 0 for bases."""
+    def _part_loads(self, y: Array) -> Array:
+        """Return how much of its room, half the capacity, each part takes; 0 for bases."""
         return self._sums(self._from_center(y)) * (0 if self._bases else 2) / self._capacities
 
 
@@ -414,7 +414,7 @@ class FlowPolytope(BoxSection):
         return path
 
     def _mean_path(self, tails: list[int], heads: list[int]) -> list[float]:
-        """Share of all paths that use each edge: paths to its tail times paths from its head."""
+        """Fraction of all paths that use each edge: paths to its tail times paths from its head."""
         source, sink = self._ends
         # Whole numbers of any size: the number of paths outgrows floats in modest graphs.
         before, after = [0] * self._n_vertices, [0] * self._n_vertices

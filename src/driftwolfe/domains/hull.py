@@ -214,14 +214,14 @@ def peel(lmo: LMO, x: Array) -> tuple[list[Array], Array]:
     return vertices or [lmo(-x)], np.array(weights or [1.0])
 
 
-def sweep(shares: Array, starts: Any = 0.0) -> tuple[Array, Array]:
-    r"""Return 0/1 vectors, as rows, and weights whose mean is `shares`, between 0 and 1.
+def sweep(fractions: Array, starts: Any = 0.0) -> tuple[Array, Array]:
+    r"""Return 0/1 vectors, as rows, and weights whose mean is `fractions`, between 0 and 1.
 
-    Shares lie end to end on a line; `starts` says where each begins. For an offset :math:`\theta` from 0
-    to 1, a vector has a 1 for each share that covers some :math:`\theta + j`, j whole; it changes where
-    shares end. So shares of one part that add up to a whole number k have k of them chosen.
+    Fractions lie end to end on a line; `starts` says where each begins. For an offset :math:`\theta` from 0
+    to 1, a vector has a 1 for each fraction that covers some :math:`\theta + j`, j whole; it changes where
+    fractions end. So fractions of one part that add up to a whole number k have k of them chosen.
     """
-    ends = starts + shares
+    ends = starts + fractions
     offsets = np.unique(np.concatenate(([0.0, 1.0], np.mod(np.append(starts, ends), 1.0))))
     weights = np.diff(offsets)
     kept = weights > 1e-14  # the others are rounding

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.base import Cut, Domain
+from driftwolfe.domains.base import Domain, Separation
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Array
 
@@ -97,13 +97,13 @@ class SeparationDomain(Domain):
             )
         return normal / length
 
-    def _separate(self, y: Array, near: float) -> Cut:
+    def _separate(self, y: Array, near: float) -> Separation:
         calls, normal = 1, self._normal(y)
         if normal is None:
-            return Cut(1.0, None, 0.0, 1)
+            return Separation(1.0, None, 0.0, 1)
         offset = self._from_center(y)
         length = norm(offset)
-        low, high = self.inner_radius / length, 1.0  # shares inside and outside
+        low, high = self.inner_radius / length, 1.0  # fractions inside and outside
         # To where the cut takes y at least half as far as the set is away.
         while high - low > 0.5 * (1.0 - low) and (1.0 - low) * length > near:
             middle = 0.5 * (low + high)
@@ -112,7 +112,7 @@ class SeparationDomain(Domain):
             found, calls = self._normal(y - (1.0 - middle) * offset), calls + 1
             low, high = (middle, high) if found is None else (low, middle)
             normal = normal if found is None else found
-        return Cut(low, normal, float(inner(normal, y - (1.0 - high) * offset)), calls)
+        return Separation(low, normal, float(inner(normal, y - (1.0 - high) * offset)), calls)
 
     def _holds(self, y: Array) -> bool:
         return self._normal(y) is None
@@ -188,7 +188,7 @@ class MembershipDomain(SeparationDomain):
         return self._function(y.copy()) is None
 
     def _reach(self, offset: Array, low: float, high: float) -> tuple[float, int]:
-        """Bisect for the share of an offset from the centre where it leaves the set, from inside."""
+        """Bisect for the fraction of an offset from the centre where it leaves the set, from inside."""
         center, calls = self.origin(), 0
         while high - low > _BISECTED * high:
             middle = 0.5 * (low + high)
@@ -196,14 +196,14 @@ class MembershipDomain(SeparationDomain):
             calls += 1
         return low, calls
 
-    def _separate(self, y: Array, near: float) -> Cut:
+    def _separate(self, y: Array, near: float) -> Separation:
         if self._holds(y):
-            return Cut(1.0, None, 0.0, 1)
+            return Separation(1.0, None, 0.0, 1)
         offset, r = self._from_center(y), self.inner_radius
-        share, calls = self._reach(offset, min(1.0, r / norm(offset)), 1.0)
+        fraction, calls = self._reach(offset, min(1.0, r / norm(offset)), 1.0)
         # The slope of the gauge near where it is 1, at a place that no set can foresee.
         aside = np.random.default_rng(zlib.crc32(y.tobytes())).uniform(-1.0, 1.0, self.shape)
-        place = share * offset + self._aside * r * aside
+        place = fraction * offset + self._aside * r * aside
         middle, more = self._reach(place, 1.0 - 2.0 * _ASIDE, 1.0 + 2.0 * _ASIDE)
         calls, slope, step = calls + more + 1, np.empty(self.dimension), self._difference
         for i in range(self.dimension):
@@ -216,4 +216,4 @@ class MembershipDomain(SeparationDomain):
             calls += more
         normal = slope.reshape(self.shape)
         level = 1.0 + self._slack + inner(normal, self.origin())
-        return Cut(share, normal, float(level), calls)
+        return Separation(fraction, normal, float(level), calls)

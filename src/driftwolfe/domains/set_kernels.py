@@ -83,9 +83,9 @@ def clipped_rows(rows, radius):
             for j in range(rows.shape[1] if largest > 0.0 else 0):
                 squared += (rows[i, j] / largest) * (rows[i, j] / largest)
             length = largest * math.sqrt(squared)
-        share = radius / length if length > radius else 1.0
+        factor = radius / length if length > radius else 1.0
         for j in range(rows.shape[1]):
-            found[i, j] = share * rows[i, j]
+            found[i, j] = factor * rows[i, j]
     return found
 
 

@@ -43,17 +43,17 @@ DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 DEVICE_ENTRIES = 32_000_000
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
-#: Columns of factors, as a share of the shorter side, up to which they are decomposed in place of
+#: Columns of factors, as a fraction of the shorter side, up to which they are decomposed in place of
 #: the dense matrix (measured on 943 x 1,682).
 _NARROW = 0.45
-#: Columns of factors, and rows or columns with entries, as a share of the shorter side, up to which
+#: Columns of factors, and rows or columns with entries, as a fraction of the shorter side, up to which
 #: those alone are decomposed (943 x 1,682), and how far the factors' products may be from orthonormal.
 _FEW_LINES, _ORTHOGONALITY = 0.65, 1e-11
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
 #: Entries up to which several matrices are decomposed in one call of a device: 1 GiB.
 _STACK_ENTRIES = 1 << 27
-#: Columns of factors and entries, as a share of the shorter side, up to which the host decomposes a
+#: Columns of factors and entries, as a fraction of the shorter side, up to which the host decomposes a
 #: matrix sooner than a device does (943 x 1,682; estimated from the times of each).
 _ON_HOST = 0.35
 #: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core:

@@ -14,9 +14,9 @@ from driftwolfe.points.checks import meant as _meant
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
     "AdaptiveIntervals": ("intervals", None),
-    "MatrixCompleter": ("recommender", None),
+    "MatrixCompleter": ("completer", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
-    "Recommender": ("ranker", None),
+    "Recommender": ("recommender", None),
     "RiverMatrixCompleter": ("river", "river"),
     "RiverRecommender": ("river", "river"),
     "RiverTraceNormClassifier": ("river", "river"),

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, is_one_row
-from driftwolfe.estimators.ids import check_keys, several
+from driftwolfe.estimators.core.ids import check_keys, several
+from driftwolfe.estimators.core.rows import SparseRows, as_one_row, as_rows, copies
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
@@ -24,11 +24,8 @@ from driftwolfe.storage import refused, require
 
 #: What a file says besides the state.
 SAVED_OPTIONS = OPTIONS | {
-    "random_state": Field(int, least=0, below=1 << 32, optional=True),
+    "random_state": Field(int, least=0, below=1 << 32),
     "labels": Field(str),
-    # Of files from when `fit` made several passes; nothing depends on them any more.
-    "passes": Field(int, least=1, newer=True),
-    "passes_done": Field(int, least=1, optional=True, newer=True),
 }
 
 
@@ -163,10 +160,10 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
         learner = self._fitted()
-        if is_one_row(self, X):
-            told = learner.predict_one(np.arange(X.shape[1]), X[0])
-            if told.size:
-                return told[None]
+        if row := as_one_row(self, X):
+            found = learner.probabilities(row)
+            if found.size:
+                return found
         rows = _sound(X, "X")
         table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
         return learner.probabilities(as_rows(table))
@@ -213,7 +210,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @reads
     def expert_weights_(self) -> Array:
         """The weights of the experts."""
-        return self._fitted().experts.shares
+        return self._fitted().experts.all_weights
 
     @property
     @reads
@@ -236,7 +233,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         options, learner, keys = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
-        kind, seed = options.pop("labels"), options.pop("random_state") or 0
+        kind, seed = options.pop("labels"), options.pop("random_state")
         kept = {name: options[name] for name in OPTIONS}
         loaded, features = cls(**kept, random_state=seed), learner.map.features
         with refused("this archive holds classes that do not fit together"):
@@ -281,7 +278,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
-    ) -> tuple[ClassLearner, Rows, Indices, Array]:
+    ) -> tuple[ClassLearner, SparseRows, Indices, Array]:
         """Return the learner, a new one the first time, and what it learns; set `classes_`."""
         before = self.__dict__.copy()
         try:
@@ -314,14 +311,15 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        if not is_one_row(self, X) or type(y) is not np.ndarray or y.shape != (1,):
+        row = as_one_row(self, X)
+        if row is None or type(y) is not np.ndarray or y.shape != (1,):
             return False
         if y.dtype.kind not in "iubU" or y.dtype.kind != self.classes_.dtype.kind:
             return False
-        number = int(self.classes_.searchsorted(y)[0])
-        if number == self.classes_.size or self.classes_[number] != y[0]:
+        number = self.classes_.searchsorted(y)
+        if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
-        return self._learner.learn_one(np.arange(X.shape[1]), X[0], number)
+        return self._learner.learn_one(row, number)
 
     def _fitted(self) -> ClassLearner:
         if not self.__sklearn_is_fitted__():

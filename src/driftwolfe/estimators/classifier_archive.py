@@ -26,31 +26,27 @@ from driftwolfe.estimators.classifier_experts import (
     ClassLearner,
     checked_radii,
 )
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
-    SMALLEST_WEIGHT,
+    LARGEST_SCALE,
+    MAP_FIELDS,
+    ROUNDING,
     FeatureMap,
+    check_map,
     renewal_gap,
 )
-from driftwolfe.estimators.ids import distinct_keys, encode_keys
-from driftwolfe.estimators.random_views import FERNS, LOOKS, TESTS, WAVES, RandomViews
+from driftwolfe.estimators.random_views import FERNS, MOST_INPUTS, TESTS, WAVES, RandomViews
 from driftwolfe.points.kinds import Array
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
-
-#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
-LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
-#: Features and their inverse scales are smaller.
-LARGEST_SCALE = 1e150
-#: For what holds exactly but for rounding.
-ROUNDING = 1.0 + 1e-6
 
 #: Options that both classifiers have.
 OPTIONS = {
     "radii": Field((str, list, int, float), items=Field((int, float))),
     "learner": Field(str),
     "fit_intercept": Field((bool, int), least=0, most=1),
-    "features": Field(str, newer=True),
+    "features": Field(str),
 }
 _REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
 _COUNT = Field(int, least=0, below=1 << 53)
@@ -61,19 +57,13 @@ NUMBERS = {
     "classes": Field(int, least=1, below=1 << 53),
     "t": _COUNT,
     "renewal": _COUNT,
-    "views": Field(int, least=1, most=len(VIEWS), newer=True),
-    "seed": Field(int, least=0, below=1 << 32, newer=True),
-    "wave_renewal": Field(int, least=0, below=1 << 53, newer=True),
+    "views": Field(int, least=1, most=len(VIEWS)),
+    "seed": Field(int, least=0, below=1 << 32),
+    "wave_renewal": Field(int, least=0, below=1 << 53),
 }
 #: Arrays of a learner; there are `full` features with moments, `others` with squares only.
 ARRAYS = {
-    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
-    "map.seen": Field(_REAL, ("features",), 0.0),
-    "map.mean": Field(_REAL, ("full",), *_SCALE),
-    "map.moments": Field(_REAL, ("full", "full")),
-    "map.squares": Field(_REAL, ("others",)),
-    "map.centre": Field(_REAL, ("full",), *_SCALE),
-    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
+    **MAP_FIELDS,
     "experts.points": Field(_REAL, ("width", "plain classes")),
     "experts.norms": Field(_REAL, (2, "experts"), 0.0),
     "experts.weights": Field(_REAL, ("experts",), 0.0),
@@ -84,10 +74,10 @@ OTHER_ARRAYS = {
     "experts.waves": Field(_REAL, ("seen_waves", "side classes")),
     "experts.ferns": Field(_REAL, ("leaves", "side classes")),
     "experts.rests": Field(np.int64, (len(VIEWS),), FOREVER, LONGEST_REST),
-    "experts.naps": Field(np.int64, (len(VIEWS),), 0, LONGEST_REST),
-    "experts.credits": Field(_REAL, (len(VIEWS),), 0.0),
-    "random.looks": Field(np.int64, ("waves", LOOKS), 0, below="width"),
-    "random.slopes": Field(_REAL, ("waves", LOOKS), *_SCALE),
+    "experts.last_rests": Field(np.int64, (len(VIEWS),), 0, LONGEST_REST),
+    "experts.view_weights": Field(_REAL, (len(VIEWS),), 0.0),
+    "random.inputs": Field(np.int64, ("waves", MOST_INPUTS), 0, below="width"),
+    "random.slopes": Field(_REAL, ("waves", MOST_INPUTS), *_SCALE),
     "random.offsets": Field(_REAL, ("waves",), *_SCALE),
     "random.tests": Field(np.int64, ("ferns", TESTS), 0, below="features"),
     "random.cuts": Field(_REAL, ("ferns", TESTS)),
@@ -95,7 +85,7 @@ OTHER_ARRAYS = {
     "random.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
 }
 _WAVES = {"features": "waves", "full": "waves", "others": "none"}
-for _name, _field in list(ARRAYS.items())[:7]:
+for _name, _field in MAP_FIELDS.items():
     _shape = tuple(_WAVES.get(size, size) for size in _field.shape or ())
     OTHER_ARRAYS[_name.replace("map", "waves")] = replace(_field, shape=_shape)
 
@@ -153,7 +143,7 @@ def read_model(
         settings, arrays = archive.settings, archive.arrays
         check_fields(fields, settings, kind)
         require(settings["learner"] in LEARNERS, "options")
-        require(settings.get("features", "linear") in KINDS, "options")
+        require(settings["features"] in KINDS, "options")
         checked_radii(settings["radii"])
         numbers, seen = settings["learner_state"], arrays.get("map.seen")
         if numbers is None or seen is None:
@@ -169,12 +159,12 @@ def read_model(
         full = features if features <= FULL_FEATURES else 0
         sizes = {"features": features, "full": full, "others": features - full}
         sizes |= {"width": features + 1, "classes": numbers["classes"]}
-        radii, views = len(checked_radii(numbers["radii"])), numbers.get("views", 1)
+        radii, views = len(checked_radii(numbers["radii"])), numbers["views"]
         require(views in (1, len(VIEWS)), "views")
         side = len(LENGTHS) * min(radii, OTHER_RADII) + len(WINDOWS)
         sizes |= {"plain": levels * radii, "side": side, "none": 0}
         sizes["experts"] = levels * radii + (views - 1) * side
-        drawn = "random.looks" in arrays and arrays["random.looks"].shape[0] > 0
+        drawn = "random.inputs" in arrays and arrays["random.inputs"].shape[0] > 0
         sizes |= {"waves": WAVES if drawn else 0, "ferns": FERNS if drawn else 0}
         sizes["leaves"] = sizes["ferns"] << TESTS
         sizes["seen_waves"] = WAVES + 1 + features + 1 if drawn else 0
@@ -186,33 +176,17 @@ def read_model(
         settings, arrays = archive.settings, archive.arrays
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
         numbers = settings.pop("learner_state")
-        settings.setdefault("features", "linear")  # files from before there were random ones
         return settings, None if numbers is None else _restored(numbers, arrays), held
-
-
-def check_map(given: FeatureMap) -> None:
-    """Refuse a map, read from a file, with scales that could leave the range of numbers."""
-    moments, seen, (weight, lengths) = given.moments, given.seen, given.totals
-    squares = np.concatenate((moments.diagonal(), given.squares))
-    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
-    require(in_range.all(), "squares of features")
-    # Cauchy and Schwarz: correlations are at most 1.
-    roots = np.sqrt(moments.diagonal())
-    lower = np.abs(np.tril(moments, -1))
-    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
-    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
-    require((seen <= ROUNDING * weight).all(), "totals")
-    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
 
 
 def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
     """Return the learner of a state whose parts have been checked one by one, if they fit together."""
     method = "pola" if numbers["adaptive"] else "pold"
     options = numbers["radii"], method, numbers["intercept"], numbers["classes"], 0
-    kind = "linear" if numbers.get("views", 1) == 1 else "random"
-    learner = ClassLearner(*options, kind, numbers.get("seed", 0))
+    kind = "linear" if numbers["views"] == 1 else "random"
+    learner = ClassLearner(*options, kind, numbers["seed"])
     experts, random, learner.renewal = learner.experts, learner.random, numbers["renewal"]
-    random.renewal = numbers.get("wave_renewal", 0)
+    random.renewal = numbers["wave_renewal"]
     owners = {"map": learner.map, "experts": experts, "random": random, "waves": random.waves}
     for name, array in arrays.items():
         part, _, own = name.partition(".")
@@ -227,7 +201,7 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
     require(drawn or (experts.rests[2:] == FOREVER).all(), "rests")
     require(learner.map.full or not drawn, "random features")
     # No matrix is larger than experts let it grow.
-    require(abs(experts.credits.sum() - 1.0) < 1e-6, "weights of views")
+    require(abs(experts.view_weights.sum() - 1.0) < 1e-6, "weights of views")
     first = 0
     for table, size in zip(experts.tables, experts.sizes, strict=False):
         last = first + size

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.classifier_features import (
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
+    UNBOUND,
     FeatureMap,
     MappedLearner,
-    Rows,
-    ends,
+    SparseRows,
+    bound,
     make_writable,
 )
-from driftwolfe.estimators.random_views import FERNS, START, RandomViews
+from driftwolfe.estimators.random_views import START, RandomViews
 from driftwolfe.points import checks
 from driftwolfe.points.blas import one_blas_thread
 from driftwolfe.points.devices import eigh
@@ -38,14 +38,11 @@ BLOCK = 16
 LEVEL_BITS = 2
 #: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
 FIRST_LEVELS = 5
-#: By which share the trace norm may pass the radius before an expert is projected. Measured losses
+#: By which fraction the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
 FEW_CLASSES = 12
-#: Rows of 64 entries that are mapped together where nothing is learned: few enough for what becomes of them to
-#: stay in the cache. All take the room of the longest, so they are fewer if that is longer.
-CHUNK = 512
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
 LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
@@ -57,19 +54,11 @@ IDLE, LONGEST_REST = 0.001, 7
 FOREVER = -1
 #: Tables of points, one for each view.
 VIEWS = ("points", "noisy", "waves", "ferns")
-#: Weights of one row that is learned, and of rows that are not.
-_ONE, _NO_PARTS = np.ones(1), np.zeros(0)
-_NO_LABELS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros((0, 0))
-_NO_ROWS = np.zeros((1, 0), np.int64), np.zeros((0, 0))
-
-#: Rows as the views see them, the first two alike: places of entries, in one row if they are all the same; entries.
-Seen: TypeAlias = tuple[tuple[Indices, Array], ...]
+_NO_LABELS, _NO_PARTS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
 
 
-@cache
-def every(width: int) -> Indices:
-    """Return the places of full rows."""
-    return np.arange(width)[None]
+#: What maps the rows of up to 256 features.
+Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
 
 
 class ClassExperts:
@@ -86,7 +75,7 @@ class ClassExperts:
     played, and no point of the ball gets farther away, which is all that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
-    its radius, with the weight of the one before. A share 1/(t+1) of all weight is spread evenly. With
+    its radius, with the weight of the one before. A fixed share 1/(t+1) of all weight is spread evenly. With
     `adaptive` False experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
 
     The guarantee of `TraceNormClassifier`: the logarithmic loss is 1-mixable, so the mixture loses at
@@ -97,7 +86,7 @@ class ClassExperts:
     With `random` there are three more views. The second sees the same z and takes every label for drawn at
     random with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two
     experts of each of these take no steps: after every round of 16 rows they move to the weighted mean of
-    the view's others by a share of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of
+    the view's others by a fraction of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of
     steps. A view with less than a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its
     experts neither predict nor learn, and keep their weights, as if they had said what the others say
     (Freund et al. 1997). The bound above is for the first view, which never rests; N counts the experts of
@@ -105,7 +94,8 @@ class ClassExperts:
     """
 
     STATE = ("points", "norms", "weights")
-    OTHERS = (*VIEWS[1:], "rests", "naps", "credits")
+    OTHERS = (*VIEWS[1:], "rests", "last_rests", "view_weights")
+    _bound: tuple[Any, ...] = UNBOUND
 
     def __init__(
         self,
@@ -127,11 +117,11 @@ class ClassExperts:
         self.waves: Array = np.zeros((0, side))
         self.ferns: Array = np.zeros((0, side))
         self.rests: Indices = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])  # rounds
-        self.naps: Indices = np.zeros(len(VIEWS), np.int64)  # how long a view rested last
+        self.last_rests: Indices = np.zeros(len(VIEWS), np.int64)  # how long a view rested last
         sizes = np.array(self.sizes)
         self.norms: Array = np.zeros((2, sizes.sum()))  # bounds on trace norms, squared norms
         self.weights: Array = np.repeat(1.0 / sizes, sizes)  # within each view
-        self.credits: Array = np.full(self.views, 1.0 / self.views)  # weights of the views
+        self.view_weights: Array = np.full(self.views, 1.0 / self.views)  # weights of the views
         self.set_steps()
 
     @property
@@ -174,9 +164,9 @@ class ClassExperts:
         self._steps: Array = moves * self._radii / np.sqrt(2.0 * self.lengths)
 
     @property
-    def shares(self) -> Array:
+    def all_weights(self) -> Array:
         """The weight of every expert: that within its view times that of the view."""
-        return np.repeat(self.credits, self.sizes) * self.weights
+        return np.repeat(self.view_weights, self.sizes) * self.weights
 
     @property
     def tables(self) -> tuple[Array, ...]:
@@ -188,34 +178,59 @@ class ClassExperts:
         """The step size and the radius of every expert."""
         return self._steps, self._radii
 
-    def probabilities(self, seen: Seen) -> Array:
-        """Return the probabilities of classes; rows come as the views see them."""
-        out = np.zeros((len(seen[0][1]), self.classes))
-        self._play(seen, _NO_LABELS, _NO_PARTS, 0, out)
-        return out
+    def probabilities(self, rows: SparseRows, views: Views = None) -> Array:
+        """Return the probabilities of classes, up to the first row with a number out of range."""
+        out = np.zeros((rows.number, self.classes))
+        return out[: self._follow(rows, _NO_LABELS, _NO_PARTS, 0, out, views)]
 
-    def learn(self, seen: Seen, labels: Indices, parts: Array) -> None:
-        """Learn rows of one round of the cover, as the views see them; at its end, restart experts."""
+    def learn(self, rows: SparseRows, labels: Indices, parts: Array, views: Views = None) -> bool:
+        """Learn rows of one round of the cover; at its end, restart experts.
+
+        Return False, and do nothing, if the only one has a number out of range. Without `views`, rows are mapped.
+        """
         done, number = 0, labels.size
         while done < number:
-            done = self._play(seen, labels, parts, done, _NO_ANSWERS)
-            if done < 0:
-                self.project(1.0 + SLACK)
-                done = -done
+            found = self._follow(rows, labels, parts, done, _NO_ANSWERS, views)
+            if found == done:
+                return False
+            if found < 0:
+                self.project(self._limits)
+            done = abs(found)
         self.t += number
         if self.t % BLOCK == 0:
             self._end_round()
+        return True
 
-    def _play(self, seen: Seen, labels: Indices, parts: Array, begin: int, out: Array) -> int:
-        return kernels().play.unchecked(
-            *(seen, labels, parts, begin, self.t, self.adaptive, self.classes, self._steps),
-            *(self._limits, self.tables, self.rests, self.credits, self.weights, self.norms),
-            *(np.empty((4, max(self.weights.size * self.classes, len(VIEWS)))), out),
-        )
+    def _follow(
+        self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
+    ) -> int:
+        """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
+        held: tuple[Any, ...] = (self.rests, self.view_weights, self.weights, self.norms)
+        held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
+        if views is not None:
+            held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
+        _, at, spare = self._bound = bound(self._bound, held, self._sizes, views)
+        spare = spare if labels.size else np.empty(spare.size)  # several threads may predict
+        return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
+
+    def _sizes(self, views: Views) -> tuple[list[int], int]:
+        """Return the sizes that the loop is given, and that of working memory."""
+        features, waves, ferns, constant = -1, 0, 0, 0
+        if views is not None:
+            features, waves = views[0].features, views[1].offsets.size
+            ferns, constant = len(views[1].tests), int(views[0].constant)
+        side = self.noisy.shape[1] // self.classes
+        row = max(self.plain * self.classes, side * self.classes, features + waves + 2, ferns)
+        row = max(row, len(VIEWS))
+        sizes = [features, self.classes, self.views, self.plain, side, waves, ferns, row]
+        return [*sizes, int(self.adaptive), constant], kernels().WORK * row
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        make_writable(self, (*self.STATE, *self.OTHERS))
+        make_writable(self, (*self.STATE, *self.OTHERS, "_steps", "_limits"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_bound": UNBOUND}
 
     def grow(self, classes: int, features: int) -> None:
         """Make room for more classes and for more entries of z, with weights 0."""
@@ -239,7 +254,7 @@ class ClassExperts:
         self.waves = np.zeros((waves, self.waves.shape[1]))
         self.ferns = np.zeros((ferns, self.ferns.shape[1]))
         self.norms[:, sum(self.sizes[:2]) :] = 0.0
-        self.rests[2:], self.naps[2:] = (0 if waves else FOREVER), 0
+        self.rests[2:], self.last_rests[2:] = (0 if waves else FOREVER), 0
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
@@ -250,10 +265,12 @@ class ClassExperts:
                     self._average(table, slice(first, first + self.moving), rates)
                 if self.adaptive:
                     self._restart(table, slice(first, first + (self.moving if v else size)), v)
-                if v and self.credits[v] < IDLE:
-                    self.naps[v] = self.rests[v] = min(2 * self.naps[v] + 1, LONGEST_REST)
+                if v and self.view_weights[v] < IDLE:
+                    self.last_rests[v] = self.rests[v] = min(
+                        2 * self.last_rests[v] + 1, LONGEST_REST
+                    )
                 else:
-                    self.naps[v] = 0
+                    self.last_rests[v] = 0
             elif self.rests[v] > 0:
                 self.rests[v] -= 1
             first += size
@@ -303,16 +320,21 @@ class ClassExperts:
         self.noisy = self.noisy[: self.width].copy()  # as long as the points
         self.set_steps()
 
-    def project(self, slack: float = 0.0) -> None:
-        """Project the experts of norms above `slack` times their radii onto their balls; compute those norms."""
-        first = 0
-        for table, size in zip(self.tables, self.sizes, strict=False):
-            own = slice(first, first + size)
-            for i in (self.norms[0, own] > slack * self._radii[own]).nonzero()[0].tolist():
-                given = i * self.classes, self.classes, float(self._radii[first + i])
-                by = kernels().project_columns if self.classes <= FEW_CLASSES else project_columns
-                self.norms[:, first + i] = by(table, *given)
-            first += size
+    def project(self, limits: Any = 0.0) -> None:
+        """Project the experts of norms above these limits onto their balls; compute those norms."""
+        tables, by = self.tables, few_columns if self.classes <= FEW_CLASSES else project_columns
+        for i in (self.norms[0] > limits).nonzero()[0].tolist():
+            view, place = 0, i
+            while place >= self.sizes[view]:
+                view, place = view + 1, place - self.sizes[view]
+            given = place * self.classes, self.classes, float(self._radii[i])
+            self.norms[:, i] = by(tables[view], *given)
+
+
+def few_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
+    """As `project_columns`, by a compiled loop."""
+    work = np.zeros((2 * columns + 1, columns)), np.empty((columns + 1, len(table)))
+    return kernels().project_columns.unchecked(table, first, radius, *work)
 
 
 def project_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
@@ -365,73 +387,33 @@ class ClassLearner(MappedLearner):
     def t(self) -> int:
         return self.experts.t
 
-    def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
-        """Learn rows with weights, up to the next renewal of the map or end of a round at a time."""
-        done = 0
-        while done < rows.number:
-            end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
-            own = slice(done, end)
-            seen = self._seen(rows.stretch(done, end), parts[own])
-            self.experts.learn(seen, labels[own], parts[own])
-            self._renew()
-            done = end
+    def _learn(self, rows: SparseRows, targets: Indices, parts: Array) -> bool:
+        views = (self.map, self.random) if self.map.full else None
+        return self.experts.learn(rows, targets, parts, views)
 
-    def _renew(self) -> None:
+    def probabilities(self, rows: SparseRows) -> Array:
+        """Return the class probabilities of every row; none if a number is out of range."""
+        if self.map.full:
+            return self.experts.probabilities(rows, (self.map, self.random))
+        mapped = self.map.rows(rows, _NO_PARTS)
+        return self.experts.probabilities(mapped) if mapped else _NO_ANSWERS
+
+    def _renew(self, t: int) -> None:
         """Recompute the maps, if it is time; draw random features at the start."""
-        super()._renew()
-        if self.t % BLOCK == 0 and self.experts.views > 1:
-            if self.t == START and self.map.full and self.map.features:
+        super()._renew(t)
+        if t % BLOCK == 0 and self.experts.views > 1:
+            if t == START and self.map.full and self.map.features:
                 self.random.start(self.map, self.seed)
                 waves = self.random.offsets.size + 1 + self.experts.width
                 self.experts.start_views(waves, self.random.counts.size)
             if self.experts.rests[2] == 0:
-                self.random.renew(self.t)
-
-    def _seen(self, rows: Rows, parts: Array) -> Seen:
-        """Return rows as the views see them, () if a value is out of range; count them with weights `parts`."""
-        if not self.map.full:
-            found = self.map.rows(rows, parts)
-            return (found, _NO_ROWS, _NO_ROWS) if found else ()
-        n, width, number = rows.number, self.map.features, self.random.offsets.size
-        rests = self.experts.rests
-        waving, testing = (0 if rests[2] else n), (0 if rests[3] else n)
-        z, waves = np.empty((n, width + 1)), np.empty((waving, number + width + 2))
-        leaves = np.empty((testing, FERNS), np.int64)
-        ferns = np.empty((testing, FERNS))
-        sound = kernels().see.unchecked(
-            *(*rows, parts, self.map.parts, self.random.parts, np.empty((n, width))),
-            *(np.empty((2, max(width, number))), z, np.empty((waving, number))),
-            *(waves, leaves, ferns),
-        )
-        seen = (every(width + 1), z), (every(waves.shape[1]), waves), (leaves, ferns)
-        return seen if sound else ()
-
-    def learn_one(self, places: Indices, values: Array, label: int) -> bool:
-        """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
-        seen = self._seen(Rows(ends(places.size), places, values), _ONE)
-        if seen:
-            self.experts.learn(seen, np.array((label,)), _ONE)
-            self._renew()
-        return bool(seen)
-
-    def predict_one(self, places: Indices, values: Array) -> Array:
-        """Return the class probabilities of one row, `in_order`, none if a value is out of range."""
-        seen = self._seen(Rows(ends(places.size), places, values), _NO_PARTS)
-        return self.experts.probabilities(seen)[0] if seen else _NO_PARTS
-
-    def probabilities(self, rows: Rows) -> Array:
-        """Return the class probabilities of every row."""
-        number, longest = rows.number, np.diff(rows.starts).max(initial=64)
-        if number < 2 or number * longest <= 64 * CHUNK:
-            return self.experts.probabilities(self._seen(rows, _NO_PARTS))
-        halves = rows.stretch(0, number // 2), rows.stretch(number // 2, number)
-        return np.concatenate([self.probabilities(half) for half in halves])
+                self.random.renew(t)
 
     def coefficients(self) -> tuple[Array, Array]:
         """Return the linear experts' mean in units of the features: weights per class, intercepts."""
         experts = self.experts
         both = np.hstack(experts.tables[:2]).reshape(experts.width, -1, experts.classes)
-        weights = experts.shares[: both.shape[1]]
+        weights = experts.all_weights[: both.shape[1]]
         mean = np.einsum("jic,i->jc", both, weights / weights.sum())
         weights, intercepts = self.map.to_features(mean)
         return np.ascontiguousarray(weights.T), intercepts

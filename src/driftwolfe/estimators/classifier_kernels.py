@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numba
-import numpy as np
-
-from driftwolfe.estimators.map_kernels import MAP, divisor, fill, map_rows
+from driftwolfe.estimators.core.row_kernels import divisor, fill, map_row
+from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
-    ANSWER,
     NEW_NUMBERS,
     NEW_TABLE,
     NUMBER,
     NUMBERS,
     PLACES,
-    TABLE,
     WHOLE,
     fast_jit,
     jit,
+    numbers_at,
+    places_at,
+    pointer,
 )
 
-_tuple: Any = numba.types.Tuple
-_alike: Any = numba.types.UniTuple
-NEW_INDICES = numba.int64[:, ::1]
-INDICES = numba.types.Array(numba.int64, 2, "C", readonly=True)
-#: Experts are in four views: linear, linear with doubts about labels, waves, ferns; a table of points each.
-POINTS = _alike(NEW_TABLE, 4)
-#: Rows as these see them, the first two alike: the places of entries, in one row for all if they are the same,
-#: and the entries.
-SEEN = _alike(_tuple((INDICES, TABLE)), 3)
+#: Where the loop finds sizes, and the addresses of the arrays of experts, of the map, and of random features.
+_FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE, _CONSTANT = range(10)
+_RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(10, 17), 20)
+_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (26, *range(32, 39))
+#: Features that a wave sees, and tests of a fern.
+MOST_INPUTS, TESTS = 3, 5
+#: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
+_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS = range(3, 11)
+#: How many these are.
+WORK = 11
 #: The second view takes a label for drawn at random with this probability.
 NOISE = 0.1
 #: Smaller probabilities count as this where views are weighed.
@@ -44,72 +43,115 @@ def _add(total, factor, values, number):
 
 
 @jit(allocates=False)
-def _reweigh(weights, gains, first, last, rate, share):
-    """Multiply weights by exp(rate * gain) and normalise; then spread a share of them evenly."""
-    total, top = 0.0, gains[first]
-    for i in range(first, last):
-        top = gains[i] if gains[i] > top else top
-    for i in range(first, last):
-        weights[i] *= math.exp(rate * (gains[i] - top))
-        total += weights[i]
-    for i in range(first, last):
-        weights[i] = (1.0 - share) * weights[i] / total + share / (last - first)
+def _see(at, places, values, entries, part, spare):
+    """Compute a row as the views see it, and count it with weight `part`; return whether values are in range."""
+    d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
+    z, waves, ferns = spare, pointer(spare, row), pointer(spare, 2 * row)
+    x, work, cosines = (
+        pointer(spare, _X * row),
+        pointer(spare, _WORK * row),
+        pointer(spare, _COSINES * row),
+    )
+    if not fill(places, values, entries, x, d):
+        return False
+    map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
+    if rests[2] == 0:
+        inputs, slopes, offsets = (
+            places_at(at[_SEEN]),
+            numbers_at(at[_SLOPES]),
+            numbers_at(at[_OFFSETS]),
+        )
+        size = number + d + 2.0
+        for m in range(number):
+            angle = offsets[m]
+            for j in range(m * MOST_INPUTS, (m + 1) * MOST_INPUTS):
+                angle += slopes[j] * z[inputs[j]]
+            cosines[m] = math.cos(angle)
+        # Each entry has the same variance in the end.
+        factor = math.sqrt((number + 1.0) / size)
+        map_row(cosines, number, part, 1.0, factor, pointer(at, _INNER), work, waves)
+        factor = math.sqrt((d + 1.0) / size)
+        for j in range(d + 1):
+            waves[number + 1 + j] = factor * z[j]
+    if rests[3] == 0:
+        tests, cuts, leaves = (
+            places_at(at[_TESTS]),
+            numbers_at(at[_CUTS]),
+            pointer(spare, _LEAVES * row),
+        )
+        counts, totals, squared = numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS]), 0.0
+        totals[0] += part
+        for f in range(at[_FERNS]):
+            leaf = f
+            for j in range(f * TESTS, (f + 1) * TESTS):
+                leaf = 2 * leaf + (x[tests[j]] > cuts[j])
+            counts[leaf] += part
+            # The fourth root of its frequency: chosen on the streams of benchmarks/nonlinear.py.
+            square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
+            leaves[f], ferns[f] = leaf, math.sqrt(square)
+            squared += square
+        length = divisor(totals, squared, part)
+        for f in range(at[_FERNS]):
+            ferns[f] /= length
+    return True
 
 
 @jit(
-    *(SEEN, PLACES, NUMBERS, WHOLE, WHOLE, ANSWER, WHOLE, NUMBERS, NUMBERS, POINTS, PLACES),
-    *(NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE, NEW_TABLE, NEW_TABLE),
+    *(PLACES, PLACES, NUMBERS, PLACES, NUMBERS, WHOLE, WHOLE, PLACES, NEW_TABLE, NEW_NUMBERS),
     allocates=False,
 )
-def play(
-    seen,
-    labels,
-    parts,
-    begin,
-    t,
-    adaptive,
-    classes,
-    steps,
-    limits,
-    points,
-    rests,
-    credits,
-    weights,
-    norms,
-    work,
-    out,
-):
+def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
     """Mix the probabilities of the experts for every row of `out`; or, with labels, learn rows.
 
     That is: weigh the views and their experts, and let those that do not rest take their steps. Return the number
-    of rows learned, from the row `begin` on; below 0 if an expert is too far outside its ball and to be projected
-    before the next row.
+    of rows done, from the row `begin` on; below 0 if an expert is too far outside its ball and to be projected
+    before the next row. It stops at a number out of range. Rows of many features are mapped already.
     """
-    # One function, and few views of parts of arrays: it is compiled in a fraction of the time.
-    learning = labels.size > 0
-    scores, slopes, logs, gains = work[0], work[1], work[2], work[3]
-    for k in range(begin, labels.size if learning else out.shape[0]):
+    at, learning = pointer(given, 0), labels.size > 0
+    classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
+    scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
+    logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
+    rests, view_weights, weights = (
+        places_at(at[_RESTS]),
+        numbers_at(at[_CREDITS]),
+        numbers_at(at[_WEIGHTS]),
+    )
+    norms, steps, limits = numbers_at(at[_NORMS]), numbers_at(at[_STEPS]), numbers_at(at[_LIMITS])
+    experts, leaves = at[_PLAIN] + (at[_VIEWS] - 1) * at[_SIDE], pointer(spare, _LEAVES * row)
+    for k in range(begin, starts.size - 1):
         # Not the literal 0: what is called with it would be compiled for that, and for numbers.
         first, awake, mixed, outside = begin - begin, 0.0, 0.0, False
         label, part = (labels[k], parts[k]) if learning else (0, 0.0)
+        own, z, size = (
+            pointer(places, starts[k]),
+            pointer(values, starts[k]),
+            starts[k + 1] - starts[k],
+        )
+        if full and not _see(at, own, z, size, part, spare):
+            return k
         share = 1.0 / (t + k + 2.0)
-        share = share if adaptive else share * share
-        for v in range(credits.size):
-            table, (places, values) = points[v], seen[v - 1 if v > 1 else 0]
-            columns, noise = table.shape[1], NOISE / classes if v == 1 else 0.0
-            last = first + columns // classes
+        share = share if at[_ADAPTIVE] else share * share
+        for v in range(at[_VIEWS]):
+            number, table = at[_SIDE] if v else at[_PLAIN], numbers_at(at[_POINTS + v])
+            columns, last, noise = (
+                number * classes,
+                first + number,
+                NOISE / classes if v == 1 else 0.0,
+            )
             if rests[v] == 0:
-                squared, told = 0.0, 0.0
+                squared, found = 0.0, 0.0
+                if full:
+                    z, size = pointer(spare, (v - 1) * row if v else 0), at[_FEATURES] + 1
+                    size = at[_FERNS] if v == 3 else size + at[_WAVES] + 1 if v == 2 else size
                 for c in range(columns):
                     scores[c] = 0.0
-                row = k if places.shape[0] > 1 else 0
-                for e in range(values.shape[1]):
-                    place, value = places[row, e], values[k, e]
-                    squared += value * value
-                    _add(scores, value, table[place], columns)
+                for e in range(size):
+                    place = (int(leaves[e]) if v == 3 else e) if full else own[e]
+                    squared += z[e] * z[e]
+                    _add(scores, z[e], pointer(table, place * columns), columns)
                 for i in range(first, last):
                     begins = (i - first) * classes
-                    ends, own = begins + classes, begins + label
+                    ends, right = begins + classes, begins + label
                     top, total, sure = scores[begins], 0.0, 1.0
                     for c in range(begins, ends):
                         top = scores[c] if scores[c] > top else top
@@ -120,39 +162,39 @@ def play(
                         for c in range(classes):
                             chance = slopes[begins + c] / total
                             chance = (1.0 - NOISE) * chance + noise if v == 1 else chance
-                            out[k, c] += credits[v] * weights[i] * chance
+                            out[k, c] += view_weights[v] * weights[i] * chance
                         continue
-                    logs[i] = scores[own] - (top + math.log(total))
-                    right = math.expm1(logs[i])  # p - 1, also where p is nearly 1
+                    logs[i] = scores[right] - (top + math.log(total))
+                    miss = math.expm1(logs[i])  # p - 1, also where p is nearly 1
                     if v == 1:
                         # The slope of -log((1 - NOISE) p + noise): less for labels that are probably wrong.
                         sure = (1.0 - NOISE) * math.exp(logs[i])
                         logs[i] = math.log(sure + noise)
                         sure = sure / (sure + noise)
-                    told += weights[i] * math.exp(logs[i])
+                    found += weights[i] * math.exp(logs[i])
                     step, length, inner = part * steps[i], 0.0, 0.0
                     for c in range(begins, ends):
-                        slope = (right if c == own else slopes[c] / total) * sure
+                        slope = (miss if c == right else slopes[c] / total) * sure
                         length += slope * slope
                         inner += slope * scores[c]
                         slopes[c] = slope * -step
                     length *= squared
                     # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix
                     # is at most its norm times the root of its number of columns.
-                    square = norms[1, i] - 2.0 * step * inner + step * step * length
+                    square = norms[experts + i] - 2.0 * step * inner + step * step * length
                     square = square if square > 0.0 else 0.0
-                    norm, most = norms[0, i] + step * math.sqrt(length), math.sqrt(classes * square)
+                    norm, most = norms[i] + step * math.sqrt(length), math.sqrt(classes * square)
                     norm = norm if norm < most else most
-                    norms[0, i], norms[1, i] = norm, square
+                    norms[i], norms[experts + i] = norm, square
                     outside |= norm > limits[i]
                 if learning:
-                    for e in range(values.shape[1]):
-                        place, value = places[row, e], values[k, e]
-                        _add(table[place], value, slopes, columns)
-                    gains[v] = math.log(told if told > LEAST else LEAST)
-                    awake += credits[v]
-                    mixed += credits[v] * told
-                    _reweigh(weights, logs, first, last, part, share)
+                    for e in range(size):
+                        place = (int(leaves[e]) if v == 3 else e) if full else own[e]
+                        _add(pointer(table, place * columns), z[e], slopes, columns)
+                    gains[v] = math.log(found if found > LEAST else LEAST)
+                    awake += view_weights[v]
+                    mixed += view_weights[v] * found
+                    reweigh(weights, logs, first, last, part, share)
             first = last
         if not learning:
             for c in range(classes):
@@ -161,64 +203,13 @@ def play(
                 out[k, c] /= mixed
             continue
         mixed = mixed / awake if mixed > LEAST * awake else LEAST
-        for v in range(credits.size):
+        for v in range(at[_VIEWS]):
             if rests[v] != 0:  # it says what the others say, so its weight stays
                 gains[v] = math.log(mixed)
-        _reweigh(credits, gains, begin - begin, credits.size, part, share)
+        reweigh(view_weights, gains, begin - begin, at[_VIEWS], part, share)
         if outside:
             return -k - 1
-    return labels.size
-
-
-#: What random features are: of waves their inputs, slopes, offsets and map; of ferns the features tested, the
-#: cuts, the weights of leaves, and totals as in a map.
-RANDOM = _tuple((INDICES, TABLE, NUMBERS, MAP, INDICES, TABLE, NEW_NUMBERS, NEW_NUMBERS))
-
-
-@jit(
-    *(PLACES, PLACES, NUMBERS, NUMBERS, MAP, RANDOM, *[NEW_TABLE] * 5, NEW_INDICES, NEW_TABLE),
-    allocates=False,
-)
-def see(starts, places, values, parts, state, random, x, work, z, cosines, waves, leaves, ferns):
-    """Fill in rows mapped, as waves and as ferns, where these have room; count those with weights `parts`.
-
-    Return whether all values are in range; otherwise nothing changes.
-    """
-    if not fill(starts, places, values, x):
-        return False
-    inputs, slopes, offsets, inner, tests, cuts, counts, totals = random
-    n, width, number = x.shape[0], z.shape[1], offsets.size
-    map_rows(x, parts, 1.0, state, work, z)
-    if waves.shape[0] > 0:
-        # Each entry has the same variance in the end.
-        share = math.sqrt(width / waves.shape[1])
-        for k in range(n):
-            row = z[k]
-            for m in range(number):
-                angle = offsets[m]
-                for j in range(inputs.shape[1]):
-                    angle += slopes[m, j] * row[np.uint64(inputs[m, j])]  # unsigned: no check
-                cosines[k, m] = math.cos(angle)
-            for j in range(width):
-                waves[k, number + 1 + j] = share * z[k, j]
-        map_rows(cosines, parts, math.sqrt((number + 1.0) / waves.shape[1]), inner, work, waves)
-    for k in range(ferns.shape[0]):
-        part, squared = parts[k] if parts.size > 0 else 0.0, 0.0
-        totals[0] += part
-        row = x[k]
-        for f in range(ferns.shape[1]):
-            leaf = f
-            for j in range(tests.shape[1]):
-                leaf = 2 * leaf + (row[np.uint64(tests[f, j])] > cuts[f, j])
-            counts[leaf] += part
-            # The fourth root of its frequency: chosen on the streams of benchmarks/nonlinear.py.
-            square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
-            leaves[k, f], ferns[k, f] = leaf, math.sqrt(square)
-            squared += square
-        length = divisor(totals, squared, part)
-        for f in range(ferns.shape[1]):
-            ferns[k, f] /= length
-    return True
+    return starts.size - 1
 
 
 @jit(NEW_TABLE, PLACES, WHOLE, WHOLE, allocates=False)
@@ -260,14 +251,16 @@ def _product(one, other):
 SWEEPS = 30
 
 
-@jit(NEW_TABLE, WHOLE, WHOLE, NUMBER)
-def project_columns(table, first, columns, radius):
-    """Project a few columns of a table onto the ball; return their trace norm and squared norm."""
+@jit(NEW_TABLE, WHOLE, NUMBER, NEW_TABLE, NEW_TABLE, allocates=False)
+def project_columns(table, first, radius, both, own):
+    """Project a few columns of a table onto the ball; return their trace norm and squared norm.
+
+    Working memory is `both`, of two squares and a row, all 0, and `own`, of a row more than there are columns.
+    """
     # The eigenvectors of the Gram matrix, by Jacobi's rotations: quickest for few columns, and LAPACK would be
     # compiled for seconds. Singular values below 1e-8 of the largest are lost.
-    both = np.zeros((2 * columns, columns))  # the matrix, and below it the vectors
-    own = np.empty((columns, table.shape[0]))
-    values, row = np.empty(columns), np.empty(table.shape[0])
+    columns = both.shape[1]  # above are the matrix, below it its vectors
+    values, row = both[2 * columns], own[columns]
     for p in range(columns):
         for j in range(row.size):
             own[p, j] = table[j, first + p]
@@ -297,21 +290,23 @@ def project_columns(table, first, columns, radius):
             break
     norm, squared, theta, last = 0.0, 0.0, 0.0, -1.0
     for p in range(columns):
-        values[p] = math.sqrt(max(both[p, p], 0.0))
+        values[p] = math.sqrt(both[p, p]) if both[p, p] > 0.0 else 0.0
         norm, squared = norm + values[p], squared + values[p] * values[p]
     if norm <= radius:
         return norm, squared
     while theta > last:  # the parts of values above theta shall sum to the radius (Michelot 1986)
-        last, above, count = theta, -radius, 0
+        last, above, count = theta, -radius, 0.0
         for p in range(columns):
             if values[p] > last:
-                above, count = above + values[p], count + 1
-        theta = max(above / max(count, 1), last)  # none is above where the radius is rounding
+                above, count = above + values[p], count + 1.0
+        theta = (
+            above / count if above > last * count else last
+        )  # none is above where the radius is rounding
     squared = 0.0
     for p in range(columns):
-        kept = max(values[p] - theta, 0.0)
+        kept = values[p] - theta if values[p] > theta else 0.0
         squared += kept * kept
-        values[p] = kept / max(values[p], theta)
+        values[p] = kept / values[p] if values[p] > theta else 0.0
     for p in range(columns):
         for q in range(columns):
             both[p, q] = 0.0
@@ -321,7 +316,7 @@ def project_columns(table, first, columns, radius):
         for j in range(row.size):
             row[j] = 0.0
         for q in range(columns):
-            _add(row, both[p, q], own[q], row.size)
+            _add(pointer(row, 0), both[p, q], pointer(own, q * row.size), row.size)
         for j in range(row.size):
             table[j, first + p] = row[j]
     return radius, squared

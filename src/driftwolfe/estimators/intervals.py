@@ -26,13 +26,13 @@ from driftwolfe.storage import Archive, require
 #: docs/howto/intervals.md shows others.
 HALF_LIVES = np.array([4.0, 16.0, 64.0, 256.0])
 #: How often each is a candidate for the radius: `SAOL` starts at equal weights, and where nothing changes
-#: a share of short memories costs more than it takes to find them where something does.
+#: some weight on short memories costs more than it takes to find them where something does.
 COPIES = np.array([1, 1, 1, 9])
 #: Candidates for the centre: 0, and the running means but the shortest; how often each.
 CENTRE_COPIES = np.array([4, 1, 1, 4])
 #: Steps of the logarithms of radii: of each candidate, at least, and of the interval itself.
 STEP, LAST_STEP = 0.003, 0.01
-#: Share of a new row in the recent misses: a half-life of 40 rows.
+#: Weight of a new row in the recent misses: a half-life of 40 rows.
 RECENT = 1.0 - 0.5 ** (1.0 / 40.0)
 #: Logarithms stay within these distances of their start, for rows that a model predicts exactly: those of
 #: candidates, a factor of 148, and theta, a factor of 7.
@@ -43,7 +43,7 @@ MOST_GAIN = 100.0
 FIRST = 10
 #: Largest size of predictions and targets.
 LARGEST = 1e100
-_SHARES = 1.0 - 0.5 ** (1.0 / HALF_LIVES)
+_RATES = 1.0 - 0.5 ** (1.0 / HALF_LIVES)
 
 
 class PinballOfMix(Loss):
@@ -74,7 +74,7 @@ class PinballOfMix(Loss):
 
 
 class AdaptiveIntervals(Guarded):
-    r"""Intervals around the predictions of a regressor that contain a given share of the targets.
+    r"""Intervals around the predictions of a regressor that contain a given fraction of the targets.
 
     The interval is :math:`\hat y + c \pm \rho\, e^{\theta + g m}`. The centre c follows the median of the
     residuals :math:`y - \hat y`, the radius :math:`\rho` the quantile of :math:`|y - \hat y - c|`: each is a
@@ -90,7 +90,7 @@ class AdaptiveIntervals(Guarded):
         ``predict_one`` and ``learn_one`` (river). It learns what the intervals learn. None: give
         predictions to `observe` and `around`.
     coverage
-        The share of targets to be inside, between 0 and 1.
+        The fraction of targets to be inside, between 0 and 1.
     gain
         g, how much recent misses widen the interval: 0.1 too many by a factor of :math:`e^{0.1 g}`. A larger
         one brings the coverage of a hundred rows nearer to the wanted one, and makes intervals longer on
@@ -109,9 +109,9 @@ class AdaptiveIntervals(Guarded):
     -----
     On every window of k rows, after the first ten, exactly
 
-    .. math:: \text{share inside} = \text{coverage} - \frac{\theta_{end} - \theta_{start}}{0.01\,k},
+    .. math:: \text{fraction inside} = \text{coverage} - \frac{\theta_{end} - \theta_{start}}{0.01\,k},
 
-    so the share is wrong by at most the range of :math:`\theta` over 0.01 k. :math:`\theta` stays between the
+    so the fraction is wrong by at most the range of :math:`\theta` over 0.01 k. :math:`\theta` stays between the
     smallest and the largest :math:`\ln(|y - \hat y - c|/\rho) - g m`, up to one step, and within ±2, where
     the equation ends: in practice after thousands of rows that a model predicts exactly. Not promised:
     coverage for each x, short intervals, or a small range of :math:`\theta` on any sequence.
@@ -225,11 +225,11 @@ class AdaptiveIntervals(Guarded):
     @reads
     def around(self, predictions: Any) -> tuple[Array, Array]:
         """Return the lower and the upper ends of the next row's interval around each prediction."""
-        told = _numbers(predictions, "predictions")
+        values = _numbers(predictions, "predictions")
         if self.n_rows_ < FIRST:
-            return np.full(told.shape, -math.inf), np.full(told.shape, math.inf)
+            return np.full(values.shape, -math.inf), np.full(values.shape, math.inf)
         centre, radius = self._centre.decision @ self._centres(), self._half_width()
-        return told + (centre - radius), told + (centre + radius)
+        return values + (centre - radius), values + (centre + radius)
 
     def pinball_bound(self, tau: int | None = None) -> float:
         r"""Return a bound on how much more :math:`\rho` lost than the best fixed mix of its candidates.
@@ -263,9 +263,9 @@ class AdaptiveIntervals(Guarded):
 
         with storage.enough_memory(path):
             archive = storage.read_archive(path, check, cls.__name__)
-            told = archive.settings
-            loaded = cls(model, told["coverage"], gain=told["gain"])
-            TreeReader(ensemble_kinds(), archive).read_state(loaded, told["state"])
+            settings = archive.settings
+            loaded = cls(model, settings["coverage"], gain=settings["gain"])
+            TreeReader(ensemble_kinds(), archive).read_state(loaded, settings["state"])
         return loaded
 
     def check_state(self) -> None:
@@ -294,9 +294,9 @@ class AdaptiveIntervals(Guarded):
             if self.n_rows_ >= FIRST:
                 self._learn(residual, distance, centres)
             # Plain means at first.
-            share = np.maximum(_SHARES, 1.0 / (self.n_rows_ + 1.0))
-            self._sizes = self._sizes + share * (distance - self._sizes)
-            self._means = self._means + share * (residual - self._means)
+            rate = np.maximum(_RATES, 1.0 / (self.n_rows_ + 1.0))
+            self._sizes = self._sizes + rate * (distance - self._sizes)
+            self._means = self._means + rate * (residual - self._means)
             self.n_rows_ += 1
 
     def _learn(self, residual: float, distance: float, centres: Array) -> None:
@@ -305,13 +305,13 @@ class AdaptiveIntervals(Guarded):
         candidates, radii = self._candidates(), self._radii()
         self.offset_ = min(max(self.offset_ + LAST_STEP * excess, -MOST_OFFSET), MOST_OFFSET)
         self.recent_ += RECENT * (excess - self.recent_)
-        for learner, told, target, quantile, others in (
+        for learner, mixed, target, quantile, others in (
             (self._radius, candidates, distance, self.coverage, 0.0),
             (self._centre, centres, residual, 0.5, float(self._sizes.max())),
         ):
             # In units of the largest candidate, and a target far away pulls no more than a near one.
-            unit = max(float(np.abs(told).max()), others, 1e-6 * abs(target)) or 1.0
-            learner.update(PinballOfMix(told / unit, target / unit, quantile))
+            unit = max(float(np.abs(mixed).max()), others, 1e-6 * abs(target)) or 1.0
+            learner.update(PinballOfMix(mixed / unit, target / unit, quantile))
         # Longer steps at first.
         step = min(0.1, max(STEP, 1.0 / (self.n_rows_ - FIRST + 1)))
         levels = self._levels + step * ((distance > radii) - (1.0 - self.coverage))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.ranker import Recommender
-from driftwolfe.estimators.ranker_tables import RankingTables
-from driftwolfe.estimators.recommender import MatrixCompleter
+from driftwolfe.estimators.completer import MatrixCompleter
+from driftwolfe.estimators.recommender import Recommender
+from driftwolfe.estimators.recommender_tables import RankingTables
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage import write_bytes
 

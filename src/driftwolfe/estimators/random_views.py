@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.classifier_features import FeatureMap, make_writable
+from driftwolfe.estimators.core.rows import FeatureMap, make_writable
 from driftwolfe.points.kinds import Array, Indices
 
 #: Rows before random features are drawn, from the features and scales known by then.
 START = 32
-#: Number of waves, how many features one looks at, if there are as many, and the deviation of slopes.
-WAVES, LEAST_LOOKS, LOOKS, SLOPE = 96, 2, 3, 2.0
+#: Number of waves, how many features each uses, if there are as many, and the deviation of slopes.
+WAVES, LEAST_INPUTS, MOST_INPUTS, SLOPE = 96, 2, 3, 2.0
 #: Number of ferns, and how many tests each has.
 FERNS, TESTS = 128, 5
-#: The map of the waves is recomputed after so many rounds, as a share of those played.
+#: The map of the waves is recomputed after so many rounds, as a fraction of those played.
 RENEWAL = 0.2
 
 
@@ -29,11 +29,11 @@ class RandomViews:
     entries are divided by their root mean square norm.
     """
 
-    STATE = ("looks", "slopes", "offsets", "tests", "cuts", "counts", "totals")
+    STATE = ("inputs", "slopes", "offsets", "tests", "cuts", "counts", "totals")
 
     def __init__(self) -> None:
-        self.looks: Indices = np.zeros((0, LOOKS), np.int64)  # places in z
-        self.slopes: Array = np.zeros((0, LOOKS))
+        self.inputs: Indices = np.zeros((0, MOST_INPUTS), np.int64)  # places in z
+        self.slopes: Array = np.zeros((0, MOST_INPUTS))
         self.offsets: Array = np.zeros(0)
         self.waves = FeatureMap(0, intercept=True)
         self.tests: Indices = np.zeros((0, TESTS), np.int64)  # features
@@ -54,11 +54,11 @@ class RandomViews:
         self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
         # Nothing is to be learned from a constant.
         self.cuts[scales == 0.0] = np.finfo(np.float64).max
-        self.looks = np.zeros((WAVES, LOOKS), np.int64)
-        self.slopes = np.zeros((WAVES, LOOKS))
-        for look, slope in zip(self.looks, self.slopes, strict=True):
-            chosen = 1 + rng.permutation(number)[: rng.integers(LEAST_LOOKS, LOOKS + 1)]
-            look[: chosen.size] = chosen
+        self.inputs = np.zeros((WAVES, MOST_INPUTS), np.int64)
+        self.slopes = np.zeros((WAVES, MOST_INPUTS))
+        for used, slope in zip(self.inputs, self.slopes, strict=True):
+            chosen = 1 + rng.permutation(number)[: rng.integers(LEAST_INPUTS, MOST_INPUTS + 1)]
+            used[: chosen.size] = chosen
             slope[: chosen.size] = rng.normal(scale=SLOPE, size=chosen.size)
         self.slopes *= np.sqrt(number + 1.0)  # z has norm 1
         self.offsets = rng.uniform(0.0, 2.0 * np.pi, WAVES)
@@ -70,9 +70,9 @@ class RandomViews:
         self.__init__()  # type: ignore[misc]
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """All that compiled loops need to know."""
-        waves = self.looks, self.slopes, self.offsets, self.waves.parts
+    def held(self) -> tuple[Any, ...]:
+        """The arrays of waves and ferns, those of their map first."""
+        waves: tuple[Any, ...] = *self.waves.held, self.inputs, self.slopes, self.offsets
         return (*waves, self.tests, self.cuts, self.counts, self.totals)
 
     def renew(self, t: int) -> None:

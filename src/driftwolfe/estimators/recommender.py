@@ -1,479 +1,492 @@
-"""`MatrixCompleter`, a recommender for streams of ratings."""
+"""`Recommender`, which ranks items for users from a stream of events, and its saved state."""
 
 from __future__ import annotations
 
-import math
+import json
 import os
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import asdict
-from itertools import islice
-from typing import Any, Self
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.classifier_features import copies
-from driftwolfe.estimators.ids import (
-    SIMPLE,
+from driftwolfe.estimators.core.ids import (
     Ids,
     UsersAndItems,
     columns,
     distinct_keys,
     encode_keys,
-    single,
+    plain_keys,
+    several,
 )
-from driftwolfe.estimators.recommender_archive import check_archive, pool_state, set_pool
-from driftwolfe.estimators.recommender_experts import LOSSES, Factors, PoolSettings, RatingPool
-from driftwolfe.estimators.recommender_features import (
-    FeatureModel,
-    model_state,
-    saved_model,
-    with_features,
-)
-from driftwolfe.points import FactoredMatrix, checks
+from driftwolfe.estimators.recommender_pool import RecommenderPool
+from driftwolfe.estimators.recommender_tables import RankingTables, kernels, ranking_tables
+from driftwolfe.points import checks
 from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.points.ops import ProductPoint
-from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
 
-LEARNERS = ("both", "pold", "pola")
-MOST_RADII = 64
-#: Squares of sums of such numbers stay in range.
-LARGEST_RATING = 1e100
-_REAL = (float, int)
-
-
-def single_rating(ratings: Any) -> float | None:
-    """Return the rating if there is just one, in range; else None. For speed."""
-    if type(ratings) is np.ndarray:
-        ratings = ratings.tolist() if ratings.shape == (1,) else None
-    if type(ratings) is list and len(ratings) == 1 and type(ratings[0]) in _REAL:
-        # No comparison holds for NaN.
-        return float(ratings[0]) if abs(ratings[0]) <= LARGEST_RATING else None
-    return None
+#: Largest weight of an event, and longest time between two, in mean times between two.
+LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
+#: Types of ids that need no checks.
+_QUICK = {str, int}
+_NUMBERS = (float, int, bool)
+#: Users that are scored together in `recommend_many`.
+BLOCK = 1024
 
 
-class MatrixCompleter(UsersAndItems):
-    r"""Recommender for streams of ratings that drift; nothing to tune.
+class _Events(NamedTuple):
+    """Checked events."""
 
-    Users and items are anything hashable and may appear at any time. A rating is predicted as
+    users: list[Any]
+    items: list[Any]
+    weights: Array
+    times: Array | None
 
-    .. math:: \hat r_{ui} = \mu + b_u + c_i + X_{ui}
+    def part(self, which: slice) -> _Events:
+        times = None if self.times is None else self.times[which]
+        return _Events(self.users[which], self.items[which], self.weights[which], times)
 
-    with the mean within the range of ratings, user and item biases in boxes, and interactions X in a
-    (weighted) trace-norm ball: the weighted mean of experts with different step sizes and radii, some
-    of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`. One call with n
-    ratings is bit-identical to n calls with one.
 
-    Memory holds the gradients of the latest `memory` ratings, some 70 numbers for each item and each
-    user at work after 100,000 ratings, growing with the logarithm of the number of ratings, and 64
-    bytes and the id of each other user. As long as there are at most 16,384 users, all are at work;
-    then those without a rating among the latest `memory` or half of that rest: their number of
-    ratings and their biases are kept, in single precision and for the experts that never restart,
-    but their interactions are not. So neither time nor most of the memory grows with the number of
-    users ever seen.
+class Recommender(UsersAndItems):
+    r"""Recommender for streams of events (clicks, purchases, likes) that drift; nothing to tune.
 
-    Parameters
-    ----------
-    loss
-        ``"huber"`` (quadratic up to 1.33 times the mean error so far, then absolute),
-        ``"absolute"`` or ``"squared"``.
-    learner
-        Which experts: ``"pold"``, step sizes times radii; ``"pola"``, restarted ones; ``"both"``.
-    radii
-        Radii of the trace-norm balls, in units of the mean error times the root of users x items.
-        Empty: only mean and biases.
-    rank
-        Largest rank of the interactions of one expert.
-    weighting
-        0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
-        (Srebro and Salakhutdinov 2010), or between.
-    memory
-        Most ratings whose gradients are kept exactly: the latest, at least a third as many. Of
-        older ones the leading directions are kept.
-    seed
-        Seed of the random directions that projections start from.
-    keep_seen
-        Whether to remember which pairs were rated before the latest `memory` ratings, 8 bytes for each
-        different one. Without it, memory does not grow with the number of ratings, and `recommend`
-        excludes only the latest ratings.
+    Users and items are anything hashable and may appear at any time. The score of an item for a user
+    is the probability that it is the next new one, a mixture of experts:
+
+    .. math:: p(i \mid u) = \sum_e w_e\, p_e(i \mid u)
+
+    The experts are popularity (of all time, and over the last 300 events) and co-occurrence with the
+    user's latest items (of pairs that may be far apart, and of near ones, which fade). They are
+    weighted by Bayes' rule with a fixed share, apart for each power of 2 of the number of items that a
+    user has seen. One call with n events is bit-identical to n calls with one.
+
+    Memory: 64 bytes and up to 512 slots of 12 bytes per item (6 KiB), 24 bytes per user and 4 to 8 for
+    each different pair of user and item, 16 at least, and the ids; never more than four times that,
+    as tables double and short lists are left for others. Items seen are never forgotten. Time per
+    event does not grow with users; it grows by some nanoseconds for each item that the user has seen.
 
     Notes
     -----
-    Let :math:`u_t` be the unit of errors once the error of rating t is counted (1.33 times their
-    running mean) and :math:`f_t` the loss of a prediction in that unit. For N experts after T ratings,
-    and any sequence of experts :math:`e_t` with S switches, each used only after it has joined,
+    In a round, a user meets an item of the catalogue that is new to them; :math:`p_e` is what expert
+    e gave it just before, among all items of the catalogue that the user had not seen. For N = 4
+    experts, T rounds in B buckets of users, and any sequence of experts with S switches within the
+    buckets,
 
-    .. math:: \sum_t f_t(\hat r_t) - f_t(\hat r_{t, e_t}) \le
-              \frac{(S + 1) \ln (N T) + 1/32}{0.8} + 0.1 \sum_t \Delta_t^2
+    .. math:: \sum_t \ln \frac{p_{e_t}(i_t \mid u_t)}{p(i_t \mid u_t)} \le (S + B) \ln (N T)
 
-    with :math:`\Delta_t` the range of the experts' losses in round t: fixed share with share
-    1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma; 1/32 is what the others give to
-    experts that join. Errors of more than 1,000 units count as 1,000. Every decision of every expert
-    lies in its product of sets, but no such guarantee holds for one expert's interactions: their
-    projections use `rank` leading directions, as one round of block iteration finds them.
+    without a learning rate: the loss is logarithmic, so Bayes' rule is exact, and the fixed share of
+    1/(t + 1) has the rest as its price (Herbster and Warmuth 1998; the proof is in
+    docs/estimators/recommender.md). `regret_bound` is this. Recall, or one expert, has no guarantee.
 
-    With side features (`add_features`) the prediction is :math:`(1 - a) \hat r + a \tilde r`, with
-    :math:`\tilde r` that of a linear model of the features and a in 0, 1/4, 1/2, 3/4, 1, weighted in
-    the same way, for users with 0, 1, 2-3, 4-7, 8-15 and more ratings apart. So on the T ratings of
-    users at one such stage the loss, in units of its own errors, exceeds that of any a, also of the
-    experts alone, by at most :math:`\ln(5 T) / 0.8 + 0.1 \sum_t \Delta_t^2`. It takes two numbers for
-    each feature of items, and five, for every user rated since; two for each feature of users, and
-    two, for every item; and the features themselves.
+    What is recommended is the best among the neighbours of the user's 10 latest items and the 128 most
+    popular items of both kinds; the whole catalogue is searched where these are too few.
 
-    Rescaling or shifting all ratings rescales or shifts all predictions. Rounding errors in ratings
-    hardly change them, but with a `memory` of a few hundred ratings and radii above 1 small
-    differences grow along the stream. While the mean error is at most 1e-12 of the largest rating,
-    nothing is learned.
+    Several threads may recommend, predict or save at the same time, or one may learn; other calls
+    are refused with a RuntimeError.
 
-    Several threads may predict, recommend or save at the same time, or one may learn; other calls are
-    refused with a RuntimeError. `n_ratings_` and `repr` can be read at any time.
+    Attributes
+    ----------
+    note_
+        What `save` was given as a note, in a model that was loaded; else None.
 
     Examples
     --------
-    >>> completer = MatrixCompleter()
-    >>> completer.partial_fit([("ann", "up"), ("bob", "up"), ("ann", "heat")], [5.0, 4.0, 2.0])
-    MatrixCompleter(users=2, items=2, ratings=3)
-    >>> completer.predict([("bob", "heat"), ("somebody new", "up")]).round(1)
-    array([3.7, 4.2])
-    >>> completer.recommend("bob", 1)
-    ['heat']
+    >>> model = Recommender()
+    >>> model.partial_fit([("ann", "tea"), ("ann", "milk"), ("bob", "tea"), ("bob", "milk"),
+    ...                    ("cat", "jam"), ("dan", "tea")])
+    Recommender(users=4, items=3, events=6)
+    >>> model.recommend("dan", 1)
+    ['milk']
+    >>> items, scores = model.recommend("dan", 2, return_scores=True)
+    >>> items, round(float(scores.sum()), 6)
+    (['milk', 'jam'], 1.0)
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI. Srebro and Salakhutdinov (2010), Collaborative filtering in a
-    non-uniform world, NeurIPS. Herbster and Warmuth (1998), Tracking the best expert, Machine
-    Learning.
+    Herbster and Warmuth (1998), Tracking the best expert, Machine Learning. Sarwar et al. (2001),
+    Item-based collaborative filtering recommendation algorithms, WWW.
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "huber",
-        learner: str = "both",
-        radii: Sequence[float] = (0.3, 1.0),
-        rank: int = 4,
-        weighting: float = 0.75,
-        memory: int = 131_072,
-        seed: int = 0,
-        keep_seen: bool = True,
-    ) -> None:
-        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
-            checks.one_of(given, name, allowed)
-        if not isinstance(radii, Iterable):
-            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
-        balls = tuple(islice(radii, MOST_RADII + 1))
-        if len(balls) > MOST_RADII:
-            raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
-        weight = checks.nonnegative(weighting, "weighting")
-        if weight > 1.0:
-            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
-        if not isinstance(keep_seen, bool):
-            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
-        balls = tuple(checks.positive(radius, "radii") for radius in balls)
-        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
-        seed = checks.count(seed, "seed", least=0, most=math.inf)
-        settings = PoolSettings(loss, learner, balls, rank, weight, memory, seed, keep_seen)
-        self._pool = RatingPool(settings)
+    def __init__(self) -> None:
+        self._pool = RecommenderPool()
         self._users, self._items = Ids(), Ids()
-        self._features: FeatureModel | None = None
+        self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
+        self.note_: dict[str, Any] | None = None
 
     @writes
-    def add_features(self, users: Any = None, items: Any = None) -> Self:
-        """Add side features of users, of items, or of both; those of an id that has some are replaced.
-
-        From the first call on, a linear model learns how they explain ratings, and predictions are
-        blended with it: see docs/estimators/completer.md. Give both kinds in that call, if you can before
-        the first rating: it settles how many features there are, and earlier ratings are not known.
-
-        Parameters
-        ----------
-        users, items
-            A mapping from ids to lists of numbers, at most 256, or a data frame with ids as its index.
-            Flags are 0 or 1; other numbers should be centred, of size about 1. NaN is for unknown
-            ones, and counts as 0, as all features do of whoever has none. A list longer than 1, in
-            the Euclidean norm, is scaled to length 1. Ids need not have ratings.
-        """
-        loss = LOSSES.index(self._pool.settings.loss)
-        self._features = with_features(self._features, loss, users, items)
-        return self
-
-    @writes
-    def partial_fit(self, pairs: Any, ratings: Any, sample_weight: Any = None) -> Self:
-        """Learn ratings, in the order given.
+    def partial_fit(self, pairs: Any, *, weights: Any = None, times: Any = None) -> Self:
+        """Learn events, in the order given.
 
         Parameters
         ----------
         pairs
             (user, item) pairs: a list of them, or an array or data frame of two columns.
-        ratings
-            One finite number for each.
-        sample_weight
-            A number from 0 to 100 for each, or one for all. A whole number w is the same as the rating
-            w times in a row, to the last bit. Between two, a rating is learned as often as the next
-            whole number says, each time with the same share of the weight, which shortens all steps
-            and the changes of weights and running means by that factor.
+        weights
+            How much each counts, from 0 to a million; 1 if not given. A pair of weight 0 is only
+            remembered as seen.
+        times
+            When each happened, in any unit, never falling. Popularity then fades with time, in units
+            of the mean time between two events, instead of with every event.
         """
-        pair, rating = single(pairs), single_rating(ratings)
-        if pair is None or rating is None or sample_weight is not None:
-            self._learn(pairs, ratings, sample_weight)
-        else:
-            self._learn_one(pair[0], pair[1], rating)
+        if times is not None or not self._learn_single(pairs, weights):
+            self._learn(self._checked(pairs, weights, times))
         return self
 
-    @writes
-    def prequential(self, pairs: Any, ratings: Any, delay: int = 0) -> Array:
-        """Predict each rating, then learn it, one after the other; return the predictions.
-
-        The same as `predict` and `partial_fit` for each rating, and quicker. With a delay of n, a rating
-        is learned just before that n rows later is predicted, as in river; the last n at the end.
-        """
-        if (late := checks.count(delay, "delay", least=0)) <= 1:
-            return self._learn(pairs, ratings)
-        users, items, values = _checked(pairs, ratings)
-        rows = list(zip(users, items, values.tolist(), strict=True))
-        predictions = np.empty(len(rows))
-        for k, (user, item, _) in enumerate(rows):
-            if k >= late:
-                self._learn_one(*rows[k - late])
-            predictions[k] = self._predict_one(user, item)
-        for row in rows[-late:]:
-            self._learn_one(*row)
-        return predictions
-
-    def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
-        """Learn ratings; return the predictions before."""
-        users, items, values = _checked(pairs, ratings)
-        given: tuple[Array, ...] = (np.ascontiguousarray(values),)
+    def _learn_single(self, pairs: Any, weights: Any) -> bool:
+        """Learn one event of a known user and item, and return True; the checks of many take longer."""
+        weight = 1.0
+        if type(pairs) is not list or len(pairs) != 1 or type(pairs[0]) is not tuple:
+            return False
         if weights is not None:
-            order, parts = copies(weights, len(users), "sample_weight")
-            if parts.max(initial=0.0) > 1.0:
-                raise ValueError("sample_weight must lie between 0 and 100")
-            users, items = ([column[k] for k in order.tolist()] for column in (users, items))
-            given = (values[order], parts)
-        rows, new_users = self._users.number(users)
-        cols, new_items = self._items.number(items)
-        predictions = self._pool.learn(rows, cols, *given)
-        if self._features:
-            predictions = self._features.learn((users, items), rows, cols, predictions, *given)
+            if type(weights) is not list or len(weights) != 1 or type(weights[0]) not in _NUMBERS:
+                return False
+            (weight,) = weights
+        if len(pairs[0]) != 2 or not _QUICK.issuperset(map(type, pairs[0])):
+            return False
+        user, item = pairs[0]
+        row, col = self._users.numbers.get(user), self._items.numbers.get(item)
+        if row is None or col is None or not 0.0 <= weight <= LARGEST_WEIGHT:
+            return False
+        self._pool.learn_single(row, col, weight)
+        return True
+
+    @writes
+    def prequential(
+        self, pairs: Any, *, weights: Any = None, times: Any = None, delay: int = 0
+    ) -> Indices:
+        """Rank the item of each event, then learn it, one after the other; return the ranks.
+
+        Rank 0 is the item recommended first. It is -1 where there was nothing to recommend: the item
+        was not known yet, was seen before, or has weight 0. Much quicker than `recommend` and
+        `partial_fit` for each event. With a delay of n, an event is learned just before that n events
+        later is ranked, the last n at the end; what is known and seen is what was learned.
+        """
+        late = checks.count(delay, "delay", least=0)
+        events = self._checked(pairs, weights, times)
+        if late <= 1:
+            return self._learn(events, ranked=True)
+        if events.times is not None:
+            self._elapsed(events.times)  # refuses all of them before any is learned
+        ranks = np.full(len(events.users), -1)
+        for k in range(ranks.size):
+            if k >= late:
+                self._learn(events.part(slice(k - late, k - late + 1)))
+            if events.weights[k] > 0.0:
+                found = self.recommend(events.users[k], len(self._items))
+                if events.items[k] in found:
+                    ranks[k] = found.index(events.items[k])
+        self._learn(events.part(slice(-late, None)))
+        return ranks
+
+    def _checked(self, pairs: Any, weights: Any, times: Any) -> _Events:
+        """Check events; nothing changes."""
+        users, items = columns(pairs)
+        if not users:
+            raise ValueError("pairs is empty: give at least one event to learn")
+        size = (len(users),)
+        counted = np.ones(size)
+        if weights is not None:
+            counted = np.ascontiguousarray(checks.finite_array(weights, "weights", size))
+        if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
+            raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
+        if times is not None:
+            times = checks.finite_array(times, "times", size)
+        return _Events(users, items, counted, times)
+
+    def _learn(self, events: _Events, ranked: bool = False) -> Indices:
+        """Number the ids of checked events, and learn them; return their ranks, if asked for."""
+        elapsed, clock = (events.weights > 0.0).astype(float), self._times
+        if events.times is not None:
+            elapsed, clock = self._elapsed(events.times)
+        rows, new_users = self._users.number(events.users)
+        cols, new_items = self._items.number(events.items)
+        if new_users or new_items:
+            self._pool.grow(len(self._users) + len(new_users), len(self._items) + len(new_items))
+        found = self._pool.learn(rows, cols, events.weights, elapsed, ranked)
         self._users.add(new_users)
         self._items.add(new_items)
-        return predictions
+        self._times = clock
+        return found
 
-    def _learn_one(self, user: Hashable, item: Hashable, rating: float) -> None:
-        """Learn one rating of ids that have been checked."""
-        users, items = self._users, self._items
-        number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
-        if number < 0 or col < 0:
-            number, col = (n if n >= 0 else len(ids) for n, ids in ((number, users), (col, items)))
-            told = self._pool.learn_one(number, col, rating)
-            users.add((user,))
-            items.add((item,))
-        else:
-            told = self._pool.learn_one(number, col, rating)
-        if self._features:
-            numbers = map(np.array, ([number], [col], [told], [rating]))
-            self._features.learn(([user], [item]), *numbers)
+    def _elapsed(self, times: Array) -> tuple[Array, Array]:
+        """Return the times between events in units of their mean so far, and the new clock."""
+        last, total, number = self._times.tolist()
+        gaps = np.diff(times, prepend=last if number else times[0])
+        if gaps.min() < 0.0:
+            raise ValueError("times must never fall; sort the events by time")
+        totals = total + np.cumsum(gaps)
+        numbers = number + np.arange(1.0, gaps.size + 1.0)
+        mean = np.maximum(totals / numbers, np.finfo(float).tiny)
+        clock = np.array([times[-1], totals[-1], numbers[-1]])
+        if not np.isfinite(clock).all():
+            raise ValueError("times must span less than the largest floating-point number")
+        return np.minimum(gaps / mean, LONGEST_GAP), clock
 
-    @reads
-    def predict(self, pairs: Any) -> Array:
-        """Return a rating for each pair, 0 before the first; new users and items count as average."""
-        if pair := single(pairs):
-            prediction = np.empty(1)
-            prediction[0] = self._predict_one(pair[0], pair[1])
-            return prediction
-        users, items = columns(pairs)
-        return self._predict(users, items, self._users.find(users), self._items.find(items))
-
-    def _predict(self, users: list[Any], items: list[Any], rows: Indices, cols: Indices) -> Array:
-        """Return a rating for each pair of ids that have these numbers, -1 for new ones."""
-        predictions, _ = self._pool.predict(rows, cols)
-        if self._features:
-            return self._features.predict((users, items), rows, cols, predictions)
-        return predictions
-
-    @writes
-    def learn_one(self, user: Hashable, item: Hashable, rating: Any) -> None:
-        """Learn one rating: `partial_fit` of one pair."""
-        value = single_rating([rating])
-        if value is None or type(user) not in SIMPLE or type(item) not in SIMPLE:
-            self._learn([(user, item)], [rating])
-        else:
-            self._learn_one(user, item, value)
-
-    @reads
-    def predict_one(self, user: Hashable, item: Hashable) -> float:
-        """Return a rating for one pair, as `predict` does."""
-        if type(user) not in SIMPLE or type(item) not in SIMPLE:
-            (user,), (item,) = columns([(user, item)])
-        return self._predict_one(user, item)
-
-    def _predict_one(self, user: Hashable, item: Hashable) -> float:
-        """Return a rating for ids that have been checked."""
-        row, col = self._users.numbers.get(user, -1), self._items.numbers.get(item, -1)
-        prediction = self._pool.predict_one(row, col)
-        if self._features:
-            numbers = map(np.array, ([row], [col], [prediction]))
-            return float(self._features.predict(([user], [item]), *numbers)[0])
-        return prediction
-
-    @writes
-    def forget(self, user: Hashable) -> Self:
-        """Remove all that is stored of a user: id, features, biases, taste, rated pairs, and exact steps.
-
-        What items, means and directions of taste have learned from them stays, as it cannot be told
-        apart. Nothing happens for a user who is not known. Takes time in proportion to the users.
-        """
-        (key,), _ = columns([(user, None)])
-        number = self._users.numbers.get(key, -1)
-        if self._features:
-            self._features.forget(key, number)
-        if number >= 0:
-            self._pool.forget(number)
-            self._users.remove(number)
-        return self
-
-    @reads
-    def expert_predictions(self, pairs: Any) -> Array:
-        """Return the predictions of each expert, without features: one row per pair, one column each."""
-        users, items = columns(pairs)
-        _, each = self._pool.predict(self._users.find(users), self._items.find(items))
-        return each.clip(*self._pool.scale.numbers[1:3])
-
-    @reads
-    def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
-        """Return the items with the highest predictions for a user, best first.
+    def recommend(self, user: Hashable, n: int = 10, *, return_scores: bool = False) -> Any:
+        """Return the best items for a user, without those seen; best first.
 
         Parameters
         ----------
         user
-            A new one gets what is liked in general.
+            A new one gets what is popular.
         n
             Most items to return; fewer if there are not as many.
-        exclude_seen
-            Exclude what the user has rated, as far as it is remembered: see `keep_seen`.
+        return_scores
+            Whether to return a pair: the items, and an array of their probabilities.
         """
-        count = checks.count(n, "n", least=0)
-        (key,), _ = columns([(user, None)])
-        row, names = self._users.numbers.get(key, -1), self._items.names
-        cols = np.arange(len(self._items))
-        if exclude_seen:
-            cols = np.setdiff1d(cols, self._pool.seen_by(row))
-        items = [names[col] for col in cols.tolist()]
-        predictions = self._predict([key] * cols.size, items, np.full(cols.size, row), cols)
-        return [items[place] for place in np.argsort(-predictions, kind="stable")[:count].tolist()]
+        found = self.recommend_many([user], n, return_scores=return_scores)
+        return (found[0][0], found[1][0]) if return_scores else found[0]
+
+    @reads
+    def recommend_many(
+        self, users: Sequence[Hashable], n: int = 10, *, return_scores: bool = False
+    ) -> Any:
+        """Return a list of the best items for each user; much quicker than one by one.
+
+        With `return_scores`, a pair: these lists, and a list of arrays of their probabilities.
+        """
+        count = min(checks.count(n, "n", least=0), len(self._items))
+        rows = self._users.find(plain_keys(several(users, "users"), "the id of one user"))
+        names, items, scores = self._items.names, [], []
+        for first in range(0, rows.size, BLOCK):
+            best, chances = self._pool.recommend(rows[first : first + BLOCK], count)
+            for places, chance in zip(best.tolist(), chances, strict=True):
+                found = [names[place] for place in places if place >= 0]
+                items.append(found)
+                if return_scores:
+                    scores.append(chance[: len(found)].copy())
+        return (items, scores) if return_scores else items
+
+    @reads
+    def predict(self, pairs: Any) -> Array:
+        """Return the probability that each item is the user's next new one; 0 for what is new or seen."""
+        users, items = columns(pairs)
+        return self._pool.predict(self._users.find(users), self._items.find(items))[0]
+
+    @reads
+    def expert_predictions(self, pairs: Any) -> Array:
+        """Return the probabilities of each expert: one row per pair, one column per expert."""
+        users, items = columns(pairs)
+        return self._pool.predict(self._users.find(users), self._items.find(items))[1]
+
+    @writes
+    def forget(self, user: Hashable) -> Self:
+        """Remove all that is stored of a user: id and items seen.
+
+        What items have learned from them stays, as it cannot be told apart. Nothing happens for a user
+        who is not known.
+        """
+        (key,) = plain_keys([user], "the id of one user")
+        number = self._users.numbers.pop(key, None)
+        if number is not None:
+            self._pool.forget(number)
+            last = self._users.names.pop()  # takes the number that is free now
+            if number < len(self._users.names):
+                self._users.names[number] = last
+                self._users.numbers[last] = number
+        return self
+
+    @reads
+    def seen(self, user: Hashable) -> list[Any]:
+        """Return the items that a user has seen, the latest last."""
+        (number,) = self._users.find(plain_keys([user], "the id of one user")).tolist()
+        items = self._pool.seen_by(number).tolist() if number >= 0 else []
+        return [self._items.names[item] for item in items]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options it was made with, none: so that scikit-learn can `clone` it."""
+        return {}
+
+    @reads
+    def tables(self) -> RankingTables:
+        """Return all that scores follow from, as arrays; numbers are places in `users_` and `items_`."""
+        return ranking_tables(_pool_state(self._pool))
 
     @property
-    def n_ratings_(self) -> int:
-        """Ratings learned so far, copies of weighted ones counted."""
+    def n_events_(self) -> int:
+        """Events learned so far."""
         return self._pool.t
 
     @property
-    @reads
     def expert_names_(self) -> list[str]:
-        """Step, radius and restarts of each expert."""
-        return [expert.name for expert in self._pool.experts]
+        """What each expert ranks by."""
+        return ["popularity", "recent popularity", "far pairs", "near pairs"]
 
     @property
     @reads
     def expert_weights_(self) -> Array:
-        """Current weights of the experts; they sum to 1."""
-        return self._pool.slots.weights.copy()
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The options it was made with."""
-        return asdict(self._pool.settings)
+        """Weights of the experts: a row for users who have seen 0, 1, 2-3, 4-7, ..., 64 or more items."""
+        return self._pool.ranks.weights.copy()
 
     @reads
-    def factors(self) -> Factors:
-        """Return the weighted mean of the experts as biases and factors.
+    def regret_bound(self, changes: int = 0) -> float:
+        r"""Return a bound on the log loss of the mixture less that of a sequence of experts.
 
-        Rows are in the order of `users_` and `items_`. Their prediction is that of `predict` but
-        for clipping: `predict` clips each expert to the range of ratings first. With features,
-        their part is in the biases and in further columns.
+        .. math:: \sum_b \ln (N T_b) + S \ln (N \max_b T_b)
+
+        over the buckets of users that have had rounds, in nats.
+
+        Parameters
+        ----------
+        changes
+            S, how often the expert changes in the sequences of all buckets together.
         """
-        found = self._pool.mean_decision()
-        if self._features:
-            return self._features.factors(found, self._users.names, self._items.names)
-        return found
+        rounds = self._pool.ranks.rounds
+        switches = checks.count(changes, "changes", least=0)
+        if not rounds.any():
+            return 0.0
+        prices = np.log(kernels().EXPERTS * rounds[rounds > 0])
+        return float(prices.sum() + switches * prices.max())
 
-    @property
-    @reads
-    def decision_(self) -> ProductPoint:
-        """The weighted mean of the experts as a point of `domain_`: mean, biases, interactions.
-
-        Without features.
-        Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
-        """
-        mean, user_biases, item_biases, *factors = self._pool.mean_decision()
-        users, items = (grown.known.metric for grown in self._pool.sides)
-        metrics = (self._pool.of_everyone(users)[:, None], items[:, None])
-        left, right = (part * metric for part, metric in zip(factors, metrics, strict=True))
-        interactions = FactoredMatrix(left, np.ones(left.shape[1]), right)
-        return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
-
-    @property
-    @reads
-    def domain_(self) -> ProductDomain:
-        """The product of sets that `decision_` lies in; it needs two different ratings."""
-        _, low, high, _ = self._pool.scale.numbers.tolist()
-        if not low < high:
-            raise ValueError("the sets are known once two different ratings have been learned")
-        size = (len(self._users), len(self._items))
-        radius = self._pool.low.radii.max(initial=0.0) or np.finfo(float).tiny
-        sets = [Box([low], [high]), *(LinfBall(count, high - low) for count in size)]
-        return ProductDomain([*sets, TraceNormBall(size, radius)])
-
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Write everything to one file; `load` resumes bit-identically.
 
         Ids must be texts, numbers, booleans, None, bytes or tuples of these.
+
+        Parameters
+        ----------
+        path
+            The file. A kill at any moment leaves the old one or the new one.
+        note
+            What belongs to this state of the model, such as the offset of the next event: a dict that
+            JSON can hold. `load` returns a model with it as `note_`.
         """
-        self.write(path, type(self).__name__, {})
+        if note is not None and (type(note) is not dict or json.loads(json.dumps(note)) != note):
+            raise TypeError(
+                f"note must be a dict that JSON can hold, with texts as keys, got {note!r}"
+            )
+        self.write(path, type(self).__name__, note)
+
+    @reads_whole
+    def write(self, path: str | os.PathLike[str], kind: str, note: dict[str, Any] | None) -> None:
+        """Write everything, for this class or a wrapper of that name."""
+        pool = self._pool
+        settings = {"refreshed": pool.refreshed, "note": note}
+        arrays = _pool_state(pool)
+        arrays |= {"times": self._times, "ids.users": encode_keys(self._users.names)}
+        arrays["ids.items"] = encode_keys(self._items.names)
+        write_archive(path, kind, settings, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
-        return cls.read(path, cls.__name__)[0]
-
-    @reads_whole
-    def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any]) -> None:
-        """Write everything for a wrapper of that name, with settings of its own."""
-        settings, arrays = pool_state(self._pool)
-        for side, ids in (("users", self._users), ("items", self._items)):
-            arrays[f"ids.{side}"] = encode_keys(ids.names)
-        arrays |= model_state(self._features)
-        write_archive(path, kind, {**settings, "face": face}, arrays)
+        model, note = cls.read(path, cls.__name__)
+        model.note_ = note
+        return model
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
-        """Read what `write` wrote for a wrapper of that name, and its own settings."""
+    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any] | None]:
+        """Read what `write` wrote under that name, and the note."""
         with enough_memory(path):
-            archive = read_archive(path, check_archive, kind)
+            archive = read_archive(path, _check_archive, kind)
             settings, arrays = archive.settings, archive.arrays
-            with refused(f"{path} does not hold the state of a {kind}"):
-                completer = cls(**settings["settings"])
-            pool = completer._pool
-            set_pool(pool, settings, arrays)
-            completer._users = Ids(distinct_keys(arrays["ids.users"], pool.everyone.size))
-            completer._items = Ids(distinct_keys(arrays["ids.items"], pool.items.size))
-            sizes, loss = (pool.everyone.size, pool.items.size), LOSSES.index(pool.settings.loss)
-            completer._features = saved_model(loss, arrays, sizes)
-        return completer, settings["face"]
+            model = cls()
+            model._pool.refreshed = settings["refreshed"]
+            _set_pool(model._pool, arrays)
+            model._times = arrays["times"]
+            require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
+            model._users = Ids(distinct_keys(arrays["ids.users"], model._pool.users))
+            model._items = Ids(distinct_keys(arrays["ids.items"], model._pool.items))
+        return model, settings["note"]
 
     def __repr__(self) -> str:
-        sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"
-        return f"MatrixCompleter({sizes})"
+        return f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"
 
 
-def _checked(pairs: Any, ratings: Any) -> tuple[list[Any], list[Any], Array]:
-    """Return users, items and ratings, one or more of each, if they can be learned."""
-    users, items = columns(pairs)
-    if not users:
-        raise ValueError("pairs is empty: give at least one rating to learn")
-    values = checks.finite_array(ratings, "ratings", (len(users),))
-    if np.abs(values).max() > LARGEST_RATING:
-        raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
-    return users, items, values
+_REAL, _SHORT, _WHOLE = np.float64, np.float32, np.int64
+#: Sums of weights stay below this.
+LARGEST = 1e30
+SETTINGS = {
+    "refreshed": Field(int, least=0),
+    "note": Field(dict, optional=True),
+}
+ARRAYS = {
+    "clock": Field(_WHOLE, (2,), 0, below=1 << 62),
+    "items": Field(_REAL, ("items", 5), 0.0, LARGEST),
+    "popular": Field(_WHOLE, (None,), 1, below=1 << 31),
+    "weights": Field(_REAL, ("buckets", "experts"), 0.0, 1.0 + 1e-6),
+    "rounds": Field(_WHOLE, ("buckets",), 0),
+    "totals": Field(_REAL, (3,), 0.0, LARGEST),
+    "lists": Field(_WHOLE, ("items",), 0, below="neighbours"),
+    "neighbours": Field(np.int32, ("pairs",), 0, below="items"),
+    "counts": Field(_SHORT, ("pairs", 2), 0.0, LARGEST),
+    "users": Field(_WHOLE, ("users",), 0, below=1 << 31),
+    "seen": Field(np.int32, ("entries",), 0, below=1 << 30),
+    "times": Field(_REAL, (3,)),
+    "ids.users": Field(np.uint8, (None,)),
+    "ids.items": Field(np.uint8, (None,)),
+}
+#: Arrays of the pool that are saved as they are.
+_SAME = ("clock", "popular", "weights", "rounds", "totals")
+
+
+def _pool_state(pool: RecommenderPool) -> dict[str, NDArray[Any]]:
+    """Return the arrays that make up a pool; of lists, the sizes and all entries one after the other."""
+    ranks = pool.ranks
+    lists, users = ranks.lists[1 : pool.items + 1], ranks.users[1 : pool.users + 1]
+    pairs = _places(lists[:, kernels().START], lists[:, kernels().SIZE])
+    return {
+        **{name: getattr(ranks, name) for name in _SAME},
+        "items": ranks.items[1 : pool.items + 1],
+        "lists": lists[:, kernels().SIZE],
+        "neighbours": ranks.neighbours[pairs] - 1,
+        "counts": ranks.counts[pairs],
+        "users": users[:, kernels().SIZE],
+        "seen": ranks.seen[_places(users[:, kernels().START], users[:, kernels().SIZE])] - 2,
+    }
+
+
+def _places(starts: Indices, sizes: Indices) -> Indices:
+    """Return the places of all entries of some lists."""
+    ends = np.cumsum(sizes)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if ends.size else 0)
+
+
+def _unpacked(sizes: Indices, *columns: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the table of lists of some sizes, after an empty one, and columns with room to grow."""
+    require(columns[0].shape[0] == sizes.sum() < 1 << 31, "lists")
+    levels = np.maximum(np.frexp(np.maximum(sizes - 1, 0))[1], kernels().FIRST_LEVEL) * (sizes > 0)
+    slots = np.where(sizes > 0, 1 << levels, 0)
+    starts = np.cumsum(slots) - slots
+    table = np.zeros((sizes.size + 1, 3), np.int64)
+    table[1:] = np.stack([starts, sizes, levels], axis=1)
+    spread = [np.zeros((slots.sum(), *column.shape[1:]), column.dtype) for column in columns]
+    for room, column in zip(spread, columns, strict=True):
+        room[_places(starts, sizes)] = column
+    return [table, *spread]
+
+
+def _check_archive(archive: Archive) -> None:
+    """Refuse a file whose settings or arrays, or types and shapes of these, do not fit."""
+    check_fields(SETTINGS, archive.settings, archive.kind)
+    loops, sizes = kernels(), {"neighbours": kernels().MOST_NEIGHBOURS + 1}
+    sizes |= {"buckets": loops.BUCKETS, "experts": loops.EXPERTS}
+    check_fields(ARRAYS, archive.arrays, archive.kind, **sizes)
+
+
+def _set_pool(pool: RecommenderPool, arrays: Mapping[str, Any]) -> None:
+    """Set the state of a new pool to what `_check_archive` has accepted, if it fits together."""
+    items, clock, scale = arrays["items"], arrays["clock"], arrays["totals"][-1]
+    require(len(items) == clock[1] - 1, "items")
+    require((arrays["seen"] >> 1 < len(items)).all(), "items seen")
+    require((np.abs(arrays["weights"].sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
+    require(scale >= 1.0 and (items[:, kernels().SCALE] >= 1.0).all(), "scales")
+    require((items[:, kernels().NEAR_FACTOR :] <= 1.0).all(), "powers of events")
+    require(pool.refreshed <= clock[0] < pool.due(), "time of the popular items")
+    lists, neighbours, counts = _unpacked(
+        arrays["lists"], arrays["neighbours"] + 1, arrays["counts"]
+    )
+    users, seen = _unpacked(arrays["users"], arrays["seen"] + 2)
+    pool.ranks.free[:, -1] = len(neighbours), len(seen)
+    pool.users = len(users) - 1
+    pool.ranks = pool.ranks._replace(
+        **{name: np.ascontiguousarray(arrays[name]) for name in _SAME},
+        items=np.concatenate([np.zeros((1, items.shape[1])), items]),
+        lists=lists,
+        neighbours=neighbours,
+        counts=counts,
+        users=users,
+        seen=seen,
+    )

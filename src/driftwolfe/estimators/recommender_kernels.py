@@ -1,254 +1,434 @@
-"""Compiled loops of the recommender.
-
-They find everything in a list of numbers, `at`: experts, their rank, how many have one, the loss; then where
-tables lie: those of users, items, `Slots`, `Interactions`, `Scale` and `Recent`, as in `recommender_tables`, and
-two rows of working memory. Tables are flat: row u of one with n columns begins at u * n.
-"""
+"""Compiled loop of `Recommender`: who saw what, which items follow each other, and the experts' mixture."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any, NamedTuple
 
-from driftwolfe.points.compiling import NUMBER, WHOLE, fast_jit, jit, numbers_at, places_at
+import numba
+import numpy as np
 
-#: Rate of the weights, per unit of loss; the share is 1/t.
-RATE = 0.8
-#: The unit of errors, over their running mean.
-UNIT = 1.33
-#: The running mean of errors looks back about so many ratings, that of recent ratings a hundred.
-MEMORY_OF_ERRORS, RECENT = 1 << 14, 0.01
-#: Larger errors, in units, count as this.
-LARGEST = 1000.0
-#: Mean errors up to this share of the largest rating are rounding errors: nothing is learned from them.
-ROUNDING = 1e-12
-#: Errors up to so many units have slope 0 under the absolute loss.
-FLAT = 1e-9
-#: Share of the radius that steps within a block leave free.
-MARGIN = 1e-9
+from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, WHOLE, jit
 
-ABSOLUTE, HUBER, SQUARED = 0, 1, 2
+#: Latest items of a user that a new one is paired with, and those that recommendations start from.
+WINDOW, LOOK_BACK = 16, 10
+#: A pair of items counts less, the more items lie between them: how fast, for near and for far pairs.
+NEAR, FAR = 5.0, 50.0
+NEAR_WEIGHTS, FAR_WEIGHTS = np.exp(-np.arange(WINDOW) / NEAR), np.exp(-np.arange(WINDOW) / FAR)
+#: Near pairs look back over so many events of an item; decaying popularity over so many of all.
+FRESH, MEMORY = 100.0, 300.0
+#: Powers of an item's number of events that its near and far pairs are divided by.
+NEAR_POWER, FAR_POWER = 0.3, 0.5
+#: Fraction of popularity in every other expert.
+SMOOTHING = 0.1
+#: Neighbours of an item, at most; lists have 2^level slots, at least these, those of neighbours at most those.
+MOST_NEIGHBOURS, FIRST_LEVEL, LAST_LEVEL = 384, 2, 9
+#: Popular items that are always looked at, of each kind of popularity.
+POPULAR = 128
+#: Weights of experts are kept for each power of 2 of the number of items that a user has seen.
+BUCKETS = 8
+#: Experts.
+POPULARITY, RECENT, FAR_PAIRS, NEAR_PAIRS = range(4)
+EXPERTS = 4
+#: Growing scales are brought back to 1 at this size.
+LARGEST_SCALE = 1e12
 
-
-@jit()
-def clip(value, low, high):
-    """Return the nearest number in a range; `min` and `max` would take longer to compile."""
-    return low if value < low else high if value > high else value
-
-
-@jit()
-def ramp(value, width):
-    """As `points.rounding.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
-    if value <= width:
-        return 0.0
-    if value >= 2.0 * width:
-        return 1.0
-    return value / width - 1.0
-
-
-@jit()
-def gradient(error, loss):
-    """Return the derivative of the loss at an error in units."""
-    if loss == ABSOLUTE:
-        return math.copysign(ramp(abs(error), FLAT), error)
-    limit = 1.0 if loss == HUBER else LARGEST
-    return clip(error, -limit, limit)
+#: Columns of items: events, decaying popularity, scale of near pairs, powers of events.
+EVENTS, DECAYING, SCALE, NEAR_FACTOR, FAR_FACTOR = range(5)
+#: Columns of lists: where one starts, how many entries it has, its level (0: no list).
+START, SIZE, LEVEL = range(3)
+#: Rows of `free`.
+OF_ITEMS, OF_USERS = 0, 1
+#: What `run` does.
+LEARN, RANK, RECOMMEND, PREDICT = range(4)
 
 
-@jit()
-def loss_value(error, loss):
-    """Return the loss of an error in units."""
-    size = clip(abs(error), 0.0, LARGEST)
-    if loss == ABSOLUTE:
-        return size
-    if loss == HUBER and size > 1.0:
-        return size - 0.5
-    return 0.5 * size * size
+class Ranks(NamedTuple):
+    """All that the experts have learned. Users and items are numbered from 1; 0 is somebody new, or none."""
+
+    items: Any  # a row for each item; its last three numbers are 1 at first
+    lists: Any  # where its neighbours are
+    neighbours: Any  # their numbers
+    counts: Any  # how often they were far and near, beside their numbers
+    users: Any  # where the items of each user are
+    seen: Any  # those items, the latest last: twice the number, and 1 more if it was liked
+    free: Any  # for items and users: first unused list of each level, -1 for none; last: the end
+    popular: Any  # the most popular items
+    weights: Any  # of experts, a row for each bucket
+    rounds: Any  # in which the weights of each bucket changed
+    totals: Any  # of events + 1, of decaying popularity, and the scale of the latter
+    clock: Any  # events learned, rows of items in use
 
 
-@jit(fastmath={"contract"})
-def plus_inner(value, left, a, right, b, size):
-    """Return the value plus the inner product of rows that begin at a and b, as two sums side by side."""
-    other = 0.0
-    for j in range(0, size - 1, 2):
-        value += left[a + j] * right[b + j]
-        other += left[a + j + 1] * right[b + j + 1]
-    value += other
-    if size & 1:
-        value += left[a + size - 1] * right[b + size - 1]
-    return value
+class Scratch(NamedTuple):
+    """Room to work in."""
+
+    sums: Any  # of far and near pairs with a user's latest items
+    marks: Any  # the last call that met each item; the calls so far at the end
+    history: Any  # a user's latest items, the last first
+    candidates: Any
+    scores: Any  # of candidates, a row for each expert, and the mixture
+    totals: Any  # of the scores of each expert
+    factors: Any  # of these scores in the mixture
 
 
-@jit()
-def blend(at, u, i, answers):
-    """Return the prediction for user u and item i, -1 for new ones: the weighted mean of clipped answers.
+def new_ranks() -> Ranks:
+    """Return the tables of a pool that has learned nothing."""
+    free = np.full((2, 33), -1)
+    free[:, -1] = 0
+    return Ranks(
+        items=np.zeros((1, 5)),
+        lists=np.zeros((1, 3), np.int64),
+        neighbours=np.zeros(0, np.int32),
+        counts=np.zeros((0, 2), np.float32),
+        users=np.zeros((1, 3), np.int64),
+        seen=np.zeros(0, np.int32),
+        free=free,
+        popular=np.arange(1, 2 * POPULAR + 1),
+        weights=np.full((BUCKETS, EXPERTS), 1.0 / EXPERTS),
+        rounds=np.zeros(BUCKETS, np.int64),
+        totals=np.array([0.0, 0.0, 1.0]),
+        clock=np.array([0, 1]),
+    )
 
-    Those of each expert, before clipping, are written to the address `answers` unless it is 0.
+
+def new_scratch(items: int) -> Scratch:
+    """Return room to work in, for catalogues up to this size."""
+    return Scratch(
+        sums=np.zeros((items + 1, 2), np.float32),
+        marks=np.zeros(items + 2, np.int64),
+        history=np.zeros(WINDOW, np.int64),
+        candidates=np.zeros(items + 2, np.int32),
+        scores=np.zeros((EXPERTS + 1, items + 1), np.float32),
+        totals=np.zeros(EXPERTS),
+        factors=np.zeros(EXPERTS, np.float32),
+    )
+
+
+_typeof: Any = numba.typeof
+_tuple: Any = numba.types.Tuple
+plain_jit = partial(jit, allocates=False)
+_F32, RANKS, SCRATCH = numba.float32, _typeof(new_ranks()), _typeof(new_scratch(1))
+#: Users, items, weights, times since the event before, places found, probabilities.
+ROWS = _tuple((PLACES, PLACES, NUMBERS, NUMBERS, numba.int64[:, ::1], NEW_TABLE))
+
+
+@plain_jit()
+def find(entries, start, size, wanted, flag):
+    """Return the place of an entry in a list, or -1; `flag` is a bit that may differ."""
+    part, wanted, found = entries[start : start + size], np.int32(wanted | flag), np.int32(-1)
+    for k in range(size):  # to the end and in 32 bits, so that vector units help
+        here = np.int32(k) if np.int32(part[k] | flag) == wanted else np.int32(-1)
+        found = here if here > found else found
+    return np.int64(found)
+
+
+@plain_jit()
+def lengthen(table, row, size, free, kind, entries):
+    """Move a list that is full to one twice as long; unused lists are linked, each to the start of the next."""
+    start, level = table[row, START], table[row, LEVEL]
+    longer = level + 1 if level else FIRST_LEVEL
+    moved = free[kind, longer]
+    if moved >= 0:
+        free[kind, longer] = entries[moved]
+    else:
+        moved = free[kind, -1]
+        free[kind, -1] = moved + (1 << longer)
+    for k in range(size):
+        entries[moved + k] = entries[start + k]
+    if level:
+        entries[start] = free[kind, level]
+        free[kind, level] = start
+    table[row, START], table[row, LEVEL] = moved, longer
+    return moved
+
+
+@plain_jit()
+def drop_rarest(start, size, neighbours, counts):
+    """Drop the quarter of neighbours that were the rarest, of equal ones the earliest; return how many stay."""
+    end, kept, limit, gone = start + size, start, _F32(0.0), 0
+    for k in range(start, end):
+        limit, fewer, equal = counts[k, 0], 0, 0
+        for j in range(start, end):
+            fewer += counts[j, 0] < limit
+            equal += counts[j, 0] == limit
+        gone = size // 4 - fewer  # so many at the limit go
+        if 0 <= gone < equal:
+            break
+    for k in range(start, end):
+        value = counts[k, 0]
+        gone -= value == limit
+        if value > limit or (value == limit and gone < 0):
+            neighbours[kept], counts[kept, 0], counts[kept, 1] = neighbours[k], value, counts[k, 1]
+            kept += 1
+    return kept - start
+
+
+@plain_jit(fastmath={"reassoc", "contract", "nsz"})
+def score(length, everything, unseen, mixed, bucket, ranks, scratch):
+    """Let the experts score neighbours and popular items, or all, that a user has not seen; return how many.
+
+    `unseen` is the popularity, of all time and recent, of all items not seen.
     """
-    experts, rank, width = at[0], at[1], at[1] * at[2]
-    biases, rows, touched = numbers_at(at[4]), numbers_at(at[6]), places_at(at[8])
-    item_biases, item_rows, item_touched = numbers_at(at[10]), numbers_at(at[12]), places_at(at[14])
-    means, weights, numbers = numbers_at(at[16]), numbers_at(at[18]), numbers_at(at[27])
-    starts, low, total = places_at(at[20]), places_at(at[22]), 0.0
-    lowest, highest = numbers[1], numbers[2]
-    seen = touched[u] if u >= 0 else -1
-    item_seen = item_touched[i] if i >= 0 else -1
-    for e in range(experts):
-        answer, start, k = means[e], starts[e], low[e]
-        if seen >= start:
-            answer += biases[u * experts + e]
-            if k >= 0 and i >= 0:
-                a, b = u * width + k * rank, i * width + k * rank
-                answer = plus_inner(answer, rows, a, item_rows, b, rank)
-        if item_seen >= start:
-            answer += item_biases[i * experts + e]
-        if answers != 0:
-            numbers_at(answers)[e] = answer
-        total += weights[e] * clip(answer, lowest, highest)
-    return clip(total, lowest, highest)
+    items, lists, weights = ranks.items, ranks.lists, ranks.weights
+    neighbours, counts, popular = ranks.neighbours, ranks.counts, ranks.popular
+    sums, marks, history = scratch.sums, scratch.marks, scratch.history
+    candidates, scores, totals = scratch.candidates, scratch.scores, scratch.totals
+    call, number, known = marks[-1], 0, ranks.clock[1]
+    for d in range(length if length < LOOK_BACK else LOOK_BACK):
+        start, size = lists[history[d], START], lists[history[d], SIZE]
+        ids, pairs = neighbours[start : start + size], counts[start : start + size]
+        events = items[history[d], EVENTS]
+        fresh = events if events < FRESH else FRESH
+        far = _F32(NEAR_WEIGHTS[d] / math.sqrt(events + 3.0))
+        near = _F32(NEAR_WEIGHTS[d] / (math.sqrt(fresh + 3.0) * items[history[d], SCALE]))
+        for k in range(size):
+            item = np.uint64(ids[k])  # unsigned indices need no checks
+            new = marks[item] != call
+            marks[item] = call
+            candidates[number] = item
+            number += new
+            old_far, old_near = sums[item, 0], sums[item, 1]
+            if new:
+                old_far = old_near = _F32(0.0)
+            sums[item, 0] = old_far + far * pairs[k, 0]
+            sums[item, 1] = old_near + near * pairs[k, 1]
+    for k in range(1, known if everything else popular.size + 1):
+        more = k if everything else popular[k - 1]
+        if more < known and marks[more] != call:
+            marks[more] = call
+            candidates[number] = more
+            sums[more, 0] = sums[more, 1] = 0.0
+            number += 1
+    of_all = of_recent = far_pairs = near_pairs = 0.0
+    for c in range(number):
+        item = np.uint64(candidates[c])
+        far_sum = sums[item, 0] * items[item, FAR_FACTOR]
+        near_sum = sums[item, 1] * items[item, NEAR_FACTOR]
+        popular_sum, recent_sum = items[item, EVENTS] + 1.0, items[item, DECAYING]
+        far_sum *= far_sum
+        near_sum *= near_sum
+        scores[POPULARITY, c], scores[RECENT, c] = popular_sum, recent_sum
+        scores[FAR_PAIRS, c], scores[NEAR_PAIRS, c] = far_sum, near_sum
+        of_all += popular_sum
+        of_recent += recent_sum
+        far_pairs += far_sum
+        near_pairs += near_sum
+    # Items that are not candidates have no pairs, but they have popularity.
+    of_all, of_recent = (
+        of_all if of_all > unseen[0] else unseen[0],
+        of_recent if of_recent > unseen[1] else unseen[1],
+    )
+    totals[POPULARITY], totals[RECENT] = of_all, of_recent
+    totals[FAR_PAIRS], totals[NEAR_PAIRS] = far_pairs, near_pairs
+    if mixed:  # add up the experts' probabilities, weighted
+        plain = weights[bucket, POPULARITY]
+        for e in range(1, EXPERTS):
+            own, total = 0.0, totals[e]
+            if total > 0.0:
+                own = (1.0 - SMOOTHING) * weights[bucket, e]
+            plain += weights[bucket, e] - own
+            scratch.factors[e] = own / (total if total > 1e-300 else 1e-300)
+        scratch.factors[POPULARITY] = plain / (of_all if of_all > 1.0 else 1.0)
+        for c in range(number):
+            scores[EXPERTS, c] = 0.0
+        for e in range(EXPERTS):
+            factor = scratch.factors[e]
+            for c in range(number):
+                scores[EXPERTS, c] += factor * scores[e, c]
+    return number
 
 
-@jit()
-def descend(values, squares, place, slope, step, low, high):
-    """AdaGrad: the step falls with the root of the sum of squared gradients."""
-    squares[place] += slope * slope
-    moved = values[place] - step * slope / math.sqrt(1.0 + squares[place])
-    values[place] = clip(moved, low, high)
+@plain_jit()
+def reweigh(weights, rounds, row, chances):
+    """Bayes' rule, and a fixed share of 1/(t + 1) for all: no rate is needed for the logarithmic loss."""
+    rounds[row] += 1
+    share, total = 1.0 / (rounds[row] + 1.0), 0.0
+    for e in range(EXPERTS):
+        weights[row, e] *= chances[0, e]
+        total += weights[row, e]
+    for e in range(EXPERTS):
+        weights[row, e] = (1.0 - share) * weights[row, e] / total + share / EXPERTS
 
 
-@fast_jit()
-def step_row(k, rank, a, b, step, weight, rows, item_rows, radii, norms, spreads):
-    """Step along the item's factors, which begin at b, if the interactions then surely stay in their ball."""
-    first = k * rank
-    for j in range(rank):
-        if radii[k] <= 0.0 or spreads[first + j] <= 0.0:  # a point, before the first error
-            return
-    metric = weight * weight
-    scaled, slope, curvature = step / metric, 0.0, 0.0
-    for j in range(rank):
-        move = scaled * item_rows[b + j]
-        here = rows[a + j]
-        pull = metric * move / spreads[first + j]
-        slope += pull * here
-        curvature += 0.5 * pull * move
-    # A step that ends close to the sphere is shortened: the norm is convex along it.
-    room = radii[k] - (norms[k] + slope + curvature)
-    part = ramp(room, MARGIN * radii[k])
-    if part > 0.0 and math.isfinite(room):
-        norms[k] += part * (slope + part * curvature)
-        for j in range(rank):
-            rows[a + j] += part * scaled * item_rows[b + j]
+@plain_jit()
+def fill_best(row, number, scores, candidates, best, chances):
+    """Fill in the best candidates and their probabilities."""
+    most, kept, bound = best.shape[1], 0, -math.inf
+    for c in range(number if most else 0):
+        value = scores[EXPERTS, c]
+        if value > bound:
+            place = kept if kept < most else most - 1
+            kept = place + 1
+            while place > 0 and chances[row, place - 1] < value:
+                chances[row, place] = chances[row, place - 1]
+                best[row, place] = best[row, place - 1]
+                place -= 1
+            chances[row, place], best[row, place] = value, candidates[c]
+            if kept == most:
+                bound = chances[row, most - 1]
 
 
-@jit(WHOLE, WHOLE, WHOLE, NUMBER, NUMBER, WHOLE, WHOLE, WHOLE)
-def learn(where, place, count, rate, rating, ratings, parts, told):
-    """Learn the ratings of as many pairs, from a place in the table of recent ones, and fill in their steps.
+@plain_jit()
+def count_item(item, weight, scale, items, lists, counts, overall):
+    """Count one event of an item."""
+    events, own_scale = items[item, EVENTS] + weight, items[item, SCALE] * (1.0 + 1.0 / FRESH)
+    overall[POPULARITY] += weight
+    overall[RECENT] += weight * scale
+    items[item, EVENTS] = events
+    items[item, DECAYING] += weight * scale
+    items[item, NEAR_FACTOR] = (events + 1.0) ** -NEAR_POWER
+    items[item, FAR_FACTOR] = (events + 1.0) ** -FAR_POWER
+    if own_scale > LARGEST_SCALE:  # it grows, instead of all near pairs falling
+        for k in range(lists[item, START], lists[item, START] + lists[item, SIZE]):
+            counts[k, 1] /= _F32(own_scale)
+        own_scale = 1.0
+    items[item, SCALE] = own_scale
 
-    Ratings, their weights, and the predictions before each lie at addresses. 0 is for one rating, which is given
-    itself, for weights that are all 1, and for predictions that are not needed but the last, which is returned.
+
+@plain_jit()
+def count_pairs(item, weight, length, items, lists, neighbours, counts, free, history):
+    """Count the pairs of an item and the user's latest ones, in the rows of both."""
+    for step in range(2 * length):
+        row, other = history[step >> 1], item
+        if step & 1:
+            row, other = item, history[step >> 1]
+        if row == other:
+            continue
+        start, size = lists[row, START], lists[row, SIZE]
+        place = find(neighbours, start, size, other, np.int64(0))
+        if place < 0:
+            if size == MOST_NEIGHBOURS:
+                size = drop_rarest(start, size, neighbours, counts)
+            if size == 0 or size == 1 << lists[row, LEVEL]:
+                old, start = start, lengthen(lists, row, size, free, np.int64(OF_ITEMS), neighbours)
+                for k in range(size):
+                    counts[start + k, 0] = counts[old + k, 0]
+                    counts[start + k, 1] = counts[old + k, 1]
+            place = size
+            neighbours[start + place], lists[row, SIZE] = other, size + 1
+            counts[start + place, 0] = counts[start + place, 1] = 0.0
+        place += start
+        counts[place, 0] += weight * FAR_WEIGHTS[step >> 1]
+        counts[place, 1] += weight * NEAR_WEIGHTS[step >> 1] * items[row, SCALE]
+
+
+@plain_jit(WHOLE, ROWS, RANKS, SCRATCH)
+def run(task, events, ranks, scratch):
+    """Do a task for each row, until the lists may be too small for one more; return how many were done.
+
+    LEARN learns events; RANK finds the ranks of their items before, too. RECOMMEND fills in the best items of
+    users and their probabilities, PREDICT the probability that each expert gives to a pair; what is new or was
+    seen is left as it is.
     """
-    at = places_at(where)
-    experts, rank, lows, loss, width = at[0], at[1], at[2], at[3], at[1] * at[2]
-    biases, squares, rows = numbers_at(at[4]), numbers_at(at[5]), numbers_at(at[6])
-    metric, touched, counts = numbers_at(at[7]), places_at(at[8]), places_at(at[9])
-    item_biases, item_squares = numbers_at(at[10]), numbers_at(at[11])
-    item_rows, item_touched, item_counts = numbers_at(at[12]), places_at(at[14]), places_at(at[15])
-    means, mean_squares, weights = numbers_at(at[16]), numbers_at(at[17]), numbers_at(at[18])
-    step_sizes, starts = numbers_at(at[19]), places_at(at[20])
-    levels, low = places_at(at[21]), places_at(at[22])
-    radii, norms, spreads = numbers_at(at[23]), numbers_at(at[24]), numbers_at(at[25])
-    clock, numbers = places_at(at[26]), numbers_at(at[27])
-    steps, users, items = numbers_at(at[28]), places_at(at[29]), places_at(at[30])
-    answers, gains = numbers_at(at[31]), numbers_at(at[32])
-    predicted = 0.0
-    for n in range(count):
-        u, i, t, row = users[place + n], items[place + n], clock[0], (place + n) * lows
-        if ratings != 0:
-            rating = numbers_at(ratings)[n]
-        part = numbers_at(parts)[n] if parts != 0 else 1.0
-        if t == 0:
-            numbers[1] = numbers[2] = numbers[3] = rating
-        a, b, seen, item_seen = u * experts, i * experts, touched[u], item_touched[i]
-        for e in range(experts):
-            if t == 0:  # all means start at the first rating
-                means[e] = rating
-            # What experts that restarted since had learned of a row is cleared.
-            if seen < starts[e]:
-                biases[a + e] = squares[a + e] = 0.0
-                if low[e] >= 0:
-                    first = u * width + low[e] * rank
-                    for j in range(first, first + rank):
-                        rows[j] = 0.0
-            if item_seen < starts[e]:
-                item_biases[b + e] = item_squares[b + e] = 0.0
-        touched[u] = item_touched[i] = t
-        counts[u] += 1
-        item_counts[i] += 1
-        lowest, highest = numbers[1], numbers[2]
-        predicted = blend(at, u, i, at[31])
-        change = part * (abs(predicted - rating) - numbers[0])
-        numbers[0] += change * clip(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS, 1.0)
-        numbers[1], numbers[2] = clip(rating, -math.inf, lowest), clip(rating, highest, math.inf)
-        numbers[3] += part * (rating - numbers[3]) * RECENT
-        clock[0] = t + 1
-        unit = UNIT * numbers[0]
-        trust = part * ramp(unit, ROUNDING * clip(abs(numbers[1]), abs(numbers[2]), math.inf))
-        if trust > 0.0:
-            # Weights as `reweigh` has them.
-            top, total, share = -math.inf, 0.0, trust / (t + 2.0)
-            for e in range(experts):
-                clipped = clip(answers[e], lowest, highest)
-                gains[e] = -loss_value((clipped - rating) / unit, loss)
-                top = clip(gains[e], top, 0.0)
-            for e in range(experts):
-                weights[e] *= math.exp(trust * RATE * (gains[e] - top))
-                total += weights[e]
-            lowest, highest = numbers[1], numbers[2]
-            limit = highest - lowest
-            for e in range(experts):
-                weights[e] = (1.0 - share) * weights[e] / total + share / experts
-                slope = trust * gradient((answers[e] - rating) / unit, loss)
-                step = step_sizes[e] * unit
-                descend(means, mean_squares, e, slope, step, lowest, highest)
-                descend(biases, squares, a + e, slope, step, -limit, limit)
-                descend(item_biases, item_squares, b + e, slope, step, -limit, limit)
-                k = low[e]
-                if k >= 0:
-                    move = -rate * unit * slope
-                    steps[row + k] = move
-                    p, q = u * width + k * rank, i * width + k * rank
-                    step_row(k, rank, p, q, move, metric[u], rows, item_rows, radii, norms, spreads)
-        else:
-            for k in range(lows):
-                steps[row + k] = 0.0
-        for e in range(experts):
-            level, k = levels[e], low[e]
-            # Experts whose interval ends here begin again, with the recent mean alone.
-            if level >= 0 and (t + 1) % (1 << level) == 0:
-                starts[e], means[e], mean_squares[e] = t + 1, numbers[3], 0.0
-                if k >= 0:
-                    norms[k] = 0.0
-                    for j in range(rank):
-                        norms[k] += spreads[k * rank + j]
-                    norms[k] *= 0.5
-        if t == 0:
-            predicted = 0.0
-        if told != 0:
-            numbers_at(told)[n] = predicted
-    return predicted
-
-
-@jit(WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE)
-def predict(where, u, i, predictions, answers, count):
-    """Predict ratings, all experts together and each alone, before clipping; nothing changes.
-
-    Users and items, what is predicted and the answers lie at addresses. With a count of -1, u and i are numbers,
-    and the prediction is only returned.
-    """
-    at, predicted = places_at(where), 0.0
-    for n in range(abs(count)):
-        one = count < 0
-        row, col = (u, i) if one else (places_at(u)[n], places_at(i)[n])
-        predicted = blend(at, row, col, 0 if one else answers + 8 * n * at[0])
-        if not one:
-            numbers_at(predictions)[n] = predicted
-    return predicted
+    of_users, of_items, parts, elapsed, found, chances = events
+    items, lists, users = ranks.items, ranks.lists, ranks.users
+    neighbours, counts, seen = ranks.neighbours, ranks.counts, ranks.seen
+    free, overall, clock = ranks.free, ranks.totals, ranks.clock
+    sums, marks, history = scratch.sums, scratch.marks, scratch.history
+    candidates, scores, totals = scratch.candidates, scratch.scores, scratch.totals
+    learning, mixed, scored = task <= RANK, task == RANK or task == RECOMMEND, -1  # noqa: SIM109
+    number = length = bucket = call = 0
+    weight = 1.0
+    for n in range(of_users.size):
+        user, item = of_users[n], of_items[n]
+        start, size = users[user, START], users[user, SIZE]
+        place = find(seen, start, size, 2 * item, np.int64(1))
+        asked = place < 0 and (item > 0 or task == RECOMMEND)
+        if learning:
+            weight = parts[n]
+            if (  # every list of neighbours may double, and the user's
+                free[OF_ITEMS, -1] + ((WINDOW + 2) << LAST_LEVEL) > neighbours.size
+                or free[OF_USERS, -1] + 4 * (size + 1) > seen.size
+            ):
+                return n
+            asked = place < 0 and weight > 0.0
+            if item >= clock[1]:  # items are numbered in order of appearance
+                clock[1], asked = item + 1, False
+                overall[POPULARITY] += 1.0
+        fresh = (asked or learning) and user != scored
+        if fresh:  # the latest items that the user liked, the last first
+            length = bucket = 0
+            # Users who like little of what they see: the search ends somewhere.
+            for back in range(size if size < 4 * WINDOW else 4 * WINDOW):
+                entry = seen[start + size - 1 - back]
+                if entry & 1 and length < WINDOW:
+                    history[length] = entry >> 1
+                    length += 1
+            while size >> bucket and bucket < BUCKETS - 1:
+                bucket += 1
+        for everything in range(2 if asked else 0):
+            if fresh:
+                call = marks[-1] + 1
+                marks[-1] = call
+                popularity, recent = overall[POPULARITY], overall[RECENT]
+                for k in range(start, start + size):
+                    other = seen[k] >> 1
+                    marks[other] = call
+                    popularity -= items[other, EVENTS] + 1.0
+                    recent -= items[other, DECAYING]
+                if recent <= 1e-9 * overall[RECENT]:  # rounding
+                    recent = 0.0
+                unseen = popularity, recent
+                number = score(
+                    np.int64(length),
+                    everything > 0,
+                    unseen,
+                    mixed,
+                    np.int64(bucket),
+                    ranks,
+                    scratch,
+                )
+            if item and not everything:  # what each expert gives to the item
+                row, far, near = n if task == PREDICT else 0, 0.0, 0.0
+                if marks[item] == call:
+                    far = sums[item, 0] * items[item, FAR_FACTOR]
+                    near = sums[item, 1] * items[item, NEAR_FACTOR]
+                chance = (items[item, EVENTS] + 1.0) / totals[POPULARITY]
+                chances[row, POPULARITY], chances[row, RECENT] = chance, items[item, DECAYING]
+                chances[row, FAR_PAIRS], chances[row, NEAR_PAIRS] = far * far, near * near
+                for e in range(1, EXPERTS):
+                    own = chance
+                    if totals[e] > 0.0:
+                        own = chances[row, e] / totals[e]
+                    chances[row, e] = (1.0 - SMOOTHING) * own + SMOOTHING * chance
+            if not mixed or (task == RANK and marks[item] == call):
+                break
+            if task == RECOMMEND and number >= found.shape[1]:
+                break
+        if asked and task == RANK:  # candidates of a higher score, or the same and an earlier place
+            at, better = find(candidates, np.int64(0), number, item, np.int64(0)), 0
+            for c in range(number):
+                lead = scores[EXPERTS, c] - scores[EXPERTS, at]
+                better += lead > 0.0 or (lead == 0.0 and c < at)
+            found[n, 0] = better
+        if task == RECOMMEND:
+            fill_best(n, np.int64(number), scores, candidates, found, chances)
+        if asked and task == PREDICT:
+            scored = user
+        if learning:
+            if asked:
+                reweigh(ranks.weights, ranks.rounds, np.int64(bucket), chances)
+            scale = overall[-1] * math.exp(elapsed[n] / MEMORY)
+            if scale > LARGEST_SCALE:  # it grows, instead of recent popularity falling
+                for k in range(clock[1]):
+                    items[k, DECAYING] /= scale
+                overall[RECENT] /= scale
+                scale = 1.0
+            overall[-1] = scale
+            if weight > 0.0:
+                count_item(item, weight, scale, items, lists, counts, overall)
+                count_pairs(
+                    item, weight, np.int64(length), items, lists, neighbours, counts, free, history
+                )
+            if place < 0 or weight > 0.0:  # the item moves to the end of the user's list
+                if place >= 0:
+                    size -= 1
+                    for k in range(start + place, start + size):
+                        seen[k] = seen[k + 1]
+                elif size == 0 or size == 1 << users[user, LEVEL]:
+                    start = lengthen(users, user, size, free, np.int64(OF_USERS), seen)
+                seen[start + size], users[user, SIZE] = 2 * item + (weight > 0.0), size + 1
+            clock[0] += 1
+    return of_users.size

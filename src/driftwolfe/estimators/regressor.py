@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_features import LARGEST, Rows, as_rows, is_one_row
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_one_row, as_rows
 from driftwolfe.estimators.regressor_experts import (
     OPTIONS,
     RegressionLearner,
@@ -120,14 +120,14 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Return the prediction for every row, of the shape that targets had."""
         learner = self._fitted()
-        if is_one_row(self, X):
-            told = learner.predict(learner.one_row(np.arange(X.shape[1]), X[0]))
-            if told.size:
-                return told[:, 0] if self._single else told
+        if row := as_one_row(self, X):
+            predicted = learner.predict(row)
+            if predicted.size:
+                return predicted[:, 0] if self._single else predicted
         rows = checks.sound_sparse(_unmasked(X, "X"), "X")
         table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
-        told = learner.predict(as_rows(table))
-        return told[:, 0] if self._single else told
+        predicted = learner.predict(as_rows(table))
+        return predicted[:, 0] if self._single else predicted
 
     @property
     def t_(self) -> int:
@@ -195,7 +195,7 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool
-    ) -> tuple[Rows, Array, Array]:
+    ) -> tuple[SparseRows, Array, Array]:
         """Return rows, targets as a table and weights, without those of weight 0."""
         given = checks.sound_sparse(_unmasked(X, "X"), "X")
         options = {"accept_sparse": "csr", "dtype": np.float64, "reset": first}
@@ -218,12 +218,13 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        if not is_one_row(self, X) or type(y) is not np.ndarray or y.dtype != np.float64:
+        row = as_one_row(self, X)
+        if row is None or type(y) is not np.ndarray or y.dtype != np.float64:
             return False
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:
             return False
-        return self._learner.learn_one(np.arange(X.shape[1]), X[0], y.reshape(-1))
+        return self._learner.learn_one(row, y.reshape(1, -1))
 
     def _fitted(self) -> RegressionLearner:
         if not self.__sklearn_is_fitted__():

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from operator import is_
 from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.estimators.classifier_archive import ARRAYS as MAP_ARRAYS
-from driftwolfe.estimators.classifier_archive import check_map
 from driftwolfe.estimators.classifier_experts import checked_radii
-from driftwolfe.estimators.classifier_features import (
-    BLOCK,
+from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
-    SMALLEST,
+    MAP_FIELDS,
     SMALLEST_WEIGHT,
+    UNBOUND,
     FeatureMap,
     MappedLearner,
-    Rows,
+    SparseRows,
+    bound,
+    check_map,
+    make_writable,
     renewal_gap,
     weights_of_rows,
 )
-from driftwolfe.estimators.ids import distinct_keys, encode_keys
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -39,34 +38,9 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-_ONE, _NO_PARTS, _NO_TABLE = np.ones(1), np.zeros(0), np.zeros((0, 0))
-
-
-@lru_cache(1024)
-def _ends(size: int) -> Indices:
-    """Where one row of that size starts and ends."""
-    return np.array([0, size])
-
-
-#: Random features look at up to so many features each.
-LOOKS = 3
-
-
-#: Arrays, what loops are told of them, and the sizes of working memory to predict and to learn.
-_UNBOUND: tuple[Any, ...] = ((None,), None, None)
-
-
-def _addresses(held: tuple[Array, ...], state: Any, balls: int) -> tuple[Any, ...]:
-    """Return arrays with their sizes and addresses, as loops take them, and the sizes of working memory."""
-    if not all(array.flags.carray for array in held[:-2]):
-        raise ValueError("the arrays of a regressor must be contiguous, aligned and writable")
-    (d, random), (outputs, experts) = state.directions.shape, state.weights.shape
-    row, table = (
-        max(d + random, d + 1, experts, balls * outputs),
-        (d + random) * (d + random + outputs),
-    )
-    sizes = [d, random, outputs, experts, balls, row]
-    return held, np.array(sizes + [array.ctypes.data for array in held]), (9 * row, 9 * row + table)
+_NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
+#: Random features use up to so many features each.
+MOST_INPUTS = 3
 
 
 class RegressionLearner(MappedLearner):
@@ -78,7 +52,7 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    _bound: tuple[Any, ...] = _UNBOUND
+    _bound: tuple[Any, ...] = UNBOUND
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = _checked_radii(radii)
@@ -108,13 +82,13 @@ class RegressionLearner(MappedLearner):
         self._set_steps()
 
     def _drawn(self, features: int) -> dict[str, Array]:
-        """Draw the directions of random features: each looks at one to three features."""
+        """Draw the directions of random features: each uses one to three features."""
         rng = np.random.default_rng(self.seed)
         number = self.random if features else 0
         directions = np.zeros((features, number))
         for column in directions.T:
-            looked = rng.permutation(features)[: rng.integers(1, LOOKS + 1)]
-            column[looked] = rng.normal(size=looked.size) / np.sqrt(looked.size)
+            used = rng.permutation(features)[: rng.integers(1, MOST_INPUTS + 1)]
+            column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
         return {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
 
     def _set_steps(self) -> None:
@@ -143,20 +117,15 @@ class RegressionLearner(MappedLearner):
             found += [f"{kind}, {rows}" for kind in kinds]
         return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
 
-    def learn(self, rows: Rows, targets: Array, parts: Array) -> bool:
-        """Learn rows with weights; return False, and stop, at one with a number out of range."""
-        done, count, t = 0, rows.number, self.t
-        while done < count:
-            # Up to the next renewal of the map at a time.
-            end = min(done + BLOCK - t % BLOCK, done + self.renewal - t, count)
-            some = rows if count == 1 else rows.stretch(done, end)
-            found = self._follow(some, targets[done:end], parts[done:end], _NO_TABLE)
-            if found == 0:
+    def _learn(self, rows: SparseRows, targets: Array, parts: Array) -> bool:
+        done = 0
+        while done < rows.number:
+            found = self._follow(rows, targets, parts, done, _NO_TABLE)
+            if found == done:
                 return False
             if found < 0:
                 self._project()
-            done, t = done + abs(found), t + abs(found)
-            self._renew()
+            done = abs(found)
         return True
 
     def _project(self) -> None:
@@ -169,36 +138,34 @@ class RegressionLearner(MappedLearner):
             own[:] = left * kept @ right
             norms[:, i] = kept.sum(), (kept * kept).sum()
 
-    def learn_one(self, places: Indices, values: Array, target: Array) -> bool:
-        """Learn one row of known features; return False, and do nothing, if a number is out of range."""
-        if not all(abs(each) <= LARGEST for each in target.tolist()):
-            return False
-        return self.learn(self.one_row(places, values), target.reshape(1, -1), _ONE)
+    def learn_one(self, row: SparseRows, targets: Array) -> bool:
+        sound = all(abs(each) <= LARGEST for each in targets[0].tolist())
+        return sound and super().learn_one(row, targets)
 
-    def one_row(self, places: Indices, values: Array) -> Rows:
-        """Return one row, `in_order`; -1 is a new place."""
-        return Rows(_ends(places.size), *self.in_order(places, values))
-
-    def predict(self, rows: Rows) -> Array:
+    def predict(self, rows: SparseRows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""
-        told = np.empty((rows.number, self.outputs))
-        return told[: self._follow(rows, _NO_TABLE, _NO_PARTS, told)]
+        out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, _NO_PARTS)
+        return out[: self._follow(mapped, _NO_TABLE, _NO_PARTS, 0, out) if mapped else 0]
 
-    def _follow(self, rows: Rows, targets: Array, parts: Array, told: Array) -> int:
+    def _follow(
+        self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
+    ) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
-        state, own = self.state, self.map
-        scales = (own.totals, own.seen, own.mean, own.moments, own.centre, own.table)
-        held = (*state, *scales, self._steps, self._radii)
-        if not all(map(is_, held, self._bound[0])):
-            self._bound = _addresses(held, state, self._radii.size)
-        _, at, sizes = self._bound
-        given = (targets, parts, at, told, np.empty(sizes[parts.size > 0]))
-        if own.full:
-            return kernels().follow_full.unchecked(*rows, LARGEST, SMALLEST, None, *given)
-        return kernels().follow_many.unchecked(*rows, LARGEST, SMALLEST, own.parts, *given)
+        held = (*self.state, *self.map.held, self._steps, self._radii)
+        _, at, spare = self._bound = bound(self._bound, held, self._sizes)
+        spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
+        return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
+
+    def _sizes(self) -> tuple[list[int], int]:
+        """Return the sizes that the loop is given, and that of working memory."""
+        (d, random), (outputs, experts) = self.state.directions.shape, self.state.weights.shape
+        width, balls = d + random, self._radii.size
+        row = max(width, d + 1, experts, balls * outputs)
+        sizes = [d, random, outputs, experts, balls, row, int(self.map.full)]
+        return sizes, 9 * row + width * (width + outputs)
 
     def grow(self, features: int) -> None:
-        """Make room for more features, which were 0 so far; random ones do not look at them."""
+        """Make room for more features, which were 0 so far; random ones do not use them."""
         known = self.map.features
         if features <= known:
             return
@@ -245,11 +212,12 @@ class RegressionLearner(MappedLearner):
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "state": tuple(self.state), "_bound": _UNBOUND}
+        return {**self.__dict__, "state": tuple(self.state), "_bound": UNBOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.state = kernels().State(*(np.array(each) for each in self.state))
+        make_writable(self, ("_steps", "_radii"))
 
 
 def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
@@ -276,7 +244,7 @@ _NUMBERS = {"outputs": Field(int, least=1, below=1 << 31), "renewal": _COUNT}
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-1e150, 1e150)
 _ARRAYS = {
-    **{f"map.{name}": MAP_ARRAYS[f"map.{name}"] for name in FeatureMap.STATE},
+    **MAP_FIELDS,
     "clock": Field(np.int64, (1,), 0, below=1 << 53),
     "targets": Field(_REAL, (5, "outputs"), -1e250, 1e250),
     "weights": Field(_REAL, ("outputs", "experts"), 0.0, 1.0),

@@ -13,10 +13,10 @@ from river.reco.base import Ranker
 
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
 from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
-from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
-from driftwolfe.estimators.ranker import Recommender
-from driftwolfe.estimators.recommender import MatrixCompleter
+from driftwolfe.estimators.completer import MatrixCompleter
+from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
+from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor_experts import OPTIONS as REGRESSOR_OPTIONS
 from driftwolfe.estimators.regressor_experts import (
     RegressionLearner,
@@ -107,9 +107,9 @@ class RiverMatrixCompleter(checks.Constructed, Ranker):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
-        completer, face = MatrixCompleter.read(path, cls.__name__)
-        check_fields({"seed": Field(int, least=0, optional=True)}, face, cls.__name__)
-        options, seed = completer.settings, face["seed"]
+        completer, wrapper = MatrixCompleter.read(path, cls.__name__)
+        check_fields({"seed": Field(int, least=0, optional=True)}, wrapper, cls.__name__)
+        options, seed = completer.settings, wrapper["seed"]
         require((seed or 0) == options["seed"], "seeds")
         options["n_factors"] = options.pop("rank")
         model = cls(**{**options, "seed": seed})
@@ -210,12 +210,12 @@ class _RowModel(Guarded):
             check_keys(x, "the name of a feature")
             return self._features.find(x)
 
-    def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
+    def _rows(self, table: Array, names: Collection[Hashable]) -> SparseRows:
         """The known features of the rows, their places rising: the order of names does not matter."""
         places = self._features.find(names)
         order = places.argsort()[np.count_nonzero(places < 0) :]
         starts, chosen, values = dense_rows(table.take(order, axis=1))
-        return Rows(starts, places[order[chosen]], values)
+        return SparseRows(starts, places[order[chosen]], values)
 
 
 class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
@@ -267,7 +267,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """The weights of the experts by name; empty before anything was learned."""
         if (learner := self._learner) is None:
             return {}
-        return dict(zip(learner.experts.names, learner.experts.shares.tolist(), strict=True))
+        return dict(zip(learner.experts.names, learner.experts.all_weights.tolist(), strict=True))
 
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
@@ -281,14 +281,14 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """Return the probabilities of the labels seen so far."""
         if self._learner is not None and _is_plain(x):
             places = self._places(x)
-            told = self._learner.predict_one(*self._learner.in_order(places, _values(x)))
-            if told.size:
-                return dict(zip(self._classes.names, told.tolist(), strict=True))
+            found = self._learner.probabilities(self._learner.one_row(places, _values(x)))
+            if found.size:
+                return dict(zip(self._classes.names, found[0].tolist(), strict=True))
         table = _row_of(x)
         if self._learner is None:
             return {}
-        probabilities = self._learner.probabilities(self._rows(table, x))[0].tolist()
-        return dict(zip(self._classes.names, probabilities, strict=True))
+        found = self._learner.probabilities(self._rows(table, x))
+        return dict(zip(self._classes.names, found[0].tolist(), strict=True))
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -321,7 +321,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        fields = OPTIONS | {"seed": Field(int, least=0, below=1 << 32, newer=True)}
+        fields = OPTIONS | {"seed": Field(int, least=0, below=1 << 32)}
         options, learner, keys = read_model(path, cls.__name__, fields, ("classes", "features"))
         sizes = (0, 0) if learner is None else (learner.experts.classes, learner.map.features)
         require(sizes == tuple(map(len, keys.values())), "classes or features")
@@ -367,7 +367,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
             features.add(_sorted_new(features, x))
             learner.grow(len(self._classes), len(features))
             places = features.find(x)
-        return learner.learn_one(*learner.in_order(places, values), label)
+        return learner.learn_one(learner.one_row(places, values), np.array((label,)))
 
 
 def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
@@ -421,7 +421,8 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
                 row = self._known(x), _values(x)
             except KeyError:  # a new feature
                 row = None
-            if row and self._learner.learn_one(*row, np.array([y], dtype=np.float64)):
+            target = np.array([[y]], dtype=np.float64)
+            if row and self._learner.learn_one(self._learner.one_row(*row), target):
                 return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
@@ -430,9 +431,9 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         """Return the prediction for a row."""
         if self._learner is not None and _is_plain(x):
             places = self._places(x)
-            told = self._learner.predict(self._learner.one_row(places, _values(x)))
-            if told.size:
-                return float(told[0, 0])
+            predicted = self._learner.predict(self._learner.one_row(places, _values(x)))
+            if predicted.size:
+                return float(predicted[0, 0])
         return float(self._predict(_row_of(x), x)[0])
 
     @reads

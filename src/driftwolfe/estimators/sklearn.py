@@ -1,4 +1,4 @@
-"""`MatrixCompletionRegressor`: the recommender with the scikit-learn API."""
+"""`MatrixCompletionRegressor`: `MatrixCompleter` with the scikit-learn API."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from driftwolfe.estimators.ids import columns
-from driftwolfe.estimators.recommender import MatrixCompleter
+from driftwolfe.estimators.completer import MatrixCompleter
+from driftwolfe.estimators.core.ids import columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -106,11 +106,11 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
         """Read what `save` wrote."""
-        completer, face = MatrixCompleter.read(path, cls.__name__)
-        check_fields({"passes": Field((int, float), least=1)}, face, cls.__name__)
+        completer, wrapper = MatrixCompleter.read(path, cls.__name__)
+        check_fields({"passes": Field((int, float), least=1)}, wrapper, cls.__name__)
         options = completer.settings
         options["random_state"] = options.pop("seed")
-        model = cls(**options, passes=checks.count(face["passes"], "passes"))
+        model = cls(**options, passes=checks.count(wrapper["passes"], "passes"))
         model.completer_, model.n_features_in_ = completer, 2
         return model
 

@@ -14,7 +14,7 @@ from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_share
+from driftwolfe.points.rounding import line_search_step
 from driftwolfe.storage import require
 
 
@@ -395,6 +395,6 @@ class LineSearchOFW(SinglePointLearner):
         # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
         length = norm(away)
         curvature = self.smoothness * length * length
-        self._move(vertex, line_search_share(-inner(gradient, away), curvature))
+        self._move(vertex, line_search_step(-inner(gradient, away), curvature))
 
     bound = bound_against_minimisers

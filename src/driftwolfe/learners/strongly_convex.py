@@ -11,7 +11,7 @@ from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_share
+from driftwolfe.points.rounding import line_search_step
 from driftwolfe.storage import require
 
 
@@ -94,7 +94,7 @@ class StronglyConvexOFW(SinglePointLearner):
                 self._costs += bounds.curved_distance(
                     size, bend, math.sqrt(2 * gap / bend / rounds)
                 )
-            share = line_search_share(gap, bend * rounds * length * length)
+            share = line_search_step(gap, bend * rounds * length * length)
             if share == 0.0:
                 break
             self._move(vertex, share)

@@ -13,7 +13,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.ops import FactorBuffer
-from driftwolfe.points.rounding import line_search_share
+from driftwolfe.points.rounding import line_search_step
 from driftwolfe.storage import require
 
 R = TypeVar("R")
@@ -85,13 +85,13 @@ class Pair:
             return False
         before, vv = self.squared, inner(self._move, self._move)
         if self.dense:
-            self._move *= line_search_share(self.gap, vv)
+            self._move *= line_search_step(self.gap, vv)
             self.x = self.x + self._move  # results keep earlier ones
             self._residual += self._move
             self.squared = inner(self._residual, self._residual)
             return self.squared < before
         (xx, xy, yy), xv, yv = self.scalars, self._xv, self._xv - self.slope
-        share = line_search_share(self.gap, vv - 2 * xv + xx)
+        share = line_search_step(self.gap, vv - 2 * xv + xx)
         rest = 1.0 - share
         mixed = self._buffer.mix(rest, self.x, share, self._move)
         self.x, self._residual = self._trimmed(0, mixed), None

@@ -27,10 +27,10 @@ def separation(domain: Domain, y: Point, tolerance: float) -> InfeasibleProjecti
     while True:
         cut = domain._separate(y, near)
         x = y.copy()
-        if cut.share < 1.0:
-            x = cut.share * y
+        if cut.fraction < 1.0:
+            x = cut.fraction * y
             if domain.center is not None:
-                x = x + (1.0 - cut.share) * domain.center
+                x = x + (1.0 - cut.fraction) * domain.center
         if (apart := distance(x, y)) <= near:
             gap = distance(target, x) * 2.0 * domain.radius
             return InfeasibleProjection(x, y.copy(), 0, gap, apart, "separation")

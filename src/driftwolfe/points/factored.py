@@ -416,8 +416,8 @@ class FactoredMatrix:
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""
         if self.nnz:
-            told = "a matrix with a sparse part has many; use leading_triplet, or toarray() if that fits"
-            raise ValueError(f"nuclear_norm needs all singular values: {told}")
+            message = "a matrix with a sparse part has many; use leading_triplet, or toarray() if that fits"
+            raise ValueError(f"nuclear_norm needs all singular values: {message}")
         return float(np.abs(self.s).sum() if self.orthonormal else self.recompress().s.sum())
 
     def nuclear_norm_bound(self) -> float:

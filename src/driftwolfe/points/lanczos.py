@@ -24,9 +24,9 @@ _FIRST_CHECK, _FIRST_OF_SEVERAL = 5, 4
 _STARTS = 6
 #: Size of the Krylov basis at which it is restarted from its best vector.
 _LARGEST_BASIS = 240
-#: Share of a random direction mixed into a warm start: a start orthogonal to the leading vector
+#: Fraction of a random direction mixed into a warm start: a start orthogonal to the leading vector
 #: would never find it, and no residual would tell.
-_RANDOM_SHARE = 0.05
+_RANDOMNESS = 0.05
 #: Numbers of a matrix that seed the random directions, and the scale at which their leading digits
 #: are rounded: irrational, so that round numbers never lie halfway between two whole ones.
 _FEW, _DIGITS = 500, 1000.0 * math.sqrt(2.0)
@@ -35,8 +35,8 @@ _FAILURE = 1e-3
 #: The least distance above s, relative to s, within which a larger singular value is ruled out:
 #: ruling out anything above 1e-8 would take thousands of steps.
 _LEAST_MISSED = 0.05
-#: Shares of that distance that are tried, smallest first.
-_SHARES = np.linspace(0.125, 1.0, 8)
+#: Fractions of that distance that are tried, smallest first.
+_FRACTIONS = np.linspace(0.125, 1.0, 8)
 #: Remainder of a product, relative to the product, at which the basis spans all it can reach.
 _INVARIANT = 1e-12
 #: Squared lengths of products between which nothing that is computed from them leaves the range.
@@ -111,14 +111,14 @@ def leading_triplet(
     checks.refuse_masked(operator, "operator")
     tolerance = checks.nonnegative(tolerance, "tolerance")
     rng = np.random.default_rng(_seed(operator)) if rng is None else rng
-    share = 1.0 if start is None else _RANDOM_SHARE
+    randomness = 1.0 if start is None else _RANDOMNESS
     m, n = operator.shape
     small = min(m, n) <= _SMALL_SIDE
     if isinstance(operator, FactoredMatrix):
         if not small:
             number = 1 if start is not None else _number(operator.device, tolerance)
             first = _starts(start, n, rng, operator.device, number)
-            return lanczos([operator], [first], [tolerance], max_products, share)[0]
+            return lanczos([operator], [first], [tolerance], max_products, randomness)[0]
         operator = operator.toarray()
     put = device_of(operator).put
     matrix = checks.sound_sparse(to_host(operator), "operator")
@@ -130,7 +130,7 @@ def leading_triplet(
         found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), min(m, n))
     else:
         first = _starts(start, min(m, n), rng, HOST, 1)
-        found = lanczos([matrix], [first], [tolerance], max_products, share)[0]
+        found = lanczos([matrix], [first], [tolerance], max_products, randomness)[0]
     u, v = (found.v, found.u) if m < n else (found.u, found.v)
     return found._replace(u=put(u), v=put(v))
 
@@ -160,7 +160,7 @@ def _starts(given: Any, n: int, rng: np.random.Generator, device: Device, number
     if given is None:
         return noise
     warm = device.put(given).reshape(n, -1)[:, 0]
-    return warm / (norm(warm) or 1.0) + noise * (_RANDOM_SHARE / math.sqrt(n))
+    return warm / (norm(warm) or 1.0) + noise * (_RANDOMNESS / math.sqrt(n))
 
 
 def _seed(operator: Any) -> int:
@@ -189,7 +189,7 @@ def lanczos(
     1/|c|, where c is the leading component of the start (Hochstenbach 2013), and a random c is rarely
     tiny; those of p independent starts are all tiny with the p-th power of that probability. A run
     therefore also goes on until, with probability 0.999, no singular value lies more than
-    max(`tolerance`, 0.05) s above s. `randomness` is the random share of the starts' length.
+    max(`tolerance`, 0.05) s above s. `randomness` is the random part of the starts' length.
     """
     number, n = starts[0].shape
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
@@ -298,7 +298,7 @@ def _missed(bases: Sequence[_Ritz], s: float, tolerance: float, luck: float) -> 
     # The Lanczos polynomial, the product of (t - Ritz value) / off-diagonal, grows beyond s^2; where
     # that of every start is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the
     # residual must do.
-    above = max(tolerance, _LEAST_MISSED) * _SHARES
+    above = max(tolerance, _LEAST_MISSED) * _FRACTIONS
     t = (s * s) * (1.0 + above[:, None]) ** 2
     with np.errstate(divide="ignore"):  # beyond a basis that holds all there is nothing
         grown = [np.log((t - each.values) / each.beyond).sum(axis=1) for each in bases]

@@ -258,14 +258,14 @@ class FactorBuffer:
         products = atom.device.host(products) * atom.s[0]
         return [float(A.s[:used] @ products) + A.stored_inner(atom) for A in points]
 
-    def mix(self, rest: float, x: Point, share: float, atom: Point) -> Point:
-        """Return rest * x + share * atom, in the buffer where x is in it and there is room."""
+    def mix(self, rest: float, x: Point, part: float, atom: Point) -> Point:
+        """Return rest * x + part * atom, in the buffer where x is in it and there is room."""
         if not (_rank_one(atom) and self.holds(x) and self.room):
-            return rest * x + share * atom
+            return rest * x + part * atom
         here, self.used = self.used, self.used + 1
         self.U[:, here], self.V[:, here] = atom.U[:, 0], atom.V[:, 0]
         s = rest * x.s
-        s[here] = share * atom.s[0]
+        s[here] = part * atom.s[0]
         return FactoredMatrix._of(self.U, s, self.V, (rest * x).sparse)
 
 

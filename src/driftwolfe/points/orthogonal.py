@@ -15,7 +15,7 @@ _ORTHOGONALITY = 1e-11
 #: The error of a first basis up to which a second Cholesky factor mends it, and the least length of
 #: its columns before, whose squares stay in range.
 _NEARLY, _SHORTEST = 0.1, 1e-140
-#: Singular values below this share of the first have vectors that a Gram matrix leaves less than
+#: Singular values below this fraction of the first have vectors that a Gram matrix leaves less than
 #: ten digits of.
 _GRAM_RANGE = 1e-3
 

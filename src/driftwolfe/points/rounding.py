@@ -9,7 +9,7 @@ import numpy as np
 
 from driftwolfe.points.kinds import Array, Indices
 
-#: Share of the largest by which computed numbers may differ and still count as equal.
+#: Fraction of the largest by which computed numbers may differ and still count as equal.
 TIE = 1e-9
 #: Relative error of a number that would be whole without rounding.
 WHOLE = 1e-12
@@ -54,7 +54,7 @@ def whole_above(value: float) -> int:
     return math.ceil(value - WHOLE * abs(value))
 
 
-def line_search_share(gap: float, length2: float) -> float:
+def line_search_step(gap: float, length2: float) -> float:
     """Return gap / length2, the step of a line search, cut to [0, 1]; both may be all rounding."""
     if not gap > 0:
         return 0.0

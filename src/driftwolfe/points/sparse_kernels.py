@@ -100,13 +100,13 @@ def lanczos_step(
         right[c], left[c], inner_product[c] = s[c] * inner[k, c], 0.0, 0.0
     for j in range(product.size):
         product[j] = 0.0
-    for i in range(np.uint64(image.size)):
-        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
-        image[i] = _row_times(data, indices, first, last, q)
+    for row in range(np.uint64(image.size)):
+        first, last = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
+        image[row] = _row_times(data, indices, first, last, q)
     _pass_over(U, rank, right, image, left)
-    for i in range(np.uint64(image.size)):
-        total = image[i]
-        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+    for row in range(np.uint64(image.size)):
+        total = image[row]
+        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
             product[np.uint64(indices[p])] += data[p] * total
     for c in range(s.size):
         left[c] *= s[c]

@@ -31,7 +31,7 @@ class Term(NamedTuple):
     blur: float = 0.0  # if smoothed, the tangent plus this times the squared slopes is a bound
 
 
-class Evaluation(NamedTuple):
+class Tangent(NamedTuple):
     r"""An objective at x: the exact one at z is at least value + slack + <gradient, z - x>."""
 
     value: float
@@ -86,7 +86,7 @@ class Objective:
     def value(self, x: Point) -> float:
         return self.constant + math.fsum(term.weight * term.loss.value(x) for term in self.terms)
 
-    def evaluate(self, x: Point) -> Evaluation:
+    def evaluate(self, x: Point) -> Tangent:
         value, slack, gradient = self.constant, 0.0, None
         for weight, loss, blur in self.terms:
             part, slope = loss.value_and_slope_at(loss.scores(x))
@@ -95,7 +95,7 @@ class Objective:
                 slack += weight * blur * float(np.vdot(slope, slope))
             pulled = loss.pull_back(slope, x) * weight
             gradient = pulled if gradient is None else gradient + pulled
-        return Evaluation(value, gradient, slack)
+        return Tangent(value, gradient, slack)
 
     def hessian(self, x: Array) -> Array:
         """Return the matrix of second derivatives, for x flattened."""
@@ -104,12 +104,14 @@ class Objective:
             matrix += term.weight * known.hessian(term.loss, x)  # type: ignore[misc]
         return matrix
 
-    def smoothed(self, share: float) -> Objective:
-        """Return a smooth function below this one, which approaches it as `share` falls to 0."""
+    def smoothed(self, smoothing: float) -> Objective:
+        """Return a smooth function below this one, which approaches it as `smoothing` falls to 0."""
         if not self.kinked:
             return self
         pairs = zip(self.terms, self._known, strict=True)
-        terms = [known.smoothed(term, share) if known.smoothed else term for term, known in pairs]
+        terms = [
+            known.smoothed(term, smoothing) if known.smoothed else term for term, known in pairs
+        ]
         smooth = Objective(terms, self.constant)
         smooth.exact = self
         return smooth
@@ -164,15 +166,15 @@ class SmoothHinge(losses.HingeLoss):
         return active * (-self.labels / self.labels.size)
 
 
-def _smoothed_hinge(term: Term, share: float) -> Term:
-    smooth = SmoothHinge(term.loss, share)
-    return Term(term.weight, smooth, blur=0.5 * share * smooth.labels.size)
+def _smoothed_hinge(term: Term, smoothing: float) -> Term:
+    smooth = SmoothHinge(term.loss, smoothing)
+    return Term(term.weight, smooth, blur=0.5 * smoothing * smooth.labels.size)
 
 
-def _smoothed_absolute(term: Term, share: float) -> Term:
-    """The Huber loss over its width, a share of the mean absolute target."""
+def _smoothed_absolute(term: Term, smoothing: float) -> Term:
+    """The Huber loss over its width, a multiple of the mean absolute target."""
     loss: Any = term.loss
-    width = share * (float(np.abs(loss.targets).mean()) or 1.0)
+    width = smoothing * (float(np.abs(loss.targets).mean()) or 1.0)
     smooth = losses.HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
     return Term(term.weight / width, smooth, blur=0.5)
 
@@ -197,10 +199,10 @@ def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
     return (features.T * (curvatures / loss.labels.size)) @ features
 
 
-def _smoothed_absolute_rows(term: Term, share: float) -> Term:
-    """The Huber loss over its width, a share of the mean absolute target."""
+def _smoothed_absolute_rows(term: Term, smoothing: float) -> Term:
+    """The Huber loss over its width, a multiple of the mean absolute target."""
     loss: Any = term.loss
-    width = share * (float(np.abs(loss.targets).mean()) or 1.0)
+    width = smoothing * (float(np.abs(loss.targets).mean()) or 1.0)
     smooth = losses.HuberRows(loss.features, loss.targets, width)
     return Term(term.weight / width, smooth, blur=0.5 * len(loss.targets))
 

@@ -17,7 +17,7 @@ from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.regret.objective import Evaluation, Objective, pool
+from driftwolfe.regret.objective import Objective, Tangent, pool
 
 #: Twice as many gradients of a user's own functions are tried before the bundle method takes over.
 _TRIAL = 10
@@ -164,10 +164,10 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
         bracket.limit = min(limit, bracket.evaluations + _TRIAL)
     if domain.affordable_projection or objective.unknown:
         x = _dense(x)
-    share = 0.3  # of the natural size of the scores, by which kinks are smoothed
+    smoothing = 0.3  # of the natural size of the scores, by which kinks are smoothed
     while True:
         bracket.settled = False
-        smooth = objective.smoothed(share)
+        smooth = objective.smoothed(smoothing)
         if smooth.linear:
             _, x = bracket.gap_at(smooth, x, smooth.evaluate(x))
             bracket.offer(x, smooth.value(x))
@@ -183,8 +183,8 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
                 if bracket.gap < 0.3 * first:  # no kinks so far
                     bracket.limit = min(limit, bracket.evaluations + 200)
                     x = accelerated(smooth, x, bracket)
-        share *= 0.25
-        if not (bracket.is_open() and objective.kinked and share > 1e-11):
+        smoothing *= 0.25
+        if not (bracket.is_open() and objective.kinked and smoothing > 1e-11):
             break
     bracket.limit = limit
     if objective.unknown and bracket.is_open():
@@ -238,7 +238,7 @@ class Bracket:
         if value < self.value:
             self.point, self.value = x, value
 
-    def gap_at(self, objective: Objective, x: Point, here: Evaluation) -> tuple[float, Point]:
+    def gap_at(self, objective: Objective, x: Point, here: Tangent) -> tuple[float, Point]:
         """Update both ends by an evaluation at x; return its Frank-Wolfe gap and vertex."""
         self.evaluations += 1
         value = here.value if objective.exact is None else objective.exact.value(x)
@@ -298,7 +298,7 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
 def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
     """Minimise by quadratic models over the set: 5 to 10 steps where gradients need thousands."""
     last_gap, last_value = math.inf, math.inf
-    accuracy = 0.1  # gap of the quadratic model, as a share of the gap at x
+    accuracy = 0.1  # gap of the quadratic model, as a fraction of the gap at x
     while bracket.has_work():
         here = objective.evaluate(x)
         gap, _ = bracket.gap_at(objective, x, here)
@@ -306,7 +306,7 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
         gained = here.value < last_value - noise
         if not bracket.has_work() or not (gained or gap < 0.5 * last_gap):
             break
-        if last_gap < math.inf:  # a falling share keeps the convergence superlinear
+        if last_gap < math.inf:  # a falling fraction keeps the convergence superlinear
             accuracy = min(0.03, 0.1 * gap / last_gap)
         last_gap, last_value = gap, here.value
         hessian = objective.hessian(x)
@@ -390,9 +390,9 @@ class _OnHull(Objective):
     def value(self, x: Array) -> float:
         return self.objective.value(weighted_sum(x, self.atoms))
 
-    def evaluate(self, x: Array) -> Evaluation:
+    def evaluate(self, x: Array) -> Tangent:
         here = self.objective.evaluate(weighted_sum(x, self.atoms))
-        return Evaluation(here.value, np.array([inner(here.gradient, v) for v in self.atoms]))
+        return Tangent(here.value, np.array([inner(here.gradient, v) for v in self.atoms]))
 
     def hessian(self, x: Array) -> Array:
         rows = np.array([atom.ravel() for atom in self.atoms])
@@ -423,7 +423,7 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
             weights = np.asarray(inside.point)
         ahead, mixed = dual.minimiser(weights), weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
-        bracket.gap_at(objective, x, Evaluation(value, mixed.reshape(x.shape), tangent - value))
+        bracket.gap_at(objective, x, Tangent(value, mixed.reshape(x.shape), tangent - value))
         predicted = value - float((offsets + slopes @ ahead.ravel()).max())
         if predicted <= 0.0 or not bracket.is_open():
             break
@@ -468,9 +468,9 @@ class _Dual(Objective):
     def value(self, x: Array) -> float:
         return self.evaluate(x).value
 
-    def evaluate(self, x: Array) -> Evaluation:
+    def evaluate(self, x: Array) -> Tangent:
         point = self.minimiser(x)
         cuts = self.offsets + self.slopes @ point.ravel()
         move = point - self.center
         value = -float(x @ cuts) - float(np.vdot(move, move)) / (2.0 * self.length)
-        return Evaluation(value, -cuts)
+        return Tangent(value, -cuts)

@@ -131,10 +131,10 @@ class DataFile:
             pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
             return target
         except Exception as error:  # no connection, a broken archive, a read-only cache, ...
-            told, end = f"download of {self.path} failed: ", f"; set {DATA_VARIABLE}"
+            message, end = f"download of {self.path} failed: ", f"; set {DATA_VARIABLE}"
             why = str(error).removeprefix("<urlopen error ").removesuffix(">")
-            told += shorten(why, 100 - len(told) - len(end), placeholder="...") + end
-            unavailable = DataUnavailable(told)
+            message += shorten(why, 100 - len(message) - len(end), placeholder="...") + end
+            unavailable = DataUnavailable(message)
             unavailable.add_note(
                 f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
                 f"downloading {self.url} failed: {type(error).__name__}: {error}; {_remedy()}, to the "

@@ -289,8 +289,8 @@ def _table_stream(name: str, table: Any, rounds: Any, radius: float, *batches: A
     features, labels = table
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
-        share = math.ceil(kept / per_round) / math.ceil(labels.size / per_round)
-        flip_every = max(1, round(1000 * share))
+        fraction = math.ceil(kept / per_round) / math.ceil(labels.size / per_round)
+        flip_every = max(1, round(1000 * fraction))
     n_classes, _ = CLASSES_AND_FEATURES
     stream = multiclass(features[:kept], labels[:kept], n_classes, per_round, flip_every, seed)
     return replace(stream, name=name, domain=TraceNormBall(CLASSES_AND_FEATURES, radius))
@@ -346,8 +346,8 @@ def _made_up_ratings() -> tuple[Indices, Indices, Array]:
     popularity = 1.15 * np.log(rng.gamma(0.5, size=n) + 0.005)
     tastes = rng.standard_normal((m, 5)) @ rng.standard_normal((5, n))
     # At least 20 ratings of every user; a few users give hundreds.
-    shares = np.cumsum(rng.gamma(0.75, size=m))
-    marks = np.round(shares / shares[-1] * (100_000 - 20 * m)).astype(np.intp)
+    sums = np.cumsum(rng.gamma(0.75, size=m))
+    marks = np.round(sums / sums[-1] * (100_000 - 20 * m)).astype(np.intp)
     counts = 20 + np.diff(marks, prepend=0)
     # Users watch what is popular and what is to their taste. The largest of logarithms of weights
     # plus Gumbel noise are draws without replacement.
@@ -385,9 +385,9 @@ def _made_up_table() -> tuple[Array, Indices]:
     rng = np.random.Generator(np.random.PCG64(43_500))
     counts, means, deviations, correlations = zip(*_CLASSES, strict=True)
     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-    shared = np.array(correlations)[labels, None]
-    noise = np.sqrt(shared) * rng.standard_normal((labels.size, 1))
-    noise = noise + np.sqrt(1.0 - shared) * rng.standard_normal((labels.size, 3))
+    common = np.array(correlations)[labels, None]
+    noise = np.sqrt(common) * rng.standard_normal((labels.size, 1))
+    noise = noise + np.sqrt(1.0 - common) * rng.standard_normal((labels.size, 3))
     gaussian = np.array(means)[labels] + np.array(deviations)[labels] * noise
     raw = np.empty((labels.size, CLASSES_AND_FEATURES[1]))
     raw[:, :6:2] = gaussian

@@ -208,8 +208,8 @@ def gradual(first: Stream, second: Stream, start: int, end: int, seed: Seed = No
     begin, finish = checks.count(start, "start", least=0), checks.count(end, "end", least=0)
     if finish <= begin:
         raise ValueError(f"end must be later than start, got start={start} and end={end}")
-    share = (np.arange(len(first)) - begin) / (finish - begin)
-    choices = (np.random.default_rng(seed).random(len(first)) < share).astype(int)
+    chance = (np.arange(len(first)) - begin) / (finish - begin)
+    choices = (np.random.default_rng(seed).random(len(first)) < chance).astype(int)
     return _pick([first, second], choices, f"{first.name}, slowly {second.name}", sudden=False)
 
 

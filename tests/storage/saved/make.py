@@ -1,4 +1,4 @@
-"""The files beside this one, as driftwolfe of format 1 wrote them: `python tests/storage/saved/make.py FOLDER`.
+"""The files beside this one, as driftwolfe of format 2 wrote them: `python tests/storage/saved/make.py FOLDER`.
 
 They are kept: run this again, into another folder, only where the format changes. For a new learner or
 estimator, `python tests/storage/saved/make.py FOLDER NAME` adds its file alone.
@@ -63,7 +63,7 @@ def play_game(path, rounds=ROUNDS):
 def learned_estimators():
     """All of them, after a few records."""
     river = estimators.RiverTraceNormClassifier(radii=20.0)
-    ranker = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
+    completer = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
     events = estimators.RiverRecommender()
     events.learn_many(RATED[:10], RATINGS[:10] - 1.0)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
@@ -73,7 +73,7 @@ def learned_estimators():
     for row, target in zip(ROWS.tolist(), (ROWS @ TARGETS[:, 0]).tolist(), strict=True):
         numbers.learn_one(dict(zip("ab", row, strict=True)), target)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
-        ranker.learn_one(user, item, rating)
+        completer.learn_one(user, item, rating)
     small = {"rank": 1, "memory": 64}
     return {
         "AdaptiveIntervals": estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
@@ -82,7 +82,7 @@ def learned_estimators():
             np.array(RATED, dtype=object), RATINGS
         ),
         "Recommender": estimators.Recommender().partial_fit(RATED[:10], weights=RATINGS[:10] - 1.0),
-        "RiverMatrixCompleter": ranker,
+        "RiverMatrixCompleter": completer,
         "RiverRecommender": events,
         "TraceNormClassifier": estimators.TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(
             ROWS, LABELS, classes=["down", "up"]
@@ -136,23 +136,26 @@ def write_estimator(folder, name, model):
 
 def add(folder, names):
     """Write the files of some learners or estimators beside those that are there."""
-    told, learned = json.loads((folder / "told.json").read_text()), learned_estimators()
+    expected, learned = json.loads((folder / "expected.json").read_text()), learned_estimators()
     for name in names:
         if name in learned:
-            told["estimators"][name] = write_estimator(folder, name, learned[name])
+            expected["estimators"][name] = write_estimator(folder, name, learned[name])
         else:
-            told["learners"][name] = write_learner(folder, name)
-    (folder / "told.json").write_text(json.dumps(told, indent=1) + "\n")
+            expected["learners"][name] = write_learner(folder, name)
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
 def main(folder):
     """Write all files, and what they should say when they are loaded."""
-    told = {"learners": {name: write_learner(folder, name) for name in LEARNERS}, "estimators": {}}
+    expected = {
+        "learners": {name: write_learner(folder, name) for name in LEARNERS},
+        "estimators": {},
+    }
     for name, model in learned_estimators().items():
-        told["estimators"][name] = write_estimator(folder, name, model)
+        expected["estimators"][name] = write_estimator(folder, name, model)
     learner, history = play_game(folder / "game.safetensors")
-    told["game"] = {"decision": dense(learner.decision), "losses": history.losses.tolist()}
-    (folder / "told.json").write_text(json.dumps(told, indent=1) + "\n")
+    expected["game"] = {"decision": dense(learner.decision), "losses": history.losses.tolist()}
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,484 @@
+"""`MatrixCompleter`, for streams of ratings."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
+from driftwolfe.estimators.completer_archive import check_archive, pool_state, set_pool
+from driftwolfe.estimators.completer_experts import (
+    LOSSES,
+    CompleterPool,
+    CompleterSettings,
+    Factors,
+)
+from driftwolfe.estimators.completer_features import (
+    FeatureModel,
+    model_state,
+    saved_model,
+    with_features,
+)
+from driftwolfe.estimators.core.ids import (
+    SIMPLE,
+    Ids,
+    UsersAndItems,
+    columns,
+    distinct_keys,
+    encode_keys,
+    single,
+)
+from driftwolfe.estimators.core.rows import copies
+from driftwolfe.points import FactoredMatrix, checks
+from driftwolfe.points.access import reads, reads_whole, writes
+from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.ops import ProductPoint
+from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
+
+LEARNERS = ("both", "pold", "pola")
+MOST_RADII = 64
+#: Squares of sums of such numbers stay in range.
+LARGEST_RATING = 1e100
+_REAL = (float, int)
+
+
+def single_rating(ratings: Any) -> float | None:
+    """Return the rating if there is just one, in range; else None. For speed."""
+    if type(ratings) is np.ndarray:
+        ratings = ratings.tolist() if ratings.shape == (1,) else None
+    if type(ratings) is list and len(ratings) == 1 and type(ratings[0]) in _REAL:
+        # No comparison holds for NaN.
+        return float(ratings[0]) if abs(ratings[0]) <= LARGEST_RATING else None
+    return None
+
+
+class MatrixCompleter(UsersAndItems):
+    r"""Recommender for streams of ratings that drift; nothing to tune.
+
+    Users and items are anything hashable and may appear at any time. A rating is predicted as
+
+    .. math:: \hat r_{ui} = \mu + b_u + c_i + X_{ui}
+
+    with the mean within the range of ratings, user and item biases in boxes, and interactions X in a
+    (weighted) trace-norm ball: the weighted mean of experts with different step sizes and radii, some
+    of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`. One call with n
+    ratings is bit-identical to n calls with one.
+
+    Memory holds the gradients of the latest `memory` ratings, some 70 numbers for each item and each
+    user at work after 100,000 ratings, growing with the logarithm of the number of ratings, and 64
+    bytes and the id of each other user. As long as there are at most 16,384 users, all are at work;
+    then those without a rating among the latest `memory` or half of that rest: their number of
+    ratings and their biases are kept, in single precision and for the experts that never restart,
+    but their interactions are not. So neither time nor most of the memory grows with the number of
+    users ever seen.
+
+    Parameters
+    ----------
+    loss
+        ``"huber"`` (quadratic up to 1.33 times the mean error so far, then absolute),
+        ``"absolute"`` or ``"squared"``.
+    learner
+        Which experts: ``"pold"``, step sizes times radii; ``"pola"``, restarted ones; ``"both"``.
+    radii
+        Radii of the trace-norm balls, in units of the mean error times the root of users x items.
+        Empty: only mean and biases.
+    rank
+        Largest rank of the interactions of one expert.
+    weighting
+        0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
+        (Srebro and Salakhutdinov 2010), or between.
+    memory
+        Most ratings whose gradients are kept exactly: the latest, at least a third as many. Of
+        older ones the leading directions are kept.
+    seed
+        Seed of the random directions that projections start from.
+    keep_seen
+        Whether to remember which pairs were rated before the latest `memory` ratings, 8 bytes for each
+        different one. Without it, memory does not grow with the number of ratings, and `recommend`
+        excludes only the latest ratings.
+
+    Notes
+    -----
+    Let :math:`u_t` be the unit of errors once the error of rating t is counted (1.33 times their
+    running mean) and :math:`f_t` the loss of a prediction in that unit. For N experts after T ratings,
+    and any sequence of experts :math:`e_t` with S switches, each used only after it has joined,
+
+    .. math:: \sum_t f_t(\hat r_t) - f_t(\hat r_{t, e_t}) \le
+              \frac{(S + 1) \ln (N T) + 1/32}{0.8} + 0.1 \sum_t \Delta_t^2
+
+    with :math:`\Delta_t` the range of the experts' losses in round t: fixed share with share
+    1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma; 1/32 is what the others give to
+    experts that join. Errors of more than 1,000 units count as 1,000. Every decision of every expert
+    lies in its product of sets, but no such guarantee holds for one expert's interactions: their
+    projections use `rank` leading directions, as one round of block iteration finds them.
+
+    With side features (`add_features`) the prediction is :math:`(1 - a) \hat r + a \tilde r`, with
+    :math:`\tilde r` that of a linear model of the features and a in 0, 1/4, 1/2, 3/4, 1, weighted in
+    the same way, for users with 0, 1, 2-3, 4-7, 8-15 and more ratings apart. So on the T ratings of
+    users at one such stage the loss, in units of its own errors, exceeds that of any a, also of the
+    experts alone, by at most :math:`\ln(5 T) / 0.8 + 0.1 \sum_t \Delta_t^2`. It takes two numbers for
+    each feature of items, and five, for every user rated since; two for each feature of users, and
+    two, for every item; and the features themselves.
+
+    Rescaling or shifting all ratings rescales or shifts all predictions. Rounding errors in ratings
+    hardly change them, but with a `memory` of a few hundred ratings and radii above 1 small
+    differences grow along the stream. While the mean error is at most 1e-12 of the largest rating,
+    nothing is learned.
+
+    Several threads may predict, recommend or save at the same time, or one may learn; other calls are
+    refused with a RuntimeError. `n_ratings_` and `repr` can be read at any time.
+
+    Examples
+    --------
+    >>> completer = MatrixCompleter()
+    >>> completer.partial_fit([("ann", "up"), ("bob", "up"), ("ann", "heat")], [5.0, 4.0, 2.0])
+    MatrixCompleter(users=2, items=2, ratings=3)
+    >>> completer.predict([("bob", "heat"), ("somebody new", "up")]).round(1)
+    array([3.7, 4.2])
+    >>> completer.recommend("bob", 1)
+    ['heat']
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI. Srebro and Salakhutdinov (2010), Collaborative filtering in a
+    non-uniform world, NeurIPS. Herbster and Warmuth (1998), Tracking the best expert, Machine
+    Learning.
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "huber",
+        learner: str = "both",
+        radii: Sequence[float] = (0.3, 1.0),
+        rank: int = 4,
+        weighting: float = 0.75,
+        memory: int = 131_072,
+        seed: int = 0,
+        keep_seen: bool = True,
+    ) -> None:
+        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
+            checks.one_of(given, name, allowed)
+        if not isinstance(radii, Iterable):
+            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
+        balls = tuple(islice(radii, MOST_RADII + 1))
+        if len(balls) > MOST_RADII:
+            raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
+        weight = checks.nonnegative(weighting, "weighting")
+        if weight > 1.0:
+            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
+        if not isinstance(keep_seen, bool):
+            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
+        balls = tuple(checks.positive(radius, "radii") for radius in balls)
+        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
+        seed = checks.count(seed, "seed", least=0, most=math.inf)
+        settings = CompleterSettings(loss, learner, balls, rank, weight, memory, seed, keep_seen)
+        self._pool = CompleterPool(settings)
+        self._users, self._items = Ids(), Ids()
+        self._features: FeatureModel | None = None
+
+    @writes
+    def add_features(self, users: Any = None, items: Any = None) -> Self:
+        """Add side features of users, of items, or of both; those of an id that has some are replaced.
+
+        From the first call on, a linear model learns how they explain ratings, and predictions are
+        blended with it: see docs/estimators/completer.md. Give both kinds in that call, if you can before
+        the first rating: it settles how many features there are, and earlier ratings are not known.
+
+        Parameters
+        ----------
+        users, items
+            A mapping from ids to lists of numbers, at most 256, or a data frame with ids as its index.
+            Flags are 0 or 1; other numbers should be centred, of size about 1. NaN is for unknown
+            ones, and counts as 0, as all features do of whoever has none. A list longer than 1, in
+            the Euclidean norm, is scaled to length 1. Ids need not have ratings.
+        """
+        loss = LOSSES.index(self._pool.settings.loss)
+        self._features = with_features(self._features, loss, users, items)
+        return self
+
+    @writes
+    def partial_fit(self, pairs: Any, ratings: Any, sample_weight: Any = None) -> Self:
+        """Learn ratings, in the order given.
+
+        Parameters
+        ----------
+        pairs
+            (user, item) pairs: a list of them, or an array or data frame of two columns.
+        ratings
+            One finite number for each.
+        sample_weight
+            A number from 0 to 100 for each, or one for all. A whole number w is the same as the rating
+            w times in a row, to the last bit. Between two, a rating is learned as often as the next
+            whole number says, each time with the same part of the weight, which shortens all steps
+            and the changes of weights and running means by that factor.
+        """
+        pair, rating = single(pairs), single_rating(ratings)
+        if pair is None or rating is None or sample_weight is not None:
+            self._learn(pairs, ratings, sample_weight)
+        else:
+            self._learn_one(pair[0], pair[1], rating)
+        return self
+
+    @writes
+    def prequential(self, pairs: Any, ratings: Any, delay: int = 0) -> Array:
+        """Predict each rating, then learn it, one after the other; return the predictions.
+
+        The same as `predict` and `partial_fit` for each rating, and quicker. With a delay of n, a rating
+        is learned just before that n rows later is predicted, as in river; the last n at the end.
+        """
+        if (late := checks.count(delay, "delay", least=0)) <= 1:
+            return self._learn(pairs, ratings)
+        users, items, values = _checked(pairs, ratings)
+        rows = list(zip(users, items, values.tolist(), strict=True))
+        predictions = np.empty(len(rows))
+        for k, (user, item, _) in enumerate(rows):
+            if k >= late:
+                self._learn_one(*rows[k - late])
+            predictions[k] = self._predict_one(user, item)
+        for row in rows[-late:]:
+            self._learn_one(*row)
+        return predictions
+
+    def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
+        """Learn ratings; return the predictions before."""
+        users, items, values = _checked(pairs, ratings)
+        given: tuple[Array, ...] = (np.ascontiguousarray(values),)
+        if weights is not None:
+            order, parts = copies(weights, len(users), "sample_weight")
+            if parts.max(initial=0.0) > 1.0:
+                raise ValueError("sample_weight must lie between 0 and 100")
+            users, items = ([column[k] for k in order.tolist()] for column in (users, items))
+            given = (values[order], parts)
+        rows, new_users = self._users.number(users)
+        cols, new_items = self._items.number(items)
+        predictions = self._pool.learn(rows, cols, *given)
+        if self._features:
+            predictions = self._features.learn((users, items), rows, cols, predictions, *given)
+        self._users.add(new_users)
+        self._items.add(new_items)
+        return predictions
+
+    def _learn_one(self, user: Hashable, item: Hashable, rating: float) -> None:
+        """Learn one rating of ids that have been checked."""
+        users, items = self._users, self._items
+        number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
+        if number < 0 or col < 0:
+            number, col = (n if n >= 0 else len(ids) for n, ids in ((number, users), (col, items)))
+            predicted = self._pool.learn_one(number, col, rating)
+            users.add((user,))
+            items.add((item,))
+        else:
+            predicted = self._pool.learn_one(number, col, rating)
+        if self._features:
+            numbers = map(np.array, ([number], [col], [predicted], [rating]))
+            self._features.learn(([user], [item]), *numbers)
+
+    @reads
+    def predict(self, pairs: Any) -> Array:
+        """Return a rating for each pair, 0 before the first; new users and items count as average."""
+        if pair := single(pairs):
+            prediction = np.empty(1)
+            prediction[0] = self._predict_one(pair[0], pair[1])
+            return prediction
+        users, items = columns(pairs)
+        return self._predict(users, items, self._users.find(users), self._items.find(items))
+
+    def _predict(self, users: list[Any], items: list[Any], rows: Indices, cols: Indices) -> Array:
+        """Return a rating for each pair of ids that have these numbers, -1 for new ones."""
+        predictions, _ = self._pool.predict(rows, cols)
+        if self._features:
+            return self._features.predict((users, items), rows, cols, predictions)
+        return predictions
+
+    @writes
+    def learn_one(self, user: Hashable, item: Hashable, rating: Any) -> None:
+        """Learn one rating: `partial_fit` of one pair."""
+        value = single_rating([rating])
+        if value is None or type(user) not in SIMPLE or type(item) not in SIMPLE:
+            self._learn([(user, item)], [rating])
+        else:
+            self._learn_one(user, item, value)
+
+    @reads
+    def predict_one(self, user: Hashable, item: Hashable) -> float:
+        """Return a rating for one pair, as `predict` does."""
+        if type(user) not in SIMPLE or type(item) not in SIMPLE:
+            (user,), (item,) = columns([(user, item)])
+        return self._predict_one(user, item)
+
+    def _predict_one(self, user: Hashable, item: Hashable) -> float:
+        """Return a rating for ids that have been checked."""
+        row, col = self._users.numbers.get(user, -1), self._items.numbers.get(item, -1)
+        prediction = self._pool.predict_one(row, col)
+        if self._features:
+            numbers = map(np.array, ([row], [col], [prediction]))
+            return float(self._features.predict(([user], [item]), *numbers)[0])
+        return prediction
+
+    @writes
+    def forget(self, user: Hashable) -> Self:
+        """Remove all that is stored of a user: id, features, biases, taste, rated pairs, and exact steps.
+
+        What items, means and directions of taste have learned from them stays, as it cannot be told
+        apart. Nothing happens for a user who is not known. Takes time in proportion to the users.
+        """
+        (key,), _ = columns([(user, None)])
+        number = self._users.numbers.get(key, -1)
+        if self._features:
+            self._features.forget(key, number)
+        if number >= 0:
+            self._pool.forget(number)
+            self._users.remove(number)
+        return self
+
+    @reads
+    def expert_predictions(self, pairs: Any) -> Array:
+        """Return the predictions of each expert, without features: one row per pair, one column each."""
+        users, items = columns(pairs)
+        _, each = self._pool.predict(self._users.find(users), self._items.find(items))
+        return each.clip(*self._pool.scale.numbers[1:3])
+
+    @reads
+    def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
+        """Return the items with the highest predictions for a user, best first.
+
+        Parameters
+        ----------
+        user
+            A new one gets what is liked in general.
+        n
+            Most items to return; fewer if there are not as many.
+        exclude_seen
+            Exclude what the user has rated, as far as it is remembered: see `keep_seen`.
+        """
+        count = checks.count(n, "n", least=0)
+        (key,), _ = columns([(user, None)])
+        row, names = self._users.numbers.get(key, -1), self._items.names
+        cols = np.arange(len(self._items))
+        if exclude_seen:
+            cols = np.setdiff1d(cols, self._pool.seen_by(row))
+        items = [names[col] for col in cols.tolist()]
+        predictions = self._predict([key] * cols.size, items, np.full(cols.size, row), cols)
+        return [items[place] for place in np.argsort(-predictions, kind="stable")[:count].tolist()]
+
+    @property
+    def n_ratings_(self) -> int:
+        """Ratings learned so far, copies of weighted ones counted."""
+        return self._pool.t
+
+    @property
+    @reads
+    def expert_names_(self) -> list[str]:
+        """Step, radius and restarts of each expert."""
+        return [expert.name for expert in self._pool.experts]
+
+    @property
+    @reads
+    def expert_weights_(self) -> Array:
+        """Current weights of the experts; they sum to 1."""
+        return self._pool.slots.weights.copy()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options it was made with."""
+        return asdict(self._pool.settings)
+
+    @reads
+    def factors(self) -> Factors:
+        """Return the weighted mean of the experts as biases and factors.
+
+        Rows are in the order of `users_` and `items_`. Their prediction is that of `predict` but
+        for clipping: `predict` clips each expert to the range of ratings first. With features,
+        their part is in the biases and in further columns.
+        """
+        found = self._pool.mean_decision()
+        if self._features:
+            return self._features.factors(found, self._users.names, self._items.names)
+        return found
+
+    @property
+    @reads
+    def decision_(self) -> ProductPoint:
+        """The weighted mean of the experts as a point of `domain_`: mean, biases, interactions.
+
+        Without features.
+        Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
+        """
+        mean, user_biases, item_biases, *factors = self._pool.mean_decision()
+        users, items = (grown.known.metric for grown in self._pool.sides)
+        metrics = (self._pool.of_everyone(users)[:, None], items[:, None])
+        left, right = (part * metric for part, metric in zip(factors, metrics, strict=True))
+        interactions = FactoredMatrix(left, np.ones(left.shape[1]), right)
+        return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
+
+    @property
+    @reads
+    def domain_(self) -> ProductDomain:
+        """The product of sets that `decision_` lies in; it needs two different ratings."""
+        _, low, high, _ = self._pool.scale.numbers.tolist()
+        if not low < high:
+            raise ValueError("the sets are known once two different ratings have been learned")
+        size = (len(self._users), len(self._items))
+        radius = self._pool.low.radii.max(initial=0.0) or np.finfo(float).tiny
+        sets = [Box([low], [high]), *(LinfBall(count, high - low) for count in size)]
+        return ProductDomain([*sets, TraceNormBall(size, radius)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file; `load` resumes bit-identically.
+
+        Ids must be texts, numbers, booleans, None, bytes or tuples of these.
+        """
+        self.write(path, type(self).__name__, {})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        return cls.read(path, cls.__name__)[0]
+
+    @reads_whole
+    def write(self, path: str | os.PathLike[str], kind: str, wrapper: dict[str, Any]) -> None:
+        """Write everything for a wrapper of that name, with settings of its own."""
+        settings, arrays = pool_state(self._pool)
+        for side, ids in (("users", self._users), ("items", self._items)):
+            arrays[f"ids.{side}"] = encode_keys(ids.names)
+        arrays |= model_state(self._features)
+        write_archive(path, kind, {**settings, "wrapper": wrapper}, arrays)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
+        """Read what `write` wrote for a wrapper of that name, and its own settings."""
+        with enough_memory(path):
+            archive = read_archive(path, check_archive, kind)
+            settings, arrays = archive.settings, archive.arrays
+            with refused(f"{path} does not hold the state of a {kind}"):
+                completer = cls(**settings["settings"])
+            pool = completer._pool
+            set_pool(pool, settings, arrays)
+            completer._users = Ids(distinct_keys(arrays["ids.users"], pool.everyone.size))
+            completer._items = Ids(distinct_keys(arrays["ids.items"], pool.items.size))
+            sizes, loss = (pool.everyone.size, pool.items.size), LOSSES.index(pool.settings.loss)
+            completer._features = saved_model(loss, arrays, sizes)
+        return completer, settings["wrapper"]
+
+    def __repr__(self) -> str:
+        sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"
+        return f"MatrixCompleter({sizes})"
+
+
+def _checked(pairs: Any, ratings: Any) -> tuple[list[Any], list[Any], Array]:
+    """Return users, items and ratings, one or more of each, if they can be learned."""
+    users, items = columns(pairs)
+    if not users:
+        raise ValueError("pairs is empty: give at least one rating to learn")
+    values = checks.finite_array(ratings, "ratings", (len(users),))
+    if np.abs(values).max() > LARGEST_RATING:
+        raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
+    return users, items, values

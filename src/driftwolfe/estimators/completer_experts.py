@@ -1,0 +1,551 @@
+"""The experts behind `MatrixCompleter`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
+
+from driftwolfe.domains.thresholds import threshold_falling
+from driftwolfe.estimators.completer_tables import (
+    Everyone,
+    Growing,
+    Interactions,
+    Older,
+    Recent,
+    Scale,
+    SeenPairs,
+    Side,
+    Slots,
+    writable,
+)
+from driftwolfe.points.devices import eigh
+from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.points.orthogonal import RitzSpace, orthonormal
+from driftwolfe.points.rounding import ramp
+
+kernels = compiled("driftwolfe.estimators.completer_kernels")
+
+#: Steps of the mean and the biases, in units of error: of experts without interactions, of those
+#: with, and of restarted ones without and with.
+PLAIN_STEPS, LOW_RANK_STEPS = (0.3, 1.0), (0.2, 0.4)
+PLAIN_RESTARTED, LOW_RANK_RESTARTED = 0.5, 0.4
+#: Shortest intervals of the cover, 64 ratings, and shortest with interactions, 4,096 ratings.
+FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
+#: In the order of their numbers in the compiled loops.
+LOSSES = ("absolute", "huber", "squared")
+#: Step of an interaction's entry, in units of error: large, because the projection spreads it over
+#: a whole row and column.
+INTERACTION_STEP = 8.0
+#: Interactions are projected after so many ratings, or a fraction of those remembered.
+SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 12
+#: Fraction of the radius left for the steps inside a block.
+ROOM = 0.1
+#: Columns of the block iteration beyond the rank: with few items, and with more than that. Measured:
+#: with 30 items, 2 raise the mean error by up to 5 %; from 150 on, they change it by 0.2 % at most,
+#: in both directions, and save a tenth of the time.
+SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
+#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this fraction
+#: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
+GAP = 1e-6
+#: Once more users than that have rows, those without a rating among the latest lose theirs.
+MOST_ROWS = 16_384
+
+
+class Expert(NamedTuple):
+    """Options of one expert."""
+
+    step: float  # of the mean and the biases, in units of error
+    radius: float = 0.0  # of interactions, in units of error times sqrt(users x items); 0: none
+    level: int = -1  # restarted every 2^level ratings; -1: never
+
+    @property
+    def name(self) -> str:
+        radius = f", radius {self.radius:g}" if self.radius else ""
+        level = f", every {1 << self.level:,}" if self.level >= 0 else ""
+        return f"step {self.step:g}{radius}{level}"
+
+
+@dataclass(frozen=True)
+class CompleterSettings:
+    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
+
+    loss: str
+    learner: str
+    radii: tuple[float, ...]
+    rank: int
+    weighting: float
+    memory: int
+    seed: int
+    keep_seen: bool = True
+
+    def experts(self, t: int) -> list[Expert]:
+        """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
+        if self.learner == "pola":
+            found = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
+        else:
+            found = [Expert(step) for step in PLAIN_STEPS]
+            found += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
+        for level in range(FIRST_LEVEL, t.bit_length() if self.learner != "pold" else 0):
+            # Beyond the memory, interactions learned since a restart are those of the grid.
+            if level >= FIRST_LOW_RANK_LEVEL and 1 << level <= 2 * self.memory and self.radii:
+                found.append(Expert(LOW_RANK_RESTARTED, max(self.radii), level))
+            else:
+                found.append(Expert(PLAIN_RESTARTED, 0.0, level))
+        return found
+
+
+class Factors(NamedTuple):
+    r"""Predictions of ratings in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
+
+    mean: float
+    user_biases: Array
+    item_biases: Array
+    users: Array
+    items: Array
+
+
+class TableAddresses(NamedTuple):
+    """Where everything lies that compiled loops work on; it stays there as long as this is kept."""
+
+    at: int  # address of the list that `completer_kernels` describes
+    loops: Any
+    tables: tuple[Any, ...]
+    kept: tuple[Array, Indices]
+
+
+class CompleterPool:
+    """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
+
+    Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not
+    rated for long only a count and biases are kept, in `everyone`, and the next rating gives them a
+    row again. So the work per rating does not grow with the number of users ever seen.
+    """
+
+    def __init__(self, settings: CompleterSettings) -> None:
+        table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
+        self.settings, self._loss = settings, LOSSES.index(settings.loss)
+        self._addresses: TableAddresses | None = None
+        self.experts: list[Expert] = []
+        side = Side(table, table, table, none, nowhere, nowhere)
+        self.sides = self.users, self.items = Growing(side), Growing(side)
+        small = np.zeros((0, sum(expert.level < 0 for expert in settings.experts(0))), np.float32)
+        self.everyone = Growing(Everyone(small, small, nowhere, nowhere))
+        self.recent = Growing(Recent(table, nowhere, nowhere))
+        self.first = 0  # the number of the rating in the first row of `recent`
+        self.older: dict[int, Older] = {}
+        self.seen = SeenPairs()
+        self.forgotten = 0  # ratings of users that were forgotten
+        self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
+        self.low = Interactions(none, none, np.zeros((0, settings.rank)))
+        self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
+        self.add_experts(0)
+        self.slots.weights[:] = 1.0 / len(self.experts)
+        self.next_projection = self.block()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without addresses, which are not those of a copy."""
+        return {**self.__dict__, "_addresses": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in ("slots", "low", "scale"):
+            setattr(self, name, writable(getattr(self, name)))
+
+    @property
+    def t(self) -> int:
+        return int(self.scale.clock[0])
+
+    def block(self) -> int:
+        """Ratings between two projections."""
+        memory = self.settings.memory
+        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_FRACTION * min(self.t, memory)))
+
+    def predict(self, users: Indices, cols: Indices) -> tuple[Array, Array]:
+        """Return the predictions, and those of each expert before clipping; -1 is a new user or item."""
+        rows = np.full(users.size, -1)
+        rows[users >= 0] = self.everyone.tables.rows[users[users >= 0]]
+        found = self._predict(self._tables(), rows, cols)
+        resting = np.flatnonzero((rows < 0) & (users >= 0))
+        if resting.size:
+            names, places = np.unique(users[resting], return_inverse=True)
+            parts = self._predict(self._addresses_with(self._resting(names)), places, cols[resting])
+            for whole, part in zip(found, parts, strict=True):
+                whole[resting] = part
+        return found
+
+    def _predict(
+        self, addresses: TableAddresses, rows: Indices, cols: Indices
+    ) -> tuple[Array, Array]:
+        predictions, answers = np.empty(rows.size), np.empty((rows.size, len(self.experts)))
+        rows, cols = (np.ascontiguousarray(each, np.int64) for each in (rows, cols))
+        given = (array.ctypes.data for array in (rows, cols, predictions, answers))
+        addresses.loops.predict(addresses.at, *given, rows.size)
+        return predictions, answers
+
+    def predict_one(self, user: int, col: int) -> float:
+        """Return the prediction of one rating."""
+        row = self.everyone.tables.rows.item(user) if user >= 0 else -1
+        if row < 0 <= user:
+            return float(self.predict(np.array([user]), np.array([col]))[0][0])
+        addresses = self._tables()
+        return addresses.loops.predict.unchecked(addresses.at, row, col, 0, 0, -1)
+
+    def learn(
+        self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
+    ) -> Array:
+        """Learn ratings, of weights `parts`, one by one; return what was predicted just before each."""
+        done, predictions = 0, np.zeros(users.size)
+        ratings = np.ascontiguousarray(ratings, np.float64)
+        parts = None if parts is None else np.ascontiguousarray(parts, np.float64)
+        while done < users.size:
+            # Up to the next projection, or the next power of 2, when an expert may join.
+            event = min(self.next_projection, 1 << self.t.bit_length())
+            part = slice(done, min(users.size, done + event - self.t))
+            # No room for the whole call yet: radii and weights depend on how many there are so far.
+            rows, i = self._rows(users[part]), cols[part]
+            self._grow_items(int(i.max()) + 1)
+            new = self.recent.grow(self.recent.size + i.size)
+            recent = self.recent.tables
+            recent.rows[new], recent.cols[new] = rows, i
+            addresses = self._tables()
+            addresses.loops.learn(
+                *(
+                    addresses.at,
+                    new.start,
+                    i.size,
+                    INTERACTION_STEP,
+                    0.0,
+                    ratings[part].ctypes.data,
+                ),
+                *(0 if parts is None else parts[part].ctypes.data, predictions[part].ctypes.data),
+            )
+            self._events(self.t)
+            done = part.stop
+        return predictions
+
+    def learn_one(self, user: int, col: int, rating: float) -> float:
+        """Learn a rating; return what was predicted just before."""
+        if col >= self.items.size:
+            self._grow_items(col + 1)
+        row = self.everyone.tables.rows.item(user) if user < self.everyone.size else -1
+        if row < 0:
+            row = self._new_row(user)
+        place = self.recent.size
+        if place == len(self.recent.tables.rows):
+            self.recent.grow(place + 1)
+        recent = self.recent.tables
+        recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
+        addresses = self._tables()
+        predicted: float = addresses.loops.learn.unchecked(
+            addresses.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
+        )
+        self._events(self.scale.clock.item(0))
+        return predicted
+
+    def _events(self, t: int) -> None:
+        """What happens once t ratings are learned: experts that join, projections, and a fold."""
+        if t & (t - 1) == 0:
+            self.add_experts(t)
+        if t == self.next_projection:
+            self._project()
+            self.next_projection = t + self.block()
+            if self.recent.size + self.block() > self.settings.memory:
+                self._fold()
+
+    @property
+    def _metric(self) -> float:
+        """The weight of a new row."""
+        return 0.5 ** (self.settings.weighting / 2.0)
+
+    def _grow_items(self, size: int) -> None:
+        """Give rows to items that are new."""
+        new = self.items.grow(size)
+        self.items.tables.metric[new], self.items.tables.touched[new] = self._metric, -1
+
+    def _new_row(self, user: int) -> int:
+        """Return a row for a user who is new, in order of numbers, or at rest."""
+        if user < self.everyone.size:
+            return int(self._rows(np.array([user]))[0])
+        row = self.users.size
+        self.everyone.grow(user + 1)
+        self.users.grow(row + 1)
+        self.everyone.tables.rows[user], self.users.tables.metric[row] = row, self._metric
+        return row
+
+    def _rows(self, users: Indices) -> Indices:
+        """Return the rows of users; those who are new or at rest get one."""
+        new = self.everyone.grow(int(users.max()) + 1)
+        places = self.everyone.tables.rows
+        places[new] = -1
+        rows = places[users]
+        if (rows < 0).any():
+            names = np.array(list(dict.fromkeys(users[rows < 0].tolist())))
+            own = self.users.grow(self.users.size + names.size)
+            for table, restored in zip(self.users.tables, self._resting(names), strict=True):
+                table[own] = restored
+            for kept in self.everyone.tables[:-1]:
+                kept[names] = 0
+            places[names] = np.arange(own.start, own.stop)
+            rows = places[users]
+        return rows
+
+    def _resting(self, users: Indices) -> Side:
+        """Return rows for users who have none."""
+        biases, squares, counts, _ = (table[users] for table in self.everyone.tables)
+        shape, kept = (users.size, len(self.experts)), biases.shape[1]
+        side = Side(
+            *(np.zeros(shape), np.zeros(shape), np.zeros((users.size, self.low.spreads.size))),
+            *(np.full(users.size, self._metric), np.zeros(users.size, np.int64), counts),
+        )
+        side.biases[:, :kept], side.squares[:, :kept] = biases, squares
+        return side
+
+    def _rest(self) -> None:
+        """Take the rows of users who are not among the latest ratings, if there are many."""
+        if self.users.size <= MOST_ROWS:
+            return
+        rated = np.zeros(self.users.size, dtype=bool)
+        rated[self.recent.known.rows] = True
+        known, everyone, owners = self.users.known, self.everyone.tables, self.owners()
+        names, kept = owners[~rated], everyone.biases.shape[1]
+        everyone.biases[names] = known.biases[~rated, :kept]
+        everyone.squares[names] = known.squares[~rated, :kept]
+        everyone.counts[names], everyone.rows[names] = known.counts[~rated], -1
+        self._keep_rows(np.flatnonzero(rated), owners)
+
+    def _keep_rows(self, rows: Indices, owners: Indices) -> None:
+        """Remove all other rows of users."""
+        places = np.full(self.users.size, -1)
+        places[rows] = np.arange(rows.size)
+        self.users.keep(rows)
+        self.everyone.tables.rows[owners[rows]] = places[rows]
+        self.recent.known.rows[:] = places[self.recent.known.rows]
+        older = {
+            k: o._replace(users=o.users[rows[rows < len(o.users)]]) for k, o in self.older.items()
+        }
+        self.older = {k: o for k, o in older.items() if o.users.any()}
+
+    def owners(self) -> Indices:
+        """Return the number of the user of each row."""
+        rows = self.everyone.known.rows
+        owners, names = np.empty(self.users.size, np.int64), np.flatnonzero(rows >= 0)
+        owners[rows[names]] = names
+        return owners
+
+    def forget(self, user: int) -> None:
+        """Remove a user; the numbers of later ones fall by 1."""
+        row = int(self.everyone.tables.rows[user])
+        self.forgotten += int(self.everyone.tables.counts[user])
+        if row >= 0:
+            self.forgotten += int(self.users.tables.counts[row])
+            steps, rows, cols = self.recent.known
+            gone, others = np.flatnonzero(rows == row), np.flatnonzero(rows != row)
+            if others.size:
+                # Steps of size 0 at the pair before, so that times of later ratings stay.
+                near = others[np.maximum(others.searchsorted(gone) - 1, 0)]
+                steps[gone], rows[gone], cols[gone] = 0.0, rows[near], cols[near]
+            else:
+                self.first += gone.size
+                self.recent.keep(others)
+            self._keep_rows(np.delete(np.arange(self.users.size), row), self.owners())
+        self.everyone.keep(np.delete(np.arange(self.everyone.size), user))
+        self.seen.remove(user)
+
+    def seen_by(self, user: int) -> Indices:
+        """Return the items that a user, -1 for a new one, is known to have rated, in no order."""
+        row = self.everyone.tables.rows[user] if user >= 0 else -1
+        _, rows, cols = self.recent.known
+        return np.concatenate([cols[rows == row], self.seen.items_of(user)])
+
+    def of_everyone(self, values: Array, resting: Array | float = 0.0) -> Array:
+        """Return values by the number of the user, from values by row and those of users at rest."""
+        rows = self.everyone.known.rows
+        found = np.empty((rows.size, *values.shape[1:]))
+        found[rows >= 0], found[rows < 0] = values[rows[rows >= 0]], resting
+        return found
+
+    def mean_decision(self) -> Factors:
+        """Return the weighted mean of the experts; what one has not seen since a restart counts as 0."""
+        (users, items), slots = (grown.known for grown in self.sides), self.slots
+        known = [side.touched[:, None] >= slots.starts for side in (users, items)]
+        weights = np.zeros(users.rows.shape)
+        for e, columns in self.interacting():
+            weights[:, columns] = known[0][:, e, None] * slots.weights[e]
+        everyone = self.everyone.known
+        resting = everyone.biases[everyone.rows < 0] @ slots.weights[: everyone.biases.shape[1]]
+        return Factors(
+            float(slots.means @ slots.weights),
+            self.of_everyone((users.biases * known[0]) @ slots.weights, resting),
+            (items.biases * known[1]) @ slots.weights,
+            self.of_everyone(users.rows * weights),
+            items.rows.copy(),
+        )
+
+    def _tables(self) -> TableAddresses:
+        """Return where all tables lie; kept until one is replaced."""
+        addresses = self._addresses
+        if addresses is not None:
+            users, items, slots, low, scale, recent = addresses.tables
+            same = users is self.users.tables and items is self.items.tables and slots is self.slots
+            if same and low is self.low and scale is self.scale and recent is self.recent.tables:
+                return addresses
+        self._addresses = addresses = self._addresses_with(self.users.tables)
+        return addresses
+
+    def _addresses_with(self, users: Side) -> TableAddresses:
+        """Return where all tables lie, with these of users."""
+        tables = (users, self.items.tables, self.slots, self.low, self.scale, self.recent.tables)
+        work = np.empty((2, len(self.experts)))
+        sizes = (len(self.experts), self.settings.rank, self.low.radii.size, self._loss)
+        arrays = (array for group in (*tables, work) for array in group)
+        at = np.array([*sizes, *(array.ctypes.data for array in arrays)], dtype=np.int64)
+        return TableAddresses(at.ctypes.data, kernels(), tables, (work, at))
+
+    def interacting(self) -> list[tuple[int, slice]]:
+        """The experts with interactions, and the columns of their factors."""
+        rank = self.settings.rank
+        experts = np.flatnonzero(self.slots.low >= 0).tolist()
+        return [(e, slice(k * rank, (k + 1) * rank)) for k, e in enumerate(experts)]
+
+    def _trace_radius(self, expert: Expert) -> float:
+        """The radius of an expert in units of the ratings."""
+        entries = math.sqrt(self.users.size * self.items.size)
+        return float(expert.radius * self.scale.numbers[0] * entries)
+
+    def add_experts(self, t: int) -> None:
+        """Add the experts that join up to rating t, with the weight that fixed share gives to every expert."""
+        for expert in self.settings.experts(t)[len(self.experts) :]:
+            k = self.low.radii.size if expert.radius else -1
+            added = (self.scale.numbers[3], 0.0, 0.0, expert.step, t, expert.level, k)
+            weights = np.append(self.slots.weights * t, 1.0) / (t + 1.0)
+            self.slots = Slots(*map(np.append, self.slots, added))._replace(weights=weights)
+            self.experts.append(expert)
+            if expert.radius:
+                radius, rank = self._trace_radius(expert), self.settings.rank
+                spread = np.full(rank, ROOM * radius / rank)
+                new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
+                self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
+                self.recent.widen(k + 1)
+            number = len(self.experts)
+            for grown in self.sides:
+                grown.widen(number, number, self.low.spreads.size)
+
+    def _project(self) -> None:
+        """Set the interactions to the projection of the steps so far."""
+        sides, rank = [grown.known for grown in self.sides], self.settings.rank
+        for side in sides:
+            relative = side.counts / side.counts.mean()
+            side.metric[:] = ((relative + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
+        for e, k, left, s, right, kept in self._leading(self.recent.size, rank):
+            radius = self._trace_radius(self.experts[e])
+            s = threshold_falling(s, (1.0 - ROOM) * radius)
+            for side, factor in zip(sides, (left * s, right * kept), strict=True):
+                # Directions may be fewer than last time; what is left of those would not be counted.
+                rows = side.rows[:, k * rank : (k + 1) * rank]
+                rows[:, : s.size], rows[:, s.size :] = factor / side.metric[:, None], 0.0
+            spread = np.full(rank, ROOM * radius / rank)
+            spread[: s.size] += s
+            self.low.radii[k], self.low.spreads[k] = radius, spread
+            self.low.norms[k] = 0.5 * (s**2 / spread[: s.size]).sum() + 0.5 * spread.sum()
+
+    def _fold(self) -> None:
+        """Keep only the leading directions of the oldest half of the steps."""
+        half, older = self.recent.size // 2, {}
+        users, items = (grown.known.metric[:, None] for grown in self.sides)
+        for e, k, left, s, right, kept in self._leading(half, 2 * self.settings.rank):
+            start = int(self.slots.starts[e])
+            if start < self.first + half:
+                older[k] = Older(start, left * (s * kept) * users, right * items)
+        self.older = older
+        if self.settings.keep_seen:
+            users = self.owners()[self.recent.tables.rows[:half]]
+            self.seen.add(users, self.recent.tables.cols[:half])
+        self.recent.drop(half)
+        self.first += half
+        self._rest()
+
+    def _leading(self, count: int, rank: int) -> Iterator[Any]:
+        """For each low-rank expert: the leading directions of its steps since its start.
+
+        Of recent steps, the oldest `count` are taken; all are divided by the weights of user and item.
+        """
+        if not self.low.radii.size:
+            return
+        users, items = (grown.known.metric for grown in self.sides)
+        steps, rows, cols = (table[:count] for table in self.recent.tables)
+        scale = 1.0 / (users[rows] * items[cols])
+        # Sorted by user: in the order of time for each, by a count of them.
+        listed = (np.ones(count, np.int8), rows, np.arange(count + 1))
+        by_user = scipy.sparse.csr_array(listed, shape=(count, users.size)).tocsc()
+        order, shape = by_user.indices, (users.size, items.size)
+        short = [indices.astype(np.int32) for indices in (cols[order], by_user.indptr)]
+        matrix = scipy.sparse.csr_array((scale, *short), shape=shape)
+        flipped = matrix.T
+        none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
+        for k, (e, columns) in enumerate(self.interacting()):
+            start, older = int(self.slots.starts[e]), self.older.get(k, none)
+            data = steps[:, k] * scale
+            data[: max(start - self.first, 0)] = 0.0
+            matrix.data = flipped.data = data[order]
+            # Of steps before a restart, only the directions are used, to start from.
+            left = _weighted(older.users, users) * (older.start == start)
+            right = _weighted(older.items, items)
+            last = self.items.known.rows[:, columns] * items[:, None]
+            space = self._space(k, np.concatenate([last, right], axis=1), users.size)
+            yield e, k, *leading((matrix, flipped), left, right, space, rank)
+
+    def _space(self, k: int, last: Array, users: int) -> Array:
+        """Right vectors to start from: the last ones and random ones, or as many as span everything."""
+        items, columns = last.shape
+        random = np.random.default_rng([self.settings.seed, self.t, k])
+        more = SPARE_COLUMNS if items <= FEW_ITEMS else SPARE_OF_MANY
+        if columns + more >= min(users, items):
+            return random.standard_normal((items, min(users, items)))
+        spare = random.standard_normal((items, more))
+        unknown = ~last.any(axis=0)
+        last[:, unknown] = random.standard_normal((items, np.count_nonzero(unknown)))
+        return np.concatenate([last, spare], axis=1)
+
+
+def _weighted(factor: Array, weights: Array) -> Array:
+    """Return a factor divided by the weights of its rows, with zeros for rows that are new since."""
+    divided = np.zeros((weights.size, factor.shape[1]))
+    divided[: len(factor)] = factor[: weights.size] / weights[: len(factor), None]
+    return divided
+
+
+def leading(
+    recent: tuple[Any, Any], left: Array, right: Array, space: Array, rank: int
+) -> tuple[Array, Array, Array, Array]:
+    """Return leading singular triplets of recent + left right^T, and how much each counts.
+
+    Of the recent steps, both the matrix and its transpose are given.
+
+    By one round of block iteration. Right vectors of earlier blocks may depend on each other, and
+    steps since a restart may map them to nearly nothing. Such images, normalised, would be rounding
+    errors: they are excluded. And if the last direction ties with the first excluded one, rounding
+    would choose between the two. Such directions count less, down to nothing.
+    """
+    image = recent[0] @ space + left @ (right.T @ space)
+    units = 1.0 / np.maximum(np.sqrt((space * space).sum(axis=0)), np.finfo(np.float64).tiny)
+    gram = (image.T @ image) * units * units[:, None]
+    squares, turn = eigh(gram)
+    trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
+    image, trust = (image * units) @ turn[:, trust > 0.0], trust[trust > 0.0]
+    if not image.size:
+        return image, np.zeros(0), space[:, :0], np.zeros(0)
+    basis = orthonormal(image) * trust
+    back = recent[1] @ basis + right @ (left.T @ basis)
+    squares, rotation = eigh(back.T @ back)
+    found = RitzSpace(basis, back, rotation[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0)))
+    least = GAP * float(found.s.max())
+    s = found.s * ramp(found.s, least)
+    count = min(rank, int(np.count_nonzero(s)))
+    left_out = s[count] if count < s.size else 0.0
+    left, right = found.leading(count)
+    return left, s[:count], right, ramp(s[:count] - left_out, least)

@@ -1,0 +1,291 @@
+"""Side features of users and items for `MatrixCompleter`: a linear model, blended with the experts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.estimators.completer_experts import Factors
+from driftwolfe.estimators.completer_tables import Growing, writable
+from driftwolfe.estimators.core.ids import Ids, distinct_keys, encode_keys, plain_keys
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.saved_state import Field
+from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.estimators.completer_feature_kernels")
+
+#: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
+#: weights of users, of items, and of all together.
+USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
+#: Fractions that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
+#: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
+BLENDS, STAGES = 5, 6
+MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
+SIDES = ("users", "items")
+
+
+class FeatureRows(NamedTuple):
+    """The constant 1 and features: first of whoever has none, which are 0, then of those who have."""
+
+    values: Array
+
+
+class SideFeatures:
+    """Features of users, or of items, by id."""
+
+    def __init__(self, width: int) -> None:
+        self.ids, self.rows, self.width = (
+            Ids(),
+            Growing(FeatureRows(np.zeros((0, width + 1)))),
+            width,
+        )
+        self.add([], np.zeros((0, width)))
+
+    def add(self, keys: list[Any], values: Array) -> None:
+        """Add features, or replace them."""
+        self.ids.add(keys)
+        new = self.rows.grow(len(self.ids) + 1)
+        table = self.rows.tables.values
+        table[new, 0], table[self.ids.find(keys) + 1, 1:] = 1.0, values
+
+    def find(self, keys: Collection[Hashable]) -> Array:
+        """Return a row for each key: 1, then the features."""
+        found: Array = self.rows.tables.values[self.ids.find(keys) + 1]
+        return found
+
+    def remove(self, key: Hashable) -> None:
+        """Remove the features of a key, if there are some."""
+        place = self.ids.numbers.get(key)
+        if place is not None:
+            self.rows.keep(np.delete(np.arange(self.rows.size), place + 1))
+            self.ids.remove(place)
+
+
+def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
+    """Return ids and rows of features, of length at most 1, or None if there are none; or raise an error."""
+    if given is None:
+        return None
+    if hasattr(given, "iloc") and hasattr(given, "index"):
+        keys, rows = given.index.tolist(), given.to_numpy()
+    elif isinstance(given, Mapping):
+        keys, rows = list(given), list(given.values())
+    else:
+        raise TypeError(
+            f"{what} must map ids to lists of numbers, or be a frame with ids as its index, "
+            f"got {type(given).__name__}"
+        )
+    if not keys:
+        return None
+    keys = plain_keys(keys, f"an id of {what}")
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{what} must have each id once; drop rows of the same id")
+    values = checks.real_array(rows, what)
+    if values.ndim != 2 or values.shape[1] > MOST_FEATURES:
+        raise ValueError(
+            f"{what} must have the same number of features for each id, at most {MOST_FEATURES}"
+        )
+    values = np.where(np.isnan(values), 0.0, values)
+    if np.abs(values).max(initial=0.0) > LARGEST_FEATURE:
+        raise ValueError(f"{what} must lie within ±{LARGEST_FEATURE:g}; NaN is for unknown ones")
+    return keys, values / np.maximum(1.0, np.linalg.norm(values, axis=1, keepdims=True))
+
+
+class FeatureModel:
+    r"""A linear model of ratings, learned by a Kalman filter and blended with other predictions.
+
+    With features x of the item and z of the user, the constant 1 included, it predicts
+
+    .. math:: x^\top M z + w_u^\top x + v_i^\top z + a_u \ell_i, \qquad
+              \ell_i = v_{i,0} + \sum_{d \ge 1} M_{d,0} x_d
+
+    with M shared by all, weights w and v of one user and one item, and a factor by which a user rates
+    good and bad items further apart. Of the covariance of all weights only the variances are kept.
+    """
+
+    def __init__(self, loss: int, user_features: int, item_features: int) -> None:
+        self._loss = loss
+        self.features = SideFeatures(user_features), SideFeatures(item_features)
+        shape, kinds = (item_features + 1, user_features + 1), kernels()
+        self._prior = np.full(shape[0] + 1, USERS[1])
+        self._prior[0] = USERS[0]
+        user, item = np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1]))
+        users = Growing(kinds.Users(user, user, np.zeros(0, np.int64)))
+        self.rows = users, Growing(kinds.Items(item, item))
+        variances = np.full(shape, ALL[1])
+        variances[0, 0] = ALL[0]
+        self.shared = kinds.Shared(
+            *(np.zeros(shape), variances, np.full((STAGES, BLENDS), 1.0 / BLENDS)),
+            *(np.zeros(3), np.zeros(STAGES, np.int64)),
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.shared = writable(self.shared)
+
+    def predict(
+        self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, predictions: Array
+    ) -> Array:
+        """Return predictions blended with those of the model."""
+        none = np.zeros(0)
+        return self._blend(keys, users, items, predictions, none, none)
+
+    def learn(
+        self,
+        keys: tuple[list[Any], list[Any]],
+        users: Indices,
+        items: Indices,
+        predictions: Array,
+        ratings: Array,
+        parts: Array | None = None,
+    ) -> Array:
+        """Learn ratings one by one; return what was predicted before each, blended with the model."""
+        for numbers, grown, prior in ((users, self.rows[0], USERS), (items, self.rows[1], ITEMS)):
+            size = int(numbers.max(initial=-1)) + 1
+            if size > grown.size:
+                new, variances = grown.grow(size), grown.tables.variances
+                variances[new, 0], variances[new, 1:] = prior
+        parts = np.zeros(0) if parts is None else parts
+        return self._blend(keys, users, items, predictions, ratings, parts)
+
+    def _blend(
+        self,
+        keys: Any,
+        users: Indices,
+        items: Indices,
+        predictions: Array,
+        ratings: Array,
+        parts: Array,
+    ) -> Array:
+        """Return predictions blended with those of the model, which learns the ratings that there are."""
+        (zs, xs), blended = self._found(keys), predictions.copy()
+        nobody = np.zeros(max(self.shared.means.shape) + 1)
+        kernels().blend.unchecked(
+            *(users, items, ratings, parts, xs, zs, self._loss, self._prior, nobody),
+            *(self.rows[0].tables, self.rows[1].tables, self.shared, blended),
+        )
+        return blended
+
+    def _found(self, keys: tuple[list[Any], list[Any]]) -> tuple[Array, Array]:
+        """Features of users and of items, the constant first."""
+        users, items = (each.find(k) for each, k in zip(self.features, keys, strict=True))
+        return users, items
+
+    def forget(self, user: Hashable, number: int) -> None:
+        """Remove a user; the numbers of later ones fall by 1. Without ratings the number is -1."""
+        self.features[0].remove(user)
+        if 0 <= number < self.rows[0].size:
+            self.rows[0].keep(np.delete(np.arange(self.rows[0].size), number))
+
+    def factors(self, others: Factors, users: list[Any], items: list[Any]) -> Factors:
+        """Return the blend as biases and factors, before clipping; fractions differ between users."""
+        if not self.shared.clocks.any():
+            return others
+        (zs, xs), matrix = self._found((users, items)), self.shared.means
+        w, v = np.zeros((len(users), self._prior.size)), np.zeros((len(items), matrix.shape[1]))
+        stages = np.zeros(len(users), np.int64)
+        for found, grown in zip((w, v), self.rows, strict=True):
+            found[: grown.size] = grown.known.means
+        counts = self.rows[0].known.counts
+        stages[: counts.size] = np.minimum(np.frexp(counts)[1], STAGES - 1)
+        fraction = (self.shared.blends @ np.linspace(0.0, 1.0, BLENDS))[stages][:, None]
+        level = (v[:, 0] + xs[:, 1:] @ matrix[1:, 0])[:, None]
+        own = matrix[0, 0] + w[:, 0] + zs[:, 1:] @ matrix[0, 1:]
+        taste = w[:, 1:-1] + zs[:, 1:] @ matrix[1:, 1:].T
+        rest, theirs = 1.0 - fraction, others.mean + others.user_biases
+        left = [rest, rest * others.users, fraction * (1.0 + w[:, -1:]), fraction * taste]
+        right = [others.item_biases[:, None], others.items, level, xs[:, 1:], v[:, 1:]]
+        return Factors(
+            0.0,
+            rest[:, 0] * theirs + fraction[:, 0] * own,
+            np.zeros(len(items)),
+            np.hstack([*left, fraction * zs[:, 1:]]),
+            np.hstack(right),
+        )
+
+
+def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any) -> FeatureModel:
+    """Return the model, or a new one, with more features; nothing changes where they are refused."""
+    if users is None and items is None:
+        raise ValueError("give features of users, of items, or of both")
+    given = checked_features(users, "users"), checked_features(items, "items")
+    if model is None:
+        model = FeatureModel(loss, *(rows[1].shape[1] if rows else 0 for rows in given))
+    for side, features, rows in zip(SIDES, model.features, given, strict=True):
+        if rows and rows[1].shape[1] != features.width:
+            raise ValueError(
+                f"{side} have {features.width} features since the first call of add_features, "
+                f"got {rows[1].shape[1]}"
+            )
+    for features, rows in zip(model.features, given, strict=True):
+        if rows:
+            features.add(*rows)
+    return model
+
+
+def _fields() -> dict[str, Field]:
+    """Arrays of a saved file; all of them are there, or none."""
+    real, matrix = np.float64, ("item_features", "user_features")
+    fields = {
+        "means": Field(real, matrix),
+        "variances": Field(real, matrix, 0.0, ALL[0]),
+        "blends": Field(real, (STAGES, BLENDS), 0.0, 1.0),
+        "numbers": Field(real, (3,)),
+        "clocks": Field(np.int64, (STAGES,), 0, below=1 << 62),
+        "users.counts": Field(np.int64, (None,), 0, below=1 << 62),
+    }
+    for side, most in (("users", USERS[0]), ("items", ITEMS[0])):
+        fields |= {
+            f"{side}.ids": Field(np.uint8, (None,)),
+            f"{side}.values": Field(real, (None, None), -1.0 - ROUNDING, 1.0 + ROUNDING),
+            f"{side}.means": Field(real, (None, None)),
+            f"{side}.variances": Field(real, (None, None), 0.0, most),
+        }
+    return {f"features.{name}": field for name, field in fields.items()}
+
+
+#: What holds exactly may be off by that fraction.
+ROUNDING = 1e-6
+FIELDS = _fields()
+
+
+def model_state(model: FeatureModel | None) -> dict[str, NDArray[Any]]:
+    """Return the arrays that make up a model; none where there is no model."""
+    if model is None:
+        return {}
+    arrays = {f"features.{name}": array for name, array in model.shared._asdict().items()}
+    for side, features, grown in zip(SIDES, model.features, model.rows, strict=True):
+        values = features.rows.known.values[1:, 1:].copy()
+        held = {"ids": encode_keys(features.ids.names), "values": values, **grown.known._asdict()}
+        arrays |= {f"features.{side}.{name}": array for name, array in held.items()}
+    return arrays
+
+
+def saved_model(
+    loss: int, arrays: Mapping[str, Any], sizes: tuple[int, int]
+) -> FeatureModel | None:
+    """Return the model that `model_state` took, if `sizes` users and items fit it; arrays fit `FIELDS`."""
+    if "features.means" not in arrays:
+        return None
+    items, users = arrays["features.means"].shape
+    require(0 < items <= MOST_FEATURES + 1 and 0 < users <= MOST_FEATURES + 1, "features")
+    model = FeatureModel(loss, users - 1, items - 1)
+    model.shared = model.shared._make(arrays[f"features.{name}"] for name in model.shared._fields)
+    error, low, high = model.shared.numbers.tolist()
+    require(error >= 0.0 and low <= high, "ratings")
+    require(np.allclose(model.shared.blends.sum(axis=1), 1.0, atol=ROUNDING), "weights of features")
+    for side, features, grown, size in zip(SIDES, model.features, model.rows, sizes, strict=True):
+        values = arrays[f"features.{side}.values"]
+        require(values.shape[1] == features.width, "features")
+        features.add(distinct_keys(arrays[f"features.{side}.ids"], len(values)), values)
+        saved = grown.tables._make(
+            arrays[f"features.{side}.{name}"] for name in grown.tables._fields
+        )
+        rows = len(saved.means)
+        for old, table in zip(grown.tables, saved, strict=True):
+            require(table.shape == (rows, *old.shape[1:]) and rows <= size, "weights of features")
+        grown.tables, grown.size = saved, rows
+    return model

@@ -1,0 +1,135 @@
+"""Compiled loops that rescale rows of features: those of `FeatureMap`."""
+
+from __future__ import annotations
+
+import math
+
+from driftwolfe.points.compiling import (
+    NEW_NUMBERS,
+    NEW_PLACES,
+    NUMBER,
+    NUMBERS,
+    PLACES,
+    jit,
+    numbers_at,
+    pointer,
+)
+
+#: Largest norm of a mapped row, in units of their root mean square.
+LONGEST = 2.0
+#: A row counts for that mean with at most this many times its present value, so that one wild row
+#: does not make all others small.
+CAP = 9.0
+#: Largest mapped entry, so that squares do not overflow.
+WILD = 1e70
+#: Entries up to this fraction of the root mean square of their feature are rounding and count as 0.
+NEGLIGIBLE = 1e-12
+#: Larger features are refused, smaller ones count as 0: their squares could overflow.
+LARGEST, SMALLEST = 1e100, 1e-100
+
+
+# Conditions in place of `min` and `max`, and working memory that is handed over: each kind of either that numba
+# knows would be compiled too.
+
+
+@jit(allocates=False)
+def divisor(totals, squared, part):
+    """Count a squared norm with weight `part`, and return what its row is to be divided by."""
+    earlier, length = totals[0] - part, math.sqrt(squared) / LONGEST
+    if part > 0.0:
+        most = CAP * totals[1] / earlier if earlier > 0.0 else squared
+        totals[1] += part * (squared if squared < most else most)
+    mean = math.sqrt(totals[1] / totals[0]) if totals[1] > 0.0 else 1.0
+    return mean if mean > length else length
+
+
+@jit(allocates=False)
+def fill(places, values, entries, x, width):
+    """Write a row to x, 0 for values too small or of unknown places; return whether all are in range."""
+    for i in range(width):
+        x[i] = 0.0
+    for e in range(entries):
+        value, place = values[e], places[e]
+        if not abs(value) <= LARGEST:
+            return False
+        if place >= 0 and abs(value) >= SMALLEST:
+            x[place] = value
+    return True
+
+
+@jit(allocates=False)
+def map_row(x, width, part, constant, factor, at, work, out):
+    """Map a row to factor (constant, A (x - centre)) / length, A^T the table; count it, if it has a weight `part`.
+
+    `at` holds the addresses of the arrays of `FeatureMap.full_state`.
+    """
+    totals, seen, mean = numbers_at(at[0]), numbers_at(at[1]), numbers_at(at[2])
+    moments, centre, table = numbers_at(at[3]), numbers_at(at[4]), numbers_at(at[5])
+    mapped, squared = pointer(out, 1), constant * constant
+    if part > 0.0:
+        totals[0] += part
+        for i in range(width):  # means, and moments about them, as in Welford (1962)
+            mapped[i] = x[i] - mean[i]
+            if constant > 0.0:
+                mean[i] += part / totals[0] * mapped[i]
+            work[i] = x[i] - mean[i]
+        for i in range(width):
+            moment, weighed = pointer(moments, i * width), part * mapped[i]
+            usual = moment[i] + totals[0] * mean[i] * mean[i]
+            if totals[0] * x[i] * x[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
+                seen[i] += part
+            if weighed != 0.0:
+                for j in range(i + 1):
+                    moment[j] += weighed * work[j]
+    for i in range(width):
+        mapped[i] = 0.0
+    for j in range(width):
+        ahead, entries = x[j] - centre[j], pointer(table, j * width)
+        for i in range(width):
+            mapped[i] += ahead * entries[i]
+    for i in range(width):
+        value = mapped[i]
+        if not abs(value) <= WILD:
+            mapped[i] = math.copysign(WILD, value)
+        squared += mapped[i] * mapped[i]
+    length = divisor(totals, squared, part)
+    out[0] = factor * (constant / length)
+    for i in range(width):
+        mapped[i] = factor * (mapped[i] / length)
+
+
+@jit(
+    *(PLACES, PLACES, NUMBERS, NUMBERS, NUMBER), *[NEW_NUMBERS] * 3, *[NEW_PLACES] * 2, NEW_NUMBERS
+)
+def diagonal_rows(
+    starts, places, values, parts, constant, totals, seen, squares, ends, mapped, out
+):
+    """Map rows to (constant, x / scale) / length; count them if they have weights `parts`.
+
+    Values too small, or of unknown places, are left out. Return False, and do nothing, if one is too large.
+    """
+    ends[0], n = 0, 0
+    for e in range(values.size):
+        if not abs(values[e]) <= LARGEST:
+            return False
+    for k in range(starts.size - 1):
+        part, squared, first = parts[k] if parts.size > 0 else 0.0, constant * constant, n
+        totals[0] += part
+        for e in range(starts[k], starts[k + 1]):
+            j, value = places[e], values[e]
+            if j < 0 or abs(value) < SMALLEST:
+                continue
+            if part > 0.0 and value * value * seen[j] >= NEGLIGIBLE * NEGLIGIBLE * squares[j]:
+                seen[j] += part
+                squares[j] += part * (value * value)
+            value = value / math.sqrt(squares[j] / seen[j]) if squares[j] > 0.0 else 0.0
+            n += 1
+            mapped[n], out[n] = j + 1, min(max(value, -WILD), WILD)
+            squared += out[n] * out[n]
+        length = divisor(pointer(totals, 0), squared, part)
+        mapped[first], out[first] = 0, constant / length
+        for e in range(first + 1, n + 1):
+            out[e] /= length
+        n += 1
+        ends[k + 1] = n
+    return True

@@ -1,0 +1,156 @@
+"""The experts behind `Recommender`: their tables, which grow, and the most popular items."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.estimators.recommender_tables import kernels
+from driftwolfe.points.kinds import Array, Indices
+
+#: Popular items are found anew after so many events, or a fraction of all so far.
+SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 5
+
+_LOCAL, _NONE = threading.local(), np.zeros(0)
+
+
+def scratch(items: int) -> Any:
+    """Return this thread's room to work in, for at least so many items."""
+    held = getattr(_LOCAL, "scratch", None)
+    if held is None or len(held.sums) <= items:
+        held = _LOCAL.scratch = kernels().new_scratch(max(2 * items, 1024))
+    return held
+
+
+def one_event() -> tuple[Any, ...]:
+    """Return this thread's room for one event: user, item, weight, time, rank and chances."""
+    held: tuple[Any, ...] | None = getattr(_LOCAL, "event", None)
+    if held is None:
+        places, numbers = np.zeros((2, 1), np.int64), np.zeros((2, 1))
+        held = *places, *numbers, np.zeros((1, 1), np.int64), np.zeros((1, kernels().EXPERTS))
+        _LOCAL.event = held
+    return held
+
+
+def _grown(table: Any, size: int) -> Any:
+    """Return a table with room for `size` rows: twice as many where there were too few."""
+    if size <= len(table):
+        return table
+    more = np.zeros((max(size, 2 * len(table), 16) - len(table), *table.shape[1:]), table.dtype)
+    return np.concatenate([table, more])
+
+
+class RecommenderPool:
+    """Experts that rank items (docs/estimators/recommender.md); users and items are numbers."""
+
+    def __init__(self) -> None:
+        self.users, self.refreshed = 0, 0
+        self.ranks = kernels().new_ranks()
+
+    @property
+    def t(self) -> int:
+        return int(self.ranks.clock[0])
+
+    @property
+    def items(self) -> int:
+        return int(self.ranks.clock[1]) - 1
+
+    def due(self) -> int:
+        """When the popular items are found next."""
+        return self.refreshed + max(SHORTEST_BLOCK, int(BLOCK_FRACTION * self.refreshed))
+
+    def learn(
+        self, users: Indices, items: Indices, weights: Array, elapsed: Array, ranked: bool
+    ) -> Indices:
+        """Learn events one by one; return the rank that each item had just before, if asked."""
+        found, room = np.full((users.size, 1), -1, np.int64), scratch(len(self.ranks.lists))
+        task, chances = kernels().RANK if ranked else kernels().LEARN, one_event()[-1]
+        columns: tuple[Any, ...] = (users + 1, items + 1, weights, elapsed, found)
+        while columns[0].size:
+            events = tuple(column[: self.due() - self.t] for column in columns)
+            learned = kernels().run.unchecked(task, (*events, chances), self.ranks, room)
+            if learned < events[0].size:
+                self._extend(int(events[0][learned]))
+            self._refresh()
+            columns = tuple(column[learned:] for column in columns)
+        return found[:, 0]
+
+    def learn_single(self, user: int, item: int, weight: float) -> None:
+        """Learn one event of a known user and item."""
+        event, room, loops = one_event(), scratch(len(self.ranks.lists)), kernels()
+        event[0][0], event[1][0], event[2][0], event[3][0] = (
+            user + 1,
+            item + 1,
+            weight,
+            weight > 0.0,
+        )
+        while not loops.run.unchecked(loops.LEARN, event, self.ranks, room):
+            self._extend(user + 1)
+        self._refresh()
+
+    def recommend(self, users: Indices, n: int) -> tuple[Indices, Array]:
+        """Return the best items of each user and their probabilities; -1 where there are no more."""
+        best, chances = np.zeros((users.size, n), np.int64), np.zeros((users.size, n))
+        rows = users + 1, np.zeros_like(users), _NONE, _NONE, best, chances
+        kernels().run.unchecked(kernels().RECOMMEND, rows, self.ranks, scratch(self.items))
+        return best - 1, chances
+
+    def predict(self, users: Indices, items: Indices) -> tuple[Array, Array]:
+        """Return the probability of each pair, and that of each expert; -1 is a new user or item."""
+        loops, chances = kernels(), np.zeros((users.size, kernels().EXPERTS))
+        rows = users + 1, items + 1, _NONE, _NONE, np.zeros((0, 0), np.int64), chances
+        loops.run.unchecked(loops.PREDICT, rows, self.ranks, scratch(self.items))
+        sizes = self.ranks.users[users + 1, loops.SIZE]
+        buckets = np.minimum(np.frexp(sizes)[1], loops.BUCKETS - 1)
+        return (chances * self.ranks.weights[buckets]).sum(axis=1), chances
+
+    def seen_by(self, user: int) -> Indices:
+        """Return the items that a user has seen, the latest last."""
+        start, size, _ = self.ranks.users[user + 1]
+        return (self.ranks.seen[start : start + size] >> 1) - 1
+
+    def forget(self, user: int) -> None:
+        """Empty a user's list, and give its row to the last user."""
+        ranks = self.ranks
+        start, size, level = ranks.users[user + 1].tolist()
+        if level:
+            ranks.seen[start : start + size] = 0
+            free = ranks.free[kernels().OF_USERS]
+            ranks.seen[start], free[level] = free[level], start
+        ranks.users[user + 1] = ranks.users[self.users]
+        ranks.users[self.users] = 0
+        self.users -= 1
+
+    def grow(self, users: int, items: int) -> None:
+        """Make room for users and items up to these numbers."""
+        ranks, table = self.ranks, _grown(self.ranks.items, items + 1)
+        table[len(ranks.items) :, kernels().SCALE :] = 1.0
+        self.ranks = ranks._replace(
+            items=table,
+            lists=_grown(ranks.lists, items + 1),
+            users=_grown(ranks.users, users + 1),
+        )
+        self.users = max(self.users, users)
+
+    def _extend(self, user: int) -> None:
+        """Make room for longer lists of neighbours, and of what a user has seen."""
+        ranks, (of_items, of_users) = self.ranks, self.ranks.free[:, -1].tolist()
+        room = of_items + ((kernels().WINDOW + 2) << kernels().LAST_LEVEL)
+        seen = of_users + 4 * (int(ranks.users[user, kernels().SIZE]) + 1)
+        self.ranks = ranks._replace(
+            neighbours=_grown(ranks.neighbours, room),
+            counts=_grown(ranks.counts, room),
+            seen=_grown(ranks.seen, seen),
+        )
+
+    def _refresh(self) -> None:
+        """Find the popular items, if that is due."""
+        if self.t < self.due():
+            return
+        ranks, self.refreshed = self.ranks, self.t
+        if self.items > 2 * kernels().POPULAR:  # else all are popular
+            kinds = ranks.items[1 : self.items + 1, [kernels().EVENTS, kernels().DECAYING]]
+            leading = np.argsort(-kinds, axis=0, kind="stable")[: kernels().POPULAR]
+            self.ranks = ranks._replace(popular=np.unique(leading) + 1)

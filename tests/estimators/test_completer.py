@@ -1,0 +1,265 @@
+"""`MatrixCompleter`: batches and single ratings are one, asking and refusing change nothing."""
+
+import copy
+import enum
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftwolfe.estimators import MatrixCompleter
+from estimators.rating_streams import one_by_one, state_of, turning
+
+#: Small enough that steps are folded several times, or large enough that they never are.
+SETTINGS = [
+    {"memory": 512, "radii": (0.3, 1.0)},
+    {"memory": 100_000},
+    {"memory": 64, "learner": "pola", "loss": "absolute", "weighting": 0.0},
+    {"memory": 300, "learner": "pold", "loss": "squared", "rank": 2, "weighting": 1.0},
+]
+
+
+def learned(count=700, **options):
+    settings = {"memory": 256, "radii": (0.3, 1.0)} | options
+    return MatrixCompleter(**settings).partial_fit(*turning(count))
+
+
+# -- one batch, many batches -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(each, marks=() if number % 2 == 0 else pytest.mark.slow)
+        for number, each in enumerate(SETTINGS)
+    ],
+)
+def test_one_batch_leaves_the_state_of_single_ratings(settings):
+    # Users and items appear all the time, also between two projections of one batch.
+    pairs, ratings = turning(4300, users=60, items=45, new=60)
+    whole, single, parts = (MatrixCompleter(**settings) for _ in range(3))
+    told = whole.prequential(pairs, ratings)
+    asked = one_by_one(single, pairs, ratings)
+    for start in range(0, len(pairs), 100):
+        part = slice(start, start + 100)
+        assert parts.partial_fit(pairs[part], ratings[part]) is parts
+    assert told.tobytes() == asked.tobytes()
+    assert state_of(whole) == state_of(single) == state_of(parts)
+    assert len(whole._pool.low.radii) and np.abs(whole.factors().users).max() > 0
+    assert any("every 4,096" in name for name in whole.expert_names_) == (
+        settings.get("learner") != "pold"
+    )
+    assert bool(whole._pool.older) == (settings["memory"] < len(pairs))
+
+
+@given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.integers(0, 5))
+def test_any_cutting_into_batches_gives_the_same(sizes, seed):
+    pairs, ratings = turning(sum(sizes), users=30, items=30, seed=seed, new=5)
+    whole, parts = (MatrixCompleter(memory=64, radii=(0.3,)) for _ in range(2))
+    whole.partial_fit(pairs, ratings)
+    ends = np.cumsum(sizes)
+    for start, end in zip(ends - sizes, ends, strict=True):
+        parts.partial_fit(pairs[start:end], ratings[start:end])
+    assert state_of(whole) == state_of(parts)
+
+
+def test_the_same_again_from_the_start():
+    assert state_of(learned()) == state_of(learned())
+    assert state_of(learned(seed=1)) != state_of(learned())
+
+
+# -- asking changes nothing --------------------------------------------------------------------------
+
+QUESTIONS = {
+    "predict": lambda c: c.predict([(0, 0), ("new", 1), (1, "new"), ("new", "new")]),
+    "expert_predictions": lambda c: c.expert_predictions([(0, 0), ("new", "new")]),
+    "recommend": lambda c: c.recommend(0, 3),
+    "recommend to somebody new": lambda c: c.recommend("new", 3, exclude_seen=False),
+    "factors": lambda c: c.factors(),
+    "decision_": lambda c: c.decision_,
+    "domain_": lambda c: c.domain_,
+    "names": lambda c: (c.users_, c.items_, c.expert_names_, c.n_ratings_, repr(c)),
+    "expert_weights_": lambda c: c.expert_weights_,
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_asking_changes_nothing(question):
+    completer = learned()
+    before = state_of(completer)
+    QUESTIONS[question](completer)
+    QUESTIONS[question](completer)
+    assert state_of(completer) == before
+
+
+def test_what_is_handed_out_is_not_the_state():
+    completer = learned()
+    before = state_of(completer)
+    completer.users_.append("spoilt")
+    completer.expert_weights_[:] = 0.0
+    for part in completer.factors()[1:]:
+        part[:] = 0.0
+    for part in completer.decision_.parts[:3]:
+        part[:] = 0.0
+    pairs, ratings = [(0, 0), (1, 1)], np.array([1.0, 2.0])
+    completer.predict(pairs)[:] = 0.0
+    assert state_of(completer) == before
+    completer.partial_fit(pairs, ratings)
+    after = state_of(completer)
+    ratings[:] = 99.0
+    assert state_of(completer) == after
+
+
+def test_predictions_of_a_batch_are_those_of_single_pairs():
+    completer, pairs = learned(), [(u, i) for u in (*range(12), "new") for i in (*range(9), "new")]
+    alone = [completer.predict([pair])[0] for pair in pairs]
+    assert completer.predict(pairs).tolist() == alone
+    table = completer.expert_predictions(pairs)
+    assert table.shape == (len(pairs), len(completer.expert_names_))
+    assert table @ completer.expert_weights_ == pytest.approx(alone, abs=1e-12)
+
+
+def test_copies_go_on_by_themselves():
+    completer = learned()
+    for other in (copy.deepcopy(completer), pickle.loads(pickle.dumps(completer))):
+        before = state_of(completer)
+        assert state_of(other) == before
+        other.partial_fit(*turning(20, seed=4))
+        assert state_of(completer) == before != state_of(other)
+
+
+# -- refusing changes nothing ------------------------------------------------------------------------
+
+GOOD = [(0, 0), ("x", 1)]
+REFUSED = {
+    "NaN": (GOOD, [1.0, np.nan], ValueError, r"ratings has entries that are not finite"),
+    "infinite": (GOOD, [np.inf, 1.0], ValueError, r"not finite \(first at index \(0,\)\)"),
+    "huge": (GOOD, [1.0, -2e100], ValueError, r"ratings must lie within ±1e\+100"),
+    "too few": (GOOD, [1.0], ValueError, r"ratings must have shape \(2,\), got \(1,\)"),
+    "one number": (GOOD, 1.0, ValueError, r"ratings must have shape \(2,\), got \(\)"),
+    "a column": (GOOD, [[1.0], [2.0]], ValueError, r"ratings must have shape \(2,\)"),
+    "texts": (GOOD, ["1", "2"], ValueError, "ratings must be an array of real numbers"),
+    "None": (GOOD, None, ValueError, "ratings must be an array of real numbers"),
+    "None inside": (GOOD, [1.0, None], ValueError, "ratings must be an array of real numbers"),
+    "complex": (GOOD, [1.0, 1j], ValueError, "ratings must be an array of real numbers"),
+    "empty": ([], [], ValueError, "pairs is empty"),
+    "no pairs": (None, [1.0], ValueError, "pairs must be a list of"),
+    "a text": ("ab", [1.0, 2.0], ValueError, "pairs must be a list of"),
+    "texts of two": (["ab", "cd"], [1.0, 2.0], ValueError, "pairs must be a list of"),
+    "three columns": ([(0, 1, 2)], [1.0], ValueError, "pairs must be a list of"),
+    "uneven": ([(0, 1), (0,)], [1.0, 2.0], ValueError, "pairs must be a list of"),
+    "wide array": (np.zeros((2, 3)), [1.0, 2.0], ValueError, r"shape \(n, 2\), got \(2, 3\)"),
+    "flat array": (np.zeros(2), [1.0], ValueError, r"shape \(n, 2\), got \(2,\)"),
+    "wide frame": (pd.DataFrame(np.zeros((2, 3))), [1, 2], ValueError, "must have two columns"),
+    "a series": (pd.Series([1, 2]), [1.0, 2.0], ValueError, "must have two columns"),
+    "list as id": ([("x", [1])], [1.0], TypeError, "the id of one item must be hashable"),
+    "array as id": ([(np.zeros(2), 1)], [1.0], TypeError, "the id of one user must be hashable"),
+    "NaN as id": ([("x", np.nan)], [1.0], ValueError, "id of one item is missing"),
+    "NA as id": ([(pd.NA, "x")], [1.0], ValueError, "id of one user is missing"),
+    "NaT as id": ([(np.datetime64("NaT", "s"), 1)], [1.0], ValueError, "id of one user is missing"),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_a_refused_call_changes_nothing(fault):
+    pairs, ratings, error, message = REFUSED[fault]
+    for completer in (learned(100), MatrixCompleter()):
+        before = state_of(completer)
+        for call in (completer.partial_fit, completer.prequential):
+            with pytest.raises(error, match=message):
+                call(pairs, ratings)
+        assert state_of(completer) == before
+
+
+@pytest.mark.parametrize(
+    "fault", [name for name in REFUSED if REFUSED[name][3] != "pairs is empty"]
+)
+def test_pairs_that_cannot_be_learned_cannot_be_asked_for(fault):
+    pairs, _, error, message = REFUSED[fault]
+    if pairs is not GOOD:
+        with pytest.raises(error, match=message):
+            learned(100).predict(pairs)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "cubic"}, 'loss must be one of "absolute", "huber", "squared", got'),
+        ({"loss": ["huber"]}, "loss must be one of"),
+        ({"learner": "ader"}, 'learner must be one of "both", "pold", "pola"'),
+        ({"radii": (0.0,)}, "radii must be a positive finite number, got 0.0"),
+        ({"radii": 0.5}, "radii must be a sequence of positive numbers, got 0.5"),
+        ({"rank": 0}, "rank must be a whole number >= 1"),
+        ({"weighting": 1.5}, r"weighting must lie in 0\.\.1"),
+        ({"weighting": -1}, "weighting must be a finite number >= 0"),
+        ({"memory": 63}, "memory must be a whole number >= 64"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"keep_seen": 1}, "keep_seen must be True or False, got 1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        MatrixCompleter(**settings)
+
+
+# -- ids ---------------------------------------------------------------------------------------------
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def test_ids_are_anything_hashable():
+    ids = [
+        "a",
+        7,
+        2.5,
+        ("a", 7),
+        None,
+        b"a",
+        frozenset({1}),
+        Colour.RED,
+        np.datetime64("2020-01-01"),
+    ]
+    completer = MatrixCompleter()
+    for _ in range(2):
+        completer.partial_fit([(key, key) for key in ids], np.arange(9.0))
+    assert len(completer.users_) == len(completer.items_) == len(ids)
+    assert completer.users_[:-1] == ids[:-1]
+    assert completer.n_ratings_ == 18
+    assert len(set(completer.predict([(key, key) for key in ids]).tolist())) == len(ids)
+
+
+def test_scalars_of_numpy_are_the_same_as_plain_ones():
+    completer = MatrixCompleter().partial_fit([(np.int64(3), np.str_("a"))], [1.0])
+    completer.partial_fit(np.array([[3, 4]]), [2.0]).partial_fit([(3, "a"), (3.0, 4)], [3.0, 4.0])
+    assert completer.users_ == [3] and completer.items_ == ["a", 4]
+    assert type(completer.users_[0]) is int and type(completer.items_[0]) is str
+
+
+def test_forms_of_pairs_are_the_same():
+    pairs, ratings = turning(80)
+    texts = [(f"u{u}", f"i{i}") for u, i in pairs]
+    frame = pd.DataFrame(pairs, columns=["who", "what"], index=range(5, 85))
+    same = [
+        MatrixCompleter().partial_fit(form, ratings) for form in (pairs, np.array(pairs), frame)
+    ]
+    same.append(MatrixCompleter().partial_fit(iter(pairs), pd.Series(ratings)))
+    same.append(MatrixCompleter().partial_fit([list(pair) for pair in pairs], ratings.tolist()))
+    assert all(state_of(one) == state_of(same[0]) for one in same)
+    named = [
+        MatrixCompleter().partial_fit(form, ratings)
+        for form in (texts, np.array(texts), np.array(texts, dtype=object), pd.DataFrame(texts))
+    ]
+    assert all(state_of(one) == state_of(named[0]) for one in named)
+    # Names mean nothing: only who is the same as whom.
+    assert state_of(named[0])[:2] == state_of(same[0])[:2]
+
+
+def test_columns_of_a_frame_keep_their_types():
+    frame = pd.DataFrame({"user": ["ann", "bob"], "item": [1, 2]})
+    completer = MatrixCompleter().partial_fit(frame, [1.0, 2.0])
+    assert completer.users_ == ["ann", "bob"] and completer.items_ == [1, 2]

@@ -1,0 +1,231 @@
+"""`MatrixCompleter`: somebody new at any time, and memory that the length of the stream does not matter to."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_tables
+from driftwolfe.estimators.completer_archive import pool_state
+from driftwolfe.estimators.completer_tables import SeenPairs
+from estimators.rating_streams import turning
+
+# -- somebody new ------------------------------------------------------------------------------------
+
+
+def shop():
+    """Ten users who all like the good item and dislike the bad one."""
+    rng = np.random.default_rng(0)
+    pairs, ratings = [], []
+    for _ in range(40):
+        for user in range(10):
+            item = ("good", "middling", "bad")[rng.integers(3)]
+            pairs.append((user, item))
+            ratings.append({"good": 4.5, "middling": 3.0, "bad": 1.5}[item] + rng.normal() / 4.0)
+    return MatrixCompleter().partial_fit(pairs, ratings)
+
+
+def test_somebody_new_gets_what_is_liked_in_general():
+    completer = shop()
+    good, middling, bad = completer.predict([("new", item) for item in ("good", "middling", "bad")])
+    assert good > middling + 0.5 > bad + 1.0
+    assert completer.recommend("new", 2) == ["good", "middling"]
+
+
+def test_a_new_item_is_rated_as_its_user_rates():
+    rng = np.random.default_rng(1)
+    pairs = [(("kind", "strict")[n % 2], int(rng.integers(20))) for n in range(400)]
+    ratings = [4.0 - 2.0 * (n % 2) + rng.normal() / 4.0 for n in range(400)]
+    completer = MatrixCompleter().partial_fit(pairs, ratings)
+    kind, strict = completer.predict([("kind", "new"), ("strict", "new")])
+    assert kind > strict + 1.0
+
+
+def test_of_both_new_the_mean_is_predicted():
+    completer = shop()
+    mean, *_ = completer.factors()
+    assert completer.predict([("new", "new")])[0] == pytest.approx(mean, abs=1e-12)
+    assert 2.0 < mean < 4.0
+
+
+def test_before_the_first_rating():
+    completer = MatrixCompleter()
+    assert completer.predict([("new", "new")]).tolist() == [0.0]
+    assert completer.predict([]).shape == (0,)
+    assert completer.recommend("new") == completer.users_ == completer.items_ == []
+    assert completer.factors().users.shape[0] == 0
+    assert completer.n_ratings_ == 0
+    completer.partial_fit([("a", "b")], [4.0])
+    assert completer.predict([("a", "b"), ("new", "new")]).tolist() == [4.0, 4.0]
+
+
+# -- what to recommend -------------------------------------------------------------------------------
+
+
+def test_recommendations_are_the_best_predictions():
+    pairs, ratings = turning(500, 12, 30)
+    completer = MatrixCompleter().partial_fit(pairs, ratings)
+    seen = {item for user, item in pairs if user == 3}
+    for n in (0, 1, 5, 30, 1000):
+        for exclude in (True, False):
+            allowed = [i for i in completer.items_ if not (exclude and i in seen)]
+            told = dict(zip(allowed, completer.predict([(3, i) for i in allowed]), strict=True))
+            expected = sorted(allowed, key=lambda item, told=told: -told[item])[:n]
+            assert completer.recommend(3, n, exclude_seen=exclude) == expected
+    assert completer.recommend(3) == completer.recommend(3, 10, exclude_seen=True)
+    assert set(completer.recommend("new", 1000)) == set(completer.items_)
+
+
+@pytest.mark.parametrize("learner", ["both", "pold"])
+@pytest.mark.parametrize("radii", [(), (0.3,)])
+def test_what_was_rated_long_ago_is_not_recommended(learner, radii):
+    pairs, ratings = turning(1500, users=40, items=60, new=12)
+    completer = MatrixCompleter(memory=64, learner=learner, radii=radii)
+    rated, early = {}, pairs[0]
+    for start in range(0, 1500, 100):
+        part = slice(start, start + 100)
+        completer.partial_fit(pairs[part], ratings[part])
+        for user, item in pairs[part]:
+            rated.setdefault(user, set()).add(item)
+        for user in completer.users_:
+            left = set(completer.items_) - rated[user]
+            assert set(completer.recommend(user, 1000)) == left
+            assert len(completer.recommend(user, 1000, exclude_seen=False)) == len(completer.items_)
+    assert early not in pairs[1500 - 64 :] and early[1] in rated[early[0]]
+    assert set(completer.recommend("new", 1000)) == set(completer.items_)
+
+
+def test_without_keep_seen_only_what_memory_holds_is_left_out():
+    completer = MatrixCompleter(memory=64, keep_seen=False).partial_fit([("a", "old")], [5.0])
+    completer.partial_fit([("b", n % 7) for n in range(200)], np.arange(200.0) % 5)
+    assert "old" in completer.recommend("a")
+    assert completer.recommend("b") == ["old"]
+    assert not completer._pool.seen.runs
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=9), max_size=12))
+def test_seen_pairs_are_a_set(parts):
+    seen, plain, last = SeenPairs(), set(), (1 << 31) - 1
+    for part in parts:
+        given_pairs = [(last if u == 4 else u, last if i == 4 else i) for u, i in part]
+        seen.add(*np.array(given_pairs, np.int64).reshape(-1, 2).T)
+        plain.update(given_pairs)
+    for user in (0, 1, 2, 3, last, 17):
+        assert seen.items_of(user).tolist() == sorted(i for u, i in plain if u == user)
+    assert seen.items_of(-1).size == 0
+    expected = [(u << 32) + i for u, i in sorted(plain)]
+    assert seen.pairs().tolist() == SeenPairs((seen.pairs(),)).pairs().tolist() == expected
+    assert sum(run.size for run in seen.runs) <= 2 * len(plain)
+
+
+def test_a_pair_takes_eight_bytes_and_is_merged_few_times(monkeypatch):
+    merged = []
+    monkeypatch.setattr(
+        completer_tables,
+        "_merged",
+        lambda runs, merge=completer_tables._merged: (
+            merged.append(sum(r.size for r in runs)) or merge(runs)
+        ),
+    )
+    seen, count = SeenPairs(), 1 << 16
+    for start in range(0, count, 64):
+        places = np.arange(start, start + 64)
+        seen.add(places % 1000, places)
+    assert sum(run.nbytes for run in seen.runs) == 8 * count
+    # A merge makes runs at least half as long again: 1,024 runs become one in at most 18 merges.
+    assert sum(merged) <= 18 * count
+
+
+@pytest.mark.parametrize("n", [-1, 1.5, "3", None])
+def test_a_number_of_items_that_makes_no_sense(n):
+    with pytest.raises((ValueError, TypeError), match="n must be a whole number >= 0"):
+        shop().recommend(0, n)
+
+
+# -- growth ------------------------------------------------------------------------------------------
+
+
+def test_new_users_are_added_without_copying_everything(monkeypatch):
+    copied, pad = [], completer_tables._pad
+
+    def counting(table, *more):
+        if table.ndim == 2:
+            copied.append(len(table))
+        return pad(table, *more)
+
+    monkeypatch.setattr(completer_tables, "_pad", counting)
+    completer, count = MatrixCompleter(learner="pold"), 20_000
+    completer.partial_fit([(-1, -1)], [1.0])
+    copied.clear()
+    for user in range(count):
+        completer.partial_fit([(user, user % 50)], [float(user % 5)])
+    assert len(completer.users_) == count + 1
+    # Room doubles: three tables of users, two of everyone and one of steps are copied log2 times, and
+    # rows copied stay below 2 n per table.
+    assert len(copied) <= 6 * 2 * 20
+    assert sum(copied) <= 6 * 2 * count
+    room = completer._pool.users.tables.counts.size
+    assert count < room <= 2 * count
+
+
+def held(completer):
+    """Bytes of all arrays, room to spare included."""
+    pool = completer._pool
+    groups = [pool.slots, pool.low, pool.scale, *(grown.tables for grown in pool.sides)]
+    arrays = [array for group in groups for array in group]
+    arrays += pool.recent.tables
+    arrays += pool.seen.runs
+    arrays += [part for older in pool.older.values() for part in (older.users, older.items)]
+    return sum(array.nbytes for array in arrays)
+
+
+@pytest.mark.parametrize("batch", [1, 37, 5000])
+@pytest.mark.parametrize("learner", ["pold", "both"])
+def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
+    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    memory, users, items, rank = 512, 30, 20, 3
+    completer = MatrixCompleter(memory=memory, learner=learner, rank=rank, radii=(0.3, 1.0))
+    pairs, ratings = turning(10 * memory, users, items)
+    for start in range(0, len(pairs), batch):
+        part = slice(start, start + batch)
+        completer.partial_fit(pairs[part], ratings[part])
+        assert completer._pool.recent.size <= memory
+    pool = completer._pool
+    experts, low = pool.slots.means.size, pool.low.radii.size
+    levels = max(0, completer.n_ratings_.bit_length() - 6) if learner == "both" else 0
+    assert experts == 6 + levels
+    assert low == 4 + min(max(0, levels - 2), 3)  # every 256, 512 and 1,024, twice the memory
+    # Numbers of 8 bytes. Room for rows may be twice what is in use, and 16 at least.
+    rows = 2 * (max(users, 16) + max(items, 16))
+    sides = rows * (2 * experts + low * rank + 3)
+    recent = 2 * memory * (2 + low)
+    older = low * 2 * rank * (users + items)
+    own = 7 * experts + low * (2 + rank) + 5
+    seen = 2 * users * items
+    assert held(completer) <= 8 * (sides + recent + older + own + seen)
+
+
+def test_memory_is_the_same_after_ten_times_as_many_ratings():
+    completer = MatrixCompleter(memory=512, learner="pold", radii=(0.3,), keep_seen=False)
+    pairs, ratings = turning(1024, 30, 20)
+    completer.partial_fit(pairs, ratings)
+    settled = held(completer)
+    for _ in range(10):
+        completer.partial_fit(pairs, ratings)
+    assert held(completer) == settled
+    kept = sum(array.nbytes for array in pool_state(completer._pool)[1].values())
+    assert kept <= settled
+
+
+def test_the_latest_ratings_are_kept_exactly():
+    completer = MatrixCompleter(memory=400)
+    pairs, ratings = turning(3000, 30, 20)
+    for start in range(0, 3000, 50):
+        part = slice(start, start + 50)
+        completer.partial_fit(pairs[part], ratings[part])
+        recent = completer._pool.recent
+        count = completer.n_ratings_
+        assert min(count, 400 / 3) <= recent.size <= 400
+        users, items = completer.users_, completer.items_
+        kept = zip(recent.known.rows, recent.known.cols, strict=True)
+        assert [(users[u], items[i]) for u, i in kept] == pairs[count - recent.size : count]

@@ -1,0 +1,365 @@
+"""`MatrixCompleter` with side features of users and items."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.completer import completer_with, errors_in_batches
+from benchmarks.data import rating_streams, side_features
+from driftwolfe.estimators import MatrixCompleter
+from driftwolfe.estimators.completer_features import model_state
+from driftwolfe.storage import read_archive, write_archive
+from estimators.plain_features import PlainFeatures
+from estimators.plain_ratings import PlainPool
+from estimators.rating_streams import one_by_one, state_of, turning
+from real_data import needs_data
+
+
+def features(seed=0, users=12, items=9):
+    """Three features of most users, some longer than 1 and some unknown, and two of most items."""
+    rng = np.random.default_rng(seed)
+    people = {k: rng.normal(size=3).tolist() for k in range(users - 2)} | {"new": [1.0, 0.0, 0.0]}
+    people[3] = [math.nan, 0.5, 0.5]
+    return people, {k: rng.normal(size=2).tolist() for k in range(1, items)}
+
+
+def learned(count=300, **settings):
+    completer = MatrixCompleter(memory=64, **settings).add_features(*features())
+    return completer.partial_fit(*turning(count))
+
+
+def whole_state(completer):
+    arrays = model_state(completer._features)
+    held = {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
+    return state_of(completer), held
+
+
+ASKED = [(0, 0), (3, 5), (11, 1), ("new", 1), (2, "new"), ("new", "new"), ("stranger", 3)]
+
+
+# -- what is learned ---------------------------------------------------------------------------------
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("loss", ["huber", "absolute", "squared"])
+@pytest.mark.parametrize("given", ["both", "users", "items", "none"])
+def test_the_model_is_that_of_plain_python(loss, given):
+    people, films = features()
+    people, films = (
+        (people if given in ("both", "users") else {}),
+        (films if given in ("both", "items") else {}),
+    )
+    pairs, ratings = turning(160)
+    parts = 0.2 + 0.8 * np.random.default_rng(1).random(160)
+    ours, without = MatrixCompleter(loss=loss), MatrixCompleter(loss=loss)
+    ours.add_features(people, films)
+    plain, price = PlainFeatures(people, films), PlainPool(loss).price
+    for (user, item), rating, part in zip(pairs, ratings.tolist(), parts.tolist(), strict=True):
+        told = ours.predict([(user, item)])[0]
+        other = without.predict([(user, item)])[0]
+        assert told == pytest.approx(plain.learn(user, item, rating, other, price, part), rel=1e-9)
+        ours.partial_fit([(user, item)], [rating], [part])
+        without.partial_fit([(user, item)], [rating], [part])
+    others = without.predict(ASKED).tolist()
+    expected = [plain.predict(*pair, other) for pair, other in zip(ASKED, others, strict=True)]
+    assert ours.predict(ASKED) == pytest.approx(expected, rel=1e-9)
+    assert np.abs(ours.predict(ASKED) - others).max() > 0.01
+
+
+def test_no_share_is_much_better_than_the_blend():
+    """The bound of the documentation, in each stage: also against share 0, no features."""
+    people, films = features()
+    pairs, ratings = turning(1000)
+    plain, price, others = PlainFeatures(people, films), PlainPool("huber").price, MatrixCompleter()
+    for (user, item), rating, other in zip(
+        pairs, ratings.tolist(), others.prequential(pairs, ratings).tolist(), strict=True
+    ):
+        plain.learn(user, item, rating, other, price)
+    stages, blended, losses = (np.array(each) for each in zip(*plain.losses, strict=True))
+    spread = losses.max(axis=1) - losses.min(axis=1)
+    assert set(stages.tolist()) == set(range(6))
+    for stage in range(6):
+        own = stages == stage
+        allowed = math.log(5 * own.sum()) / 0.8 + 0.1 * (spread[own] ** 2).sum()
+        assert blended[own].sum() - losses[own].sum(axis=0).min() <= allowed
+
+
+def by_feature(count, rng, known):
+    """Ratings of 40 items by 200 users of two kinds, who like items of their own kind."""
+    rows, cols = rng.integers(0, 200, count), rng.integers(0, 40, count)
+    names = [f"{'known' if known else 'cold'} {row}" for row in rows.tolist()]
+    liking = np.where(rows % 2 == cols % 2, 4.5, 2.0) + 0.3 * rng.standard_normal(count)
+    return list(zip(names, cols.tolist(), strict=True)), liking
+
+
+def test_users_without_ratings_profit_from_their_features():
+    rng = np.random.default_rng(0)
+    pairs, ratings = by_feature(8000, rng, known=True)
+    cold, truth = by_feature(500, rng, known=False)
+    people = {
+        f"{who} {k}": [1.0, -1.0][k % 2 :][:1] for who in ("known", "cold") for k in range(200)
+    }
+    films = {k: [float(k % 2)] for k in range(30)}  # the last ten have none
+    errors = {}
+    for name, given in {
+        "none": None,
+        "users": (people, {}),
+        "items": ({}, films),
+        "both": (people, films),
+    }.items():
+        completer = completer_with(given).partial_fit(pairs, ratings)
+        errors[name] = np.abs(completer.predict(cold) - truth).mean()
+    assert errors["none"] > 1.0 and errors["items"] > 1.0
+    assert errors["users"] < 0.6 and errors["both"] < 0.5
+    assert all(item % 2 == 1 for item in completer.recommend("cold 1", 20))
+    # Items nobody has rated, too.
+    completer.add_features(items={"odd": [1.0], "even": [0.0]})
+    likes, dislikes = completer.predict([("cold 1", "odd"), ("cold 1", "even")])
+    assert likes > dislikes + 0.5
+
+
+def test_ratings_in_other_units_are_predicted_in_other_units():
+    pairs, ratings = turning(500)
+    completer, other = (MatrixCompleter().add_features(*features()) for _ in range(2))
+    told = completer.prequential(pairs, ratings)
+    scaled = other.prequential(pairs, 7.0 - 300.0 * ratings)
+    assert scaled[1:] == pytest.approx(7.0 - 300.0 * told[1:], rel=1e-6)
+
+
+def test_noise_of_rounding_moves_no_prediction():
+    pairs, ratings = turning(1000)
+    noise = 1.0 + 1e-13 * np.random.default_rng(0).standard_normal(1000)
+    one, other = (MatrixCompleter().add_features(*features()) for _ in range(2))
+    told = one.prequential(pairs, ratings)
+    assert other.prequential(pairs, noise * ratings) == pytest.approx(told, abs=1e-9)
+
+
+def test_ratings_that_are_all_the_same():
+    completer = MatrixCompleter().add_features(*features())
+    told = completer.prequential(turning(100)[0], np.full(100, 0.1))
+    assert told[0] == 0.0 and told[1:] == pytest.approx(0.1, abs=1e-15)
+
+
+@pytest.mark.slow
+@needs_data
+def test_errors_on_movielens_in_batches_of_a_hundred():
+    """0.7845 without features, and 0.7695 with them: `python -m benchmarks.completer --features`."""
+    stream = rating_streams()["time order"]
+    assert errors_in_batches(stream, completer_with(side_features())).mean() <= 0.770
+
+
+# -- one call and many ------------------------------------------------------------------------------
+
+
+def test_one_call_is_the_same_as_many():
+    pairs, ratings = turning(700, new=40)
+    whole, single, parts = (MatrixCompleter(memory=64).add_features(*features()) for _ in range(3))
+    told = whole.prequential(pairs, ratings)
+    assert one_by_one(single, pairs, ratings).tobytes() == told.tobytes()
+    for start in range(0, 700, 90):
+        parts.partial_fit(pairs[start : start + 90], ratings[start : start + 90])
+    assert whole_state(whole) == whole_state(single) == whole_state(parts)
+    assert [whole.predict_one(*pair) for pair in ASKED] == whole.predict(ASKED).tolist()
+    for (user, item), rating in zip(pairs, ratings.tolist(), strict=True):
+        single.learn_one(user, item, rating)
+    assert whole_state(whole.partial_fit(pairs, ratings)) == whole_state(single)
+
+
+def test_a_whole_weight_is_that_many_copies():
+    pairs, ratings = turning(200)
+    weights = np.arange(200) % 3
+    weighted, copied = (MatrixCompleter().add_features(*features()) for _ in range(2))
+    weighted.partial_fit(pairs, ratings, weights)
+    times = [k for k, weight in enumerate(weights.tolist()) for _ in range(weight)]
+    copied.partial_fit([pairs[k] for k in times], ratings[times])
+    assert whole_state(weighted) == whole_state(copied)
+
+
+def test_factors_predict_where_nothing_is_clipped():
+    completer = learned(400)
+    factors = completer.factors()
+    pairs = [(user, item) for user in completer.users_ for item in completer.items_]
+    every = (
+        factors.mean
+        + factors.user_biases[:, None]
+        + factors.item_biases
+        + factors.users @ factors.items.T
+    ).ravel()
+    low, high = completer._pool.scale.numbers[1:3]
+    experts = completer.expert_predictions(pairs)
+    inside = (
+        ((experts > low) & (experts < high)).all(axis=1) & (every > low + 1) & (every < high - 1)
+    )
+    assert inside.sum() > 20
+    assert completer.predict(pairs)[inside] == pytest.approx(every[inside], rel=1e-9)
+    assert len(MatrixCompleter().add_features(*features()).factors().users) == 0
+
+
+# -- what may be given -------------------------------------------------------------------------------
+
+
+def test_unknown_features_count_as_zero_and_later_ones_replace():
+    people, films = features()
+    named = {str(key): row for key, row in people.items()}
+    frames = [pd.DataFrame.from_dict(each, orient="index") for each in (named, films)]
+    pairs = [(str(user), item) for user, item in turning(200)[0]]
+    one, two, three = (MatrixCompleter() for _ in range(3))
+    one.add_features(named, films)
+    zeros = {"10": np.zeros(3), "11": np.full(3, np.nan), "3": np.array([0.0, 0.5, 0.5])}
+    two.add_features({**named, **zeros}, {**films, 0: (0, 0)})
+    three.add_features({"0": [9.0, 9.0, 9.0]}, {1: [1, 1]}).add_features(*frames)
+    told = [each.prequential(pairs, turning(200)[1]).tolist() for each in (one, two, three)]
+    assert told[0] == told[1] == told[2]
+
+
+def test_features_may_come_after_ratings():
+    pairs, ratings = turning(400)
+    completer = MatrixCompleter().partial_fit(pairs[:200], ratings[:200])
+    before = completer.predict(ASKED)
+    completer.add_features(*features())
+    assert completer.predict(ASKED).tolist() == before.tolist()
+    told = completer.prequential(pairs[200:], ratings[200:])
+    assert np.isfinite(told).all() and not np.array_equal(completer.predict(ASKED), before)
+
+
+class Strange:
+    """Neither a mapping nor a frame."""
+
+
+WRONG = {
+    "nothing": lambda model: model.add_features(),
+    "a list": lambda model: model.add_features([[1.0, 2.0, 3.0]]),
+    "an object": lambda model: model.add_features(Strange()),
+    "lengths": lambda model: model.add_features({1: [1.0, 2.0], 2: [1.0]}),
+    "too few": lambda model: model.add_features({1: [1.0, 2.0]}, {1: [1.0, 2.0]}),
+    "too few items": lambda model: model.add_features({1: [1.0, 2.0, 3.0]}, {1: [1.0]}),
+    "numbers": lambda model: model.add_features({1: 1.0}),
+    "texts": lambda model: model.add_features({1: ["a", "b", "c"]}),
+    "infinite": lambda model: model.add_features({1: [1.0, 2.0, math.inf]}),
+    "huge": lambda model: model.add_features(items={1: [1.0, 1e200]}),
+    "too many": lambda model: model.add_features({1: [0.0] * 257}),
+    "an id that is missing": lambda model: model.add_features({math.nan: [1.0, 2.0, 3.0]}),
+    "masked": lambda model: model.add_features(
+        {1: np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False])}
+    ),
+    "an id twice": lambda model: model.add_features(pd.DataFrame(np.ones((2, 3)), index=[1, 1])),
+    "the second is wrong": lambda model: model.add_features({1: [5.0, 0.0, 0.0]}, {1: "ab"}),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_features_that_make_no_sense_change_nothing(fault):
+    completer, fresh = learned(), MatrixCompleter()
+    before = whole_state(completer)
+    with pytest.raises((ValueError, TypeError), match=r"users|items"):
+        WRONG[fault](completer)
+    assert whole_state(completer) == before
+    if "few" not in fault:
+        with pytest.raises((ValueError, TypeError)):
+            WRONG[fault](fresh)
+        assert fresh._features is None
+
+
+# -- forgetting and files ----------------------------------------------------------------------------
+
+
+def test_a_forgotten_user_leaves_nothing(tmp_path):
+    pairs, ratings = turning(300)
+    named = [(f"somebody {user}", item) for user, item in pairs]
+    people, films = features()
+    people = {f"somebody {key}": row for key, row in people.items()}
+    completer = MatrixCompleter().add_features(people, films).partial_fit(named, ratings)
+    others = [user for user in completer.users_ if user != "somebody 4"]
+    asked = [(user, item) for user in [*others, "somebody at all"] for item in range(9)]
+    told = completer.predict(asked)
+    completer.forget("somebody 4").forget("somebody new").forget("a stranger")
+    assert completer.predict(asked).tolist() == told.tolist()
+    for user in ("somebody 4", "somebody new"):
+        assert completer.predict_one(user, 3) == completer.predict_one("somebody at all", 3)
+    completer.save(tmp_path / "ratings")
+    content = (tmp_path / "ratings").read_bytes()
+    assert b"somebody 4" not in content and b"somebody new" not in content
+    assert content.count(b"somebody 5") == 2
+    loaded = MatrixCompleter.load(tmp_path / "ratings")
+    assert whole_state(loaded) == whole_state(completer)
+    assert np.isfinite(loaded.prequential(named, ratings)).all()
+
+
+def test_a_loaded_one_resumes_to_the_last_bit(tmp_path):
+    pairs, ratings = turning(400)
+    for completer in (
+        MatrixCompleter().add_features(*features()),
+        learned(),
+        learned(loss="absolute", learner="pola"),
+        MatrixCompleter().add_features(items=features()[1]),
+    ):
+        completer.save(tmp_path / "ratings")
+        loaded = MatrixCompleter.load(tmp_path / "ratings")
+        assert whole_state(loaded) == whole_state(completer)
+        told = completer.prequential(pairs, ratings)
+        assert loaded.prequential(pairs, ratings).tobytes() == told.tobytes()
+
+
+def test_one_unpickled_from_read_only_memory_learns():
+    buffers = []
+    kept = pickle.dumps(learned(), protocol=5, buffer_callback=buffers.append)
+    copied = pickle.loads(kept, buffers=[bytes(buffer) for buffer in buffers])
+    pairs, ratings = turning(100)
+    copied.add_features({0: [1.0, 0.0, 0.0]})
+    assert np.isfinite(copied.prequential(pairs, ratings)).all()
+
+
+def put(name, place, value):
+    return lambda arrays: arrays[f"features.{name}"].__setitem__(place, value)
+
+
+def cut(name, where):
+    return lambda arrays: arrays.update({f"features.{name}": arrays[f"features.{name}"][where]})
+
+
+DAMAGE = {
+    "no weights": lambda arrays: arrays.pop("features.users.means"),
+    "only weights": lambda arrays: [
+        arrays.pop(name) for name in list(arrays) if "features" in name and "users" not in name
+    ],
+    "NaN": put("items.means", (0, 0), np.nan),
+    "infinite": put("means", (0, 0), np.inf),
+    "negative variance": put("users.variances", (0, 0), -1.0),
+    "a variance above the prior": put("variances", (1, 1), 2.0),
+    "a long feature": put("users.values", (0, 0), 3.0),
+    "blends of another sum": put("blends", (0, 0), 0.9),
+    "a negative error": put("numbers", 0, -1.0),
+    "no range": put("numbers", 1, 99.0),
+    "a negative clock": put("clocks", 0, -1),
+    "a user less": cut("users.means", np.s_[1:]),
+    "a feature less": cut("users.values", np.s_[:, 1:]),
+    "an item feature less": cut("means", np.s_[1:]),
+    "nothing at all": cut("means", np.s_[:0]),
+    "an id less": cut("users.values", np.s_[1:]),
+    "nonsense for ids": cut("users.ids", np.s_[1:]),
+    "more users than there are": lambda arrays: arrays.update(
+        {
+            f"features.users.{name}": np.tile(arrays[f"features.users.{name}"], (2, 1))
+            for name in ("means", "variances")
+        }
+    ),
+    "single precision": lambda arrays: arrays.update(
+        {"features.means": arrays["features.means"].astype(np.float32)}
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", DAMAGE)
+def test_damaged_files_are_refused(fault, tmp_path):
+    path = tmp_path / "ratings"
+    learned().save(path)
+    archive = read_archive(path)
+    arrays = {name: array.copy() for name, array in archive.arrays.items()}
+    DAMAGE[fault](arrays)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_archive(path, "MatrixCompleter", archive.settings, arrays)
+    with pytest.raises(ValueError, match=r"(does|do) not fit|not hold the state|keys written"):
+        MatrixCompleter.load(path)

@@ -1,0 +1,307 @@
+"""`MatrixCompleter`: users at rest, users that are forgotten, weights, and one rating per call."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from driftwolfe.estimators import MatrixCompleter, completer_experts
+from driftwolfe.storage import read_archive, write_archive
+from estimators.rating_streams import one_by_one, state_of, turning
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Users rest once more than five have rows."""
+    make_few_rows(monkeypatch)
+
+
+def make_few_rows(patch):
+    patch.setattr(completer_experts, "MOST_ROWS", 5)
+    patch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+
+
+def coming_and_going(count=900, items=9, seed=0):
+    """Ratings of users who come for a while; the first five come back at the end."""
+    rng = np.random.default_rng(seed)
+    users = np.arange(count) // 20 + rng.integers(0, 4, count)
+    users[-60:] = rng.integers(0, 5, 60)
+    cols = rng.integers(0, items, count)
+    liking = 3.0 + np.sin(5.0 * users) + np.cos(3.0 * cols) + 0.5 * np.sin(users * cols)
+    ratings = np.clip(np.round(liking + 0.3 * rng.standard_normal(count)), 1.0, 5.0)
+    return list(zip(users.tolist(), cols.tolist(), strict=True)), ratings
+
+
+# -- users at rest -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", ["both", "pold", "pola"])
+def test_one_call_is_the_same_as_many(few_rows, learner):
+    pairs, ratings = coming_and_going()
+    whole, single = (MatrixCompleter(memory=64, learner=learner) for _ in range(2))
+    told = whole.prequential(pairs, ratings)
+    assert one_by_one(single, pairs, ratings).tobytes() == told.tobytes()
+    assert state_of(whole) == state_of(single)
+    assert whole._pool.users.size < 20 < whole.n_users_ == len(whole.users_)
+    assert whole.users_ == list(dict.fromkeys(user for user, _ in pairs))
+
+
+def test_biases_stay_when_users_rest(monkeypatch):
+    """Single precision is all that is lost where nothing but biases is learned."""
+    pairs, ratings = coming_and_going()
+    told = []
+    for rows in (5, 10_000):
+        monkeypatch.setattr(completer_experts, "MOST_ROWS", rows)
+        completer = MatrixCompleter(memory=64, learner="pold", radii=())
+        predictions = completer.prequential(pairs, ratings)
+        everyone = [(user, 3) for user in completer.users_]
+        factors = completer.factors()
+        told.append(
+            (predictions, completer.predict(everyone), factors.user_biases, factors.item_biases)
+        )
+        assert (completer._pool.users.size < completer.n_users_) == (rows == 5)
+    for resting, without in zip(*told, strict=True):
+        assert resting == pytest.approx(without, abs=1e-5)
+
+
+def test_users_at_rest_are_predicted_one_by_one_and_together(few_rows):
+    completer = MatrixCompleter(memory=64).partial_fit(*coming_and_going())
+    pairs = [(user, item) for user in [*completer.users_, "new"] for item in (0, 5, "new")]
+    singly = [completer.predict([pair])[0] for pair in pairs]
+    assert completer.predict(pairs).tolist() == singly
+    answers = completer.expert_predictions(pairs)
+    assert np.allclose(answers @ completer.expert_weights_, singly, atol=1e-9)
+
+
+def test_what_users_at_rest_rated_is_not_recommended(few_rows):
+    pairs, ratings = coming_and_going(items=40)
+    completer = MatrixCompleter(memory=64).partial_fit(pairs, ratings)
+    for user in completer.users_:
+        rated = {item for who, item in pairs if who == user}
+        assert set(completer.recommend(user, 99)) == set(completer.items_) - rated
+
+
+def test_decisions_are_feasible_with_users_at_rest(few_rows):
+    completer = MatrixCompleter(memory=64).partial_fit(*coming_and_going())
+    assert completer.domain_.contains(completer.decision_, atol=1e-7)
+    factors = completer.factors()
+    assert len(factors.users) == completer.n_users_
+    assert len(factors.items) == completer.n_items_
+
+
+def test_users_at_rest_are_saved(few_rows, tmp_path):
+    pairs, ratings = coming_and_going()
+    completer = MatrixCompleter(memory=64).partial_fit(pairs[:800], ratings[:800])
+    completer.save(tmp_path / "ratings")
+    loaded = MatrixCompleter.load(tmp_path / "ratings")
+    assert state_of(loaded) == state_of(completer)
+    told = completer.prequential(pairs[800:], ratings[800:])
+    assert loaded.prequential(pairs[800:], ratings[800:]).tobytes() == told.tobytes()
+
+
+DAMAGE = {
+    "a row twice": lambda arrays: arrays["everyone.rows"].__setitem__(-1, 0),
+    "a row of nobody": lambda arrays: arrays["everyone.rows"].__setitem__(0, -1),
+    "a row too many": lambda arrays: arrays["everyone.rows"].__setitem__(0, 99),
+    "no rows": lambda arrays: arrays.pop("everyone.rows"),
+    "no counts": lambda arrays: arrays.pop("everyone.counts"),
+    "no ratings": lambda arrays: arrays["everyone.counts"].__setitem__(0, 0),
+    "more ratings": lambda arrays: arrays["everyone.counts"].__setitem__(0, 10**6),
+    "NaN": lambda arrays: arrays["everyone.biases"].__setitem__((0, 0), np.nan),
+    "a large bias": lambda arrays: arrays["everyone.biases"].__setitem__((0, 0), 9.0),
+    "negative squares": lambda arrays: arrays["everyone.squares"].__setitem__((0, 0), -1.0),
+    "an expert less": lambda arrays: arrays.update(
+        {name: arrays[name][:, 1:].copy() for name in ("everyone.biases", "everyone.squares")}
+    ),
+    "a user less": lambda arrays: arrays.update(
+        {
+            f"everyone.{name}": arrays[f"everyone.{name}"][1:]
+            for name in ("biases", "squares", "counts")
+        }
+    ),
+    "double precision": lambda arrays: arrays.update(
+        {"everyone.biases": arrays["everyone.biases"].astype(float)}
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A completer with users at rest, in a file."""
+    path = tmp_path_factory.mktemp("resting") / "ratings"
+    with pytest.MonkeyPatch.context() as patch:
+        make_few_rows(patch)
+        MatrixCompleter(memory=64).partial_fit(*coming_and_going()).save(path)
+    return path
+
+
+@pytest.mark.parametrize("fault", DAMAGE)
+def test_damaged_files_are_refused(few_rows, saved, tmp_path, fault):
+    path, archive = tmp_path / "ratings", read_archive(saved)
+    arrays = {name: array.copy() for name, array in archive.arrays.items()}
+    DAMAGE[fault](arrays)
+    write_archive(path, "MatrixCompleter", archive.settings, arrays)
+    with pytest.raises(ValueError, match=r"(does|do) not fit|not hold the state"):
+        MatrixCompleter.load(path)
+
+
+# -- forgetting --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep_seen", [True, False])
+def test_a_forgotten_user_leaves_nothing(few_rows, tmp_path, keep_seen):
+    pairs, ratings = coming_and_going()
+    named = [(f"somebody {user}", item) for user, item in pairs]
+    completer = MatrixCompleter(memory=64, keep_seen=keep_seen).partial_fit(named, ratings)
+    at_rest, at_work = completer.users_[20], named[-1][0]
+    others = [user for user in completer.users_ if user not in (at_rest, at_work)]
+    asked = [(user, item) for user in others for item in range(9)]
+    told, best = completer.predict(asked), [completer.recommend(user) for user in others]
+    assert completer.forget(at_rest).forget(at_work) is completer
+    assert completer.users_ == others and completer.n_users_ == len(others)
+    assert completer.predict(asked).tolist() == told.tolist()
+    assert [completer.recommend(user) for user in others] == best
+    for user in (at_rest, at_work):
+        assert completer.predict_one(user, 3) == completer.predict_one("new", 3)
+        assert len(completer.recommend(user, 99)) == completer.n_items_
+    completer.save(tmp_path / "ratings")
+    content = (tmp_path / "ratings").read_bytes()
+    assert f'"{at_rest}"'.encode() not in content and f'"{others[0]}"'.encode() in content
+    loaded = MatrixCompleter.load(tmp_path / "ratings")
+    assert state_of(loaded) == state_of(completer)
+    assert completer.domain_.contains(completer.decision_, atol=1e-7)
+    told = completer.prequential(named[:200], ratings[:200])
+    assert loaded.prequential(named[:200], ratings[:200]).tobytes() == told.tobytes()
+    assert completer.n_users_ == len({*others, *(user for user, _ in named[:200])})
+
+
+def test_forgetting_strangers_and_everyone(tmp_path):
+    completer = MatrixCompleter().partial_fit(*turning(300))
+    before = state_of(completer)
+    completer.forget("a stranger")
+    assert state_of(completer) == before
+    for user in completer.users_:
+        completer.forget(user)
+    assert (completer.n_users_, completer.n_items_, completer.n_ratings_) == (0, 9, 300)
+    completer.save(tmp_path / "ratings")
+    for each in (completer, MatrixCompleter.load(tmp_path / "ratings")):
+        assert np.isfinite(each.prequential(*turning(1500))).all()
+        assert each.n_ratings_ == 1800
+
+
+# -- weights -----------------------------------------------------------------------------------------
+
+
+def test_a_whole_weight_is_that_many_copies():
+    pairs, ratings = turning(400)
+    weights = np.arange(400) % 4
+    weighted = MatrixCompleter().partial_fit(pairs, ratings, weights)
+    copied = MatrixCompleter()
+    for pair, rating, weight in zip(pairs, ratings, weights.tolist(), strict=True):
+        for _ in range(weight):
+            copied.partial_fit([pair], [rating])
+    assert state_of(weighted) == state_of(copied)
+    assert weighted.n_ratings_ == weights.sum()
+    assert state_of(MatrixCompleter().partial_fit(pairs, ratings, 1)) == state_of(
+        MatrixCompleter().partial_fit(pairs, ratings)
+    )
+
+
+def test_a_fraction_of_the_weight_is_learned_less():
+    start = turning(400)
+    changes = []
+    for weight in (0.0, 0.01, 0.3, 1.0):
+        completer = MatrixCompleter(learner="pold", radii=()).partial_fit(*start)
+        before = completer.predict_one(3, 4)
+        completer.partial_fit([(3, 4)], [9.0], weight)
+        changes.append(completer.predict_one(3, 4) - before)
+    assert changes[0] == 0.0 < changes[1] < changes[2] < changes[3]
+
+
+@pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, 101.0], [1.0], [1.0, math.nan], ["a", "b"]])
+def test_weights_that_make_no_sense(weights):
+    completer = MatrixCompleter().partial_fit(*turning(50))
+    before = state_of(completer)
+    with pytest.raises(ValueError, match="sample_weight must"):
+        completer.partial_fit([(1, 2), (3, 4)], [3.0, 4.0], weights)
+    assert state_of(completer) == before
+
+
+# -- one at a time -----------------------------------------------------------------------------------
+
+
+def test_one_rating_in_every_form():
+    """All forms of one pair and one rating do the same."""
+    start, states = turning(300), set()
+    for pair, rating in (
+        ([(3, 4)], [4]),
+        ([[3, 4]], [4.0]),
+        (np.array([[3, 4]]), np.array([4.0])),
+        (np.array([[3, 4]], dtype=object), np.array([4])),
+        ([(np.int64(3), np.int32(4))], [np.float64(4.0)]),
+        (((3, 4),), (4.0,)),
+    ):
+        completer = MatrixCompleter().partial_fit(*start)
+        told = completer.predict(pair)
+        assert told.shape == (1,) and told[0] == completer.predict_one(3, 4)
+        assert completer.partial_fit(pair, rating) is completer
+        states.add(str(state_of(completer)))
+    completer = MatrixCompleter().partial_fit(*start)
+    completer.learn_one(3, 4, 4.0)
+    states.add(str(state_of(completer)))
+    assert len(states) == 1
+
+
+@pytest.mark.parametrize(
+    ("pair", "rating"),
+    [
+        ((1, 2), math.nan),
+        ((1, 2), math.inf),
+        ((1, 2), 2e100),
+        ((1, 2), -(10**400)),
+        ((1, 2), "4"),
+        ((1, 2), None),
+        ((1, math.nan), 4.0),
+        (([], 2), 4.0),
+        (("new", {}), 4.0),
+    ],
+)
+def test_one_bad_rating_changes_nothing(pair, rating):
+    completer = MatrixCompleter().partial_fit(*turning(100))
+    before = state_of(completer)
+    for learn in (
+        lambda: completer.partial_fit([pair], [rating]),
+        lambda: completer.learn_one(*pair, rating),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            learn()
+    assert state_of(completer) == before
+
+
+def test_copies_do_not_share_tables():
+    pairs, ratings = turning(300)
+    completer = MatrixCompleter().partial_fit(pairs, ratings)
+    completer.learn_one(3, 4, 4.0)
+    copies = [copy.deepcopy(completer), pickle.loads(pickle.dumps(completer))]
+    before = state_of(completer)
+    for other in copies:
+        for _ in range(5):
+            other.learn_one(3, 4, 1.0)
+        assert other.predict_one(3, 4) != completer.predict_one(3, 4)
+    assert state_of(completer) == before
+    assert state_of(copies[0]) == state_of(copies[1])
+
+
+def test_one_unpickled_from_read_only_memory_learns():
+    completer = MatrixCompleter().partial_fit(*turning(300))
+    buffers = []
+    text = pickle.dumps(completer, protocol=5, buffer_callback=buffers.append)
+    frozen = [bytes(buffer) for buffer in buffers]
+    other = pickle.loads(text, buffers=frozen)
+    for each in (completer, other):
+        each.learn_one(3, 4, 4.0)
+        each.partial_fit(*turning(1200, seed=1))
+    assert state_of(other) == state_of(completer)
+    assert pickle.loads(text, buffers=frozen).n_ratings_ == 300
