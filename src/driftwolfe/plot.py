@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,24 +31,9 @@ __all__ = ["calls", "colours", "losses", "regret", "weights"]
 
 #: A game; games by the names of their learners, of several streams each perhaps; or a comparison.
 Games = History | Comparison | Mapping[str, History | Sequence[History]]
-P = ParamSpec("P")
 _ROUND = Axis("round", "rounds")
 
 
-def _styled(draw: Callable[P, Axes]) -> Callable[P, Axes]:
-    """Draw a new figure in the style of the experiments; axes that are given keep theirs."""
-
-    @wraps(draw)
-    def drawing(*given: P.args, **options: P.kwargs) -> Axes:
-        if options.get("ax") is not None:
-            return draw(*given, **options)
-        with fs.print_style():
-            return draw(*given, **options)
-
-    return drawing
-
-
-@_styled
 def losses(
     histories: Games, *, average: bool = True, drifts: Iterable[int] = (), ax: Axes | None = None
 ) -> Axes:
@@ -84,7 +69,6 @@ def losses(
     return _lines(curves, unit, histories, drifts, ax, settled=average)
 
 
-@_styled
 def regret(
     histories: Games,
     comparators: Sequence[Point] | Array | None = None,
@@ -126,7 +110,6 @@ def regret(
     return axis
 
 
-@_styled
 def calls(
     histories: Games, *, oracle: str = "lmo", drifts: Iterable[int] = (), ax: Axes | None = None
 ) -> Axes:
@@ -155,7 +138,6 @@ def calls(
     return _lines(curves, f"{CALL_NAMES[oracle]} so far", histories, drifts, ax)
 
 
-@_styled
 def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
     """Draw the weight of each expert in each round as a map; beige where an expert is not active.
 
@@ -189,10 +171,11 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     for t, (names_then, held) in enumerate(zip(history.experts, history.weights, strict=True)):
         table[[rows[name] for name in names_then], t] = held
     played = ExpertWeights(np.arange(1, table.shape[1] + 1), table)
-    y = Axis("", "names", names=experts)
+    y = Axis("", "experts", names=experts)
     panel = Panel("", _ROUND, y, drifts=list(drifts), weights=played)
-    axis = _axes(ax, 0.125 * expert_rows(panel) + 1.0)
-    draw_colour_bar(draw_panel(axis, panel), [axis])
+    with _style(ax):
+        axis = _axes(ax, 0.125 * expert_rows(panel) + 1.0)
+        draw_colour_bar(draw_panel(axis, panel), [axis])
     return axis
 
 
@@ -230,6 +213,11 @@ def _by_name(given: Games) -> dict[str, Sequence[History]]:
     return found
 
 
+def _style(given: Axes | None) -> AbstractContextManager[None]:
+    """The style of the experiments for a new figure; axes that are given keep theirs."""
+    return fs.print_style() if given is None else nullcontext()
+
+
 def _axes(given: Axes | None, height: float = 2.7) -> Axes:
     if given is not None:
         return given
@@ -257,9 +245,11 @@ def _lines(
         sample = np.array([each[:length] for each in several])
         lines.append(Line(name, name, styles[name], Band.of(np.arange(1, length + 1), sample)))
     low, high = settled_range([line.band for line in lines]) if settled else (None, None)
-    axis = _axes(ax)
     y = Axis(unit, low=low, high=high)
-    draw_panel(axis, Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts})), markersize=4)
-    if any(curves):
-        axis.legend()
+    panel = Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts}))
+    with _style(ax):
+        axis = _axes(ax)
+        draw_panel(axis, panel, markersize=4)
+        if any(curves):
+            axis.legend()
     return axis

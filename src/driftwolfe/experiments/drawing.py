@@ -99,7 +99,7 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
     if panel.x.high is not None:
         axis.set_xlim(panel.x.low, panel.x.high)
     fs.count_axis(axis, "x", panel.x.ticks)
-    if panel.y.kind == "names":
+    if panel.y.names:
         axis.tick_params(axis="y", length=0)
     else:
         fs.count_axis(axis, "y", panel.y.ticks)

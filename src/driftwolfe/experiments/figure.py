@@ -60,7 +60,7 @@ class Axis:
     """An axis of a panel."""
 
     title: str
-    kind: Literal["number", "rounds", "scales", "names"] = "number"
+    kind: Literal["number", "rounds", "scales", "regret", "methods", "experts"] = "number"
     log: bool = False
     low: float | None = None  # where it starts and ends; None: at the last point
     high: float | None = None

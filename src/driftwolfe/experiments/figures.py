@@ -211,7 +211,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure:
     for tau in sorted({tau for row in known for tau in row.adaptive}):
         measures[f"Adaptive regret, τ = {tau:,}"] = [row.adaptive.get(tau) for row in known]
     series = [summary.chosen[row.title] for row in known]
-    methods = Axis("", "names", names=[each.label for each in series])
+    methods = Axis("", "methods", names=[each.label for each in series])
     drawn = list[Panel]()
     for measure, values in measures.items():
         dots = [
@@ -220,7 +220,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure:
             if value
         ]
         if dots:
-            x, title = Axis("regret (loss)", ticks=2), measure.replace(", ", "\n")
+            x, title = Axis("regret (loss)", "regret", ticks=2), measure.replace(", ", "\n")
             drawn.append(Panel(title, x, methods, dots, "dots"))
     return _figure("regret", [summary], drawn, columns=min(3, len(drawn)))
 
@@ -236,7 +236,7 @@ def weights(summary: Summary) -> Figure:
             table = ExpertWeights(
                 np.array(found.rounds), np.array(found.values, dtype=float).T[order]
             )
-            x, y = replace(_rounds(summary), ticks=4), Axis("", "names", names=names)
+            x, y = replace(_rounds(summary), ticks=4), Axis("", "experts", names=names)
             drawn.append(Panel(series.label, x, y, drifts=summary.drifts, weights=table))
             of.add(result.trial.seed)
     shown = f"expert weights of seed {', '.join(map(str, sorted(of)))}"

@@ -28,8 +28,13 @@
       unifiedhovertitle: { text: "round %{x:,d}" },
     },
     scales: { exponentformat: "power", tickformat: "", unifiedhovertitle: { text: "c = %{x:,~g}" } },
-    names: {
-      type: "category", showline: false, ticks: "", ticklabelstandoff: 6, nticks: 0, fixedrange: true,
+    regret: { rangemode: "tozero", zeroline: true, zerolinecolor: grey, nticks: 5, showgrid: false },
+    methods: {
+      type: "category", categoryorder: "array", showline: false, ticks: "", ticklabelstandoff: 6,
+      nticks: 0, fixedrange: true, automargin: true,
+    },
+    experts: {
+      type: "category", tickfont: { size: 11 }, nticks: 0, showgrid: false, fixedrange: true,
       automargin: true,
     },
   };
@@ -150,23 +155,20 @@
       },
     ];
   };
-  const axisOf = (described, panel, height) => {
-    const { title, kind, log, low, high, names } = described;
+  const axisOf = ({ title, kind, log, low, high, names }, values, height) => {
     const made = { ...structuredClone(kinds[kind]), ...(title && { title: { text: plain(title) } }) };
     if (log) {
-      Object.assign(made, { type: "log", dtick: 1, tickformat: ",", automargin: true }, kinds[kind]);
-      const values = panel.lines.flatMap(({ band }) => (described === panel.x ? band.x : band.mean));
-      if (Math.max(...values) < 10 * Math.min(...values)) {
-        delete made.dtick; // powers of ten would leave the axis without a number
-      }
+      // Powers of ten, unless they would leave the axis without a number.
+      const wide = Math.max(...values) >= 10 * Math.min(...values);
+      Object.assign(made, { type: "log", tickformat: ",", automargin: true }, wide && { dtick: 1 }, kinds[kind]);
     }
     if (low !== null && high !== null) {
       made.range = [low, high];
     }
-    if (kind === "names" && panel.weights) {
-      Object.assign(made, { showgrid: false, tickfont: { size: 11 }, dtick: Math.ceil((expertRow * names.length) / height) });
-    } else if (kind === "names") {
-      Object.assign(made, { categoryorder: "array", categoryarray: names.map(broken), range: [names.length - 0.5, -0.5] });
+    if (kind === "methods") {
+      Object.assign(made, { categoryarray: names.map(broken), range: [names.length - 0.5, -0.5] });
+    } else if (kind === "experts") {
+      made.dtick = Math.ceil((expertRow * names.length) / height);
     }
     return made;
   };
@@ -186,18 +188,14 @@
     const traces = panels.flatMap((panel, place) => {
       const number = place ? place + 1 : "";
       const axes = { xaxis: `x${number}`, yaxis: `y${number}` };
-      const [across, up] = [axisOf(panel.x, panel, height), axisOf(panel.y, panel, height)];
-      if (panel.x.kind === "rounds") {
-        across.nticks = columns > 1 ? 5 : 7;
+      const values = (name) => panel.lines.flatMap(({ band }) => band[name]);
+      const across = axisOf(panel.x, values("x"), height);
+      if (columns > 1 && panel.x.kind === "rounds") {
+        across.nticks = 5;
       }
-      if (weights) {
-        // The rounds are named in the caption: between maps there is no room.
-        Object.assign(across, { showgrid: false, title: null });
-      } else if (most) {
-        Object.assign(across, { rangemode: "tozero", zeroline: true, zerolinecolor: grey, nticks: 5, showgrid: false });
-      }
-      layout[`xaxis${number}`] = across;
-      layout[`yaxis${number}`] = up;
+      // The rounds are named in the caption: between maps there is no room.
+      layout[`xaxis${number}`] = { ...across, ...(weights && { showgrid: false, title: null }) };
+      layout[`yaxis${number}`] = axisOf(panel.y, values("mean"), height);
       const domain = { xref: `${axes.xaxis} domain`, yref: `${axes.yaxis} domain` };
       layout.annotations.push({ text: `<b>${plain(panel.title).replace(/\n/g, "<br>")}</b>`, ...domain });
       for (const t of panel.drifts) {
