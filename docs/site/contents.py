@@ -73,6 +73,7 @@ BELOW = {
         "estimators/measurements": "",
     },
     "theory/index": {
+        "theory/algorithms": "",
         "theory/bounds": "",
         "theory/polar": "",
         "theory/exp_concave": "",

@@ -1,4 +1,4 @@
-"""Explicit regret bounds, with every constant and the parameters used; `docs/theory` has the proofs.
+"""Regret bounds of single experts and on intervals of time, with all constants; `docs/theory` has the proofs.
 
 D is twice the radius. Lengths have the units of a decision, and G is in loss per length.
 """
@@ -13,6 +13,25 @@ import numpy as np
 from driftwolfe.ensemble import SleepingMeta
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
+
+__all__ = [
+    "ANYWHERE",
+    "AT_CENTER",
+    "SLOW_WEIGHTS",
+    "asked",
+    "blocked_descent",
+    "curved_distance",
+    "cut_violation",
+    "frank_wolfe_tracking",
+    "gradient_variation",
+    "lazy_descent",
+    "over_game",
+    "over_windows",
+    "smooth_frank_wolfe",
+    "strongly_convex_frank_wolfe",
+    "strongly_convex_leader",
+    "weighing",
+]
 
 #: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
 ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
@@ -160,7 +179,7 @@ def cut_violation(
 
 
 def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:
-    """Return the price of a meta against the expert of one interval that ends by round `end`.
+    """Return the regret of the weights against the expert of one interval that ends by round `end`.
 
     NotImplementedError where losses differed by more than the meta's scale.
 
@@ -187,7 +206,7 @@ def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = No
 def over_windows(
     tau: int,
     level_bound: Callable[[int], float],
-    level_price: Callable[[int], float] | None = None,
+    level_per_path: Callable[[int], float] | None = None,
     path_length: float = 0.0,
 ) -> float:
     r"""Return a bound on the dynamic regret on every window of length tau.
@@ -204,7 +223,7 @@ def over_windows(
     ----------
     tau, path_length
         Rounds of the window, and the path length P of the comparators inside it.
-    level_bound, level_price
+    level_bound, level_per_path
         Take k, return a bound :math:`B_k` on the static regret on one interval of length :math:`2^k`, and
         what a unit of path inside it adds, :math:`p_k`, needed where `path_length` is not 0.
 
@@ -213,19 +232,19 @@ def over_windows(
     >>> over_windows(3, lambda k: 1.0, lambda k: 10.0**k, path_length=1.0)
     4.0
     """
-    if path_length and level_price is None:
-        raise ValueError("a path_length needs a level_price")
+    if path_length and level_per_path is None:
+        raise ValueError("a path_length needs a level_per_path")
     sums: Array = np.zeros(1)  # S(a) for a < 2^k
-    best, price = np.inf if tau else 0.0, 0.0
+    best, per_path = np.inf if tau else 0.0, 0.0
     for k in range(tau.bit_length()):
         one, (q, rest) = level_bound(k), divmod(tau, sums.size)
-        if path_length and level_price is not None:
-            price = max(price, level_price(k))
+        if path_length and level_per_path is not None:
+            per_path = max(per_path, level_per_path(k))
         short, long = sums[: rest + 1], sums[rest + 1 :]  # a + c = rest, or 2^k + rest
         worst = q * one + (short + short[::-1]).max()
         if long.size:
             worst = max(worst, (q - 1) * one + (long + long[::-1]).max())
-        best = min(best, worst + path_length * price)
+        best = min(best, worst + path_length * per_path)
         sums = np.concatenate((sums, sums + one))
     return float(best)
 
@@ -233,17 +252,17 @@ def over_windows(
 def over_game(
     rounds: int,
     level_bound: Callable[[int], float],
-    level_price: Callable[[int], float],
+    level_per_path: Callable[[int], float],
     path_length: float,
 ) -> float:
     """Return a bound on the dynamic regret in a game of so many rounds; see `over_windows`.
 
     For each k, the game is intervals of 1, 2, ..., 2^(k-1) rounds and then as many of 2^k as it takes.
-    The path is split over them, so its largest price per unit pays for all of it.
+    The path is split over them, so the largest addition per unit covers all of it.
 
     Parameters
     ----------
-    rounds, level_bound, level_price, path_length
+    rounds, level_bound, level_per_path, path_length
         As in `over_windows`, with `rounds` for tau.
 
     Examples
@@ -251,21 +270,21 @@ def over_game(
     >>> over_game(3, lambda k: 1.0, lambda k: 10.0**k, path_length=0.0)
     2.0
     """
-    best, shorter, price = np.inf, 0.0, 0.0
+    best, shorter, per_path = np.inf, 0.0, 0.0
     for k in range(rounds.bit_length()):
-        one, price = level_bound(k), max(price, level_price(k))
+        one, per_path = level_bound(k), max(per_path, level_per_path(k))
         many = -(-(rounds - (1 << k) + 1) // (1 << k))
-        best = min(best, shorter + many * one + path_length * price)
+        best = min(best, shorter + many * one + path_length * per_path)
         shorter += one
     return float(best) if rounds else 0.0
 
 
 def frank_wolfe_tracking(
-    G: float, D: float, diameter: float, rounds: int, eta: float, share: float
+    G: float, D: float, diameter: float, rounds: int, eta: float, fraction: float
 ) -> float:
     r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
-    With a step of fixed share s, the gap of its objective stays below H, the root of
+    With a step of a fixed fraction s, the gap of its objective stays below H, the root of
     :math:`s H = s^2 diam^2/2 + \eta G \sqrt{2H}`, and be-the-leader gives
     :math:`D^2/(8\eta) + G T \sqrt{2 H}`.
 
@@ -273,16 +292,16 @@ def frank_wolfe_tracking(
     ----------
     G, D, diameter
         Bound on gradient norms, twice the radius, and a bound on the diameter of the set.
-    rounds, eta, share
+    rounds, eta, fraction
         Rounds T; the step, a length over G; s, between 0 and 1.
 
     Examples
     --------
-    >>> round(frank_wolfe_tracking(1.0, 2.0, 2.0, 100, eta=0.01, share=0.1), 3)
+    >>> round(frank_wolfe_tracking(1.0, 2.0, 2.0, 100, eta=0.01, fraction=0.1), 3)
     124.031
     """
     a = eta * G * np.sqrt(2.0)
-    root = (a + np.sqrt(a**2 + 2.0 * share**3 * diameter**2)) / (2.0 * share)
+    root = (a + np.sqrt(a**2 + 2.0 * fraction**3 * diameter**2)) / (2.0 * fraction)
     return float(D**2 / (8.0 * eta) + G * rounds * np.sqrt(2.0) * root)
 
 
@@ -292,13 +311,13 @@ def smooth_frank_wolfe(
     rounds: int,
     variation: float,
     first_gap: float,
-    share: float | None = None,
+    fraction: float | None = None,
 ) -> float:
     r"""Return the bound on :math:`\sum_t f_t(x_t) - \min f_t` for Frank-Wolfe on smooth losses.
 
     :math:`e_{t+1} \le (1 - s) e_t + \beta s^2 diam^2/2 + 2 v_t` for every s in [0, 1], where
-    :math:`v_t = \sup_K|f_{t+1} - f_t|`. With line search (`share` None):
-    :math:`\sqrt{2\beta\,diam^2\,T E} + 2E`, with a fixed share s: :math:`E/s + \beta\,diam^2\,s T/2`;
+    :math:`v_t = \sup_K|f_{t+1} - f_t|`. With line search (`fraction` None):
+    :math:`\sqrt{2\beta\,diam^2\,T E} + 2E`, with a fixed fraction s: :math:`E/s + \beta\,diam^2\,s T/2`;
     :math:`E = e_1 + 2 \sum_t v_t`.
 
     Parameters
@@ -307,7 +326,7 @@ def smooth_frank_wolfe(
         :math:`\beta`, in loss over squared length; a bound on the diameter of the set; rounds T.
     variation, first_gap
         :math:`\sum_t v_t` and :math:`e_1 = f_1(x_1) - \min f_1`, in units of the loss.
-    share
+    fraction
         s, between 0 and 1, or None for line search.
 
     Examples
@@ -317,9 +336,9 @@ def smooth_frank_wolfe(
     """
     total = first_gap + 2.0 * variation
     curvature = smoothness * diameter**2
-    if share is None:
+    if fraction is None:
         return float(np.sqrt(2.0 * curvature * rounds * total) + 2.0 * total)
-    return float(total / share + curvature * share * rounds / 2.0)
+    return float(total / fraction + curvature * fraction * rounds / 2.0)
 
 
 def gradient_variation(
@@ -352,13 +371,13 @@ def gradient_variation(
     >>> round(gradient_variation(1.0, 2.0, 0.1, steps, variation=4.0))
     37
     """
-    total, price = 2.0 * G**2 + 4.0 * variation, math.log(len(steps))
+    total, ways = 2.0 * G**2 + 4.0 * variation, math.log(len(steps))
     small = np.asarray(steps)[np.multiply(16.0 * smoothness, steps) <= 1.0]
     if not small.size:
         return math.inf
     best = float(((AT_CENTER * D + 0.5 * path_length) * D / small + small * total).min())
-    slow = (7.5 + SLOW_WEIGHTS) * smoothness * D**2 * price
-    return best + D * math.sqrt(total * price) + slow + 4.0 * G * D
+    slow = (7.5 + SLOW_WEIGHTS) * smoothness * D**2 * ways
+    return best + D * math.sqrt(total * ways) + slow + 4.0 * G * D
 
 
 def curved_distance(G: float, curvature: float, distance: float) -> float:
