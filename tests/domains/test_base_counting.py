@@ -37,11 +37,11 @@ def test_reset_counts_from_zero_again(counted):
     assert counted.calls == dw.OracleCalls()
 
 
-def test_everything_else_is_that_of_the_set(counted):
+def test_all_that_domains_have_is_that_of_the_set(counted):
     inside = counted.domain
     assert counted.unwrapped is inside
     assert dw.count_calls(counted).unwrapped is inside
-    assert counted.scale == 2.0
+    assert counted.domain.scale == 2.0
     assert (counted.shape, counted.radius) == (inside.shape, inside.radius)
     assert (counted.diameter, counted.inner_radius) == (inside.diameter, inside.inner_radius)
     assert np.array_equal(counted.center, inside.center)

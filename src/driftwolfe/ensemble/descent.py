@@ -17,7 +17,8 @@ from driftwolfe.ensemble.experts import Experts
 from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
+from driftwolfe.oracles import Atoms, InfeasibleProjection
+from driftwolfe.oracles.infeasible_projection import Request, project_together
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.devices import HOST, namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
@@ -159,17 +160,18 @@ class Descent(Experts):
             return self.oracle.max_lmo_calls
         return math.floor(self.reserved[i] * self.blocks[i])
 
-    def gap(self, i: int) -> float | None:
-        """Return the gap at which projections of expert i end, None where that is not what decides."""
-        return float(self.tolerances[i]) if self.oracle.by_gap and self.lazy[i] else None
+    def request(
+        self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None = None
+    ) -> Request:
+        """Return what expert i asks for to project y; `number` gives each in a round its random numbers."""
+        y, tolerance, oracle = self.domain.check_point(y, "y"), self.tolerances[i], self.oracle
+        gap = float(tolerance) if oracle.by_gap and self.lazy[i] else None
+        how = float(tolerance), oracle.method, oracle.accuracy, limit
+        return Request(self.point(i), y, *how, (oracle.seed, self.projections + number), atoms, gap)
 
-    def project(
-        self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None
-    ) -> InfeasibleProjection:
-        """Project y for expert i; `number` gives each projection of a round its random numbers."""
-        how = float(self.tolerances[i]), self.oracle.method, self.oracle.accuracy, limit
-        rng = self.oracle.seed, self.projections + number
-        return infeasible_projection(self.domain, self.point(i), y, *how, rng, atoms, self.gap(i))
+    def project(self, *asked: Any) -> InfeasibleProjection:
+        """Return the projection of a `request`."""
+        return project_together(self.domain, [self.request(*asked)])[0]
 
     def project_in_turn(self, due: Indices, targets: Iterable[Point]) -> list[InfeasibleProjection]:
         """Project one expert after the other, sharing vertices and the pooled budget of a round."""

@@ -18,9 +18,9 @@ from driftwolfe.ensemble.experts import Evaluation, Scores, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.oracles import InfeasibleProjection, infeasible_projections
+from driftwolfe.oracles import InfeasibleProjection
 from driftwolfe.oracles.frank_wolfe import HalfspaceRun, Stopping
-from driftwolfe.oracles.infeasible_projection import in_hull
+from driftwolfe.oracles.infeasible_projection import in_hull, project_together
 from driftwolfe.points import FactoredMatrix, clip_to_ball, distance
 from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Indices, Point
@@ -126,12 +126,8 @@ class ListDescent(Descent):
 
         def project(numbers: list[int]) -> list[InfeasibleProjection]:
             experts = due[numbers].tolist()
-            x, y = [self.x[i] for i in experts], targets(experts)
-            how = self.tolerances[experts].tolist(), self.oracle.method, self.oracle.accuracy
-            limits = [self.limit(i) for i in experts]
-            rngs = [(self.oracle.seed, self.projections + number) for number in numbers]
-            gaps = [self.gap(i) for i in experts]
-            return infeasible_projections(self.domain, x, y, *how, limits, rngs, gaps)
+            asked = zip(experts, targets(experts), numbers, map(self.limit, experts), strict=True)
+            return project_together(self.domain, [self.request(*each) for each in asked])
 
         # On a device, experts of low rank share one call; the others, and all on the host, have
         # their own.
@@ -241,9 +237,9 @@ class EvenDescent(ListDescent):
         """The job after one call, or after none where it turns out to be done."""
         # What is reserved surely affords the tolerance, and no more.
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
-        gap = self.gap(i)
-        tolerance = float(self.tolerances[i]) if gap is None else 0.0
-        stop = Stopping(tolerance, accuracy or np.inf, None, gap=gap)
+        tolerance, by_gap = float(self.tolerances[i]), self.oracle.by_gap and self.lazy[i]
+        limits = (0.0, tolerance) if by_gap else (tolerance, None)
+        stop = Stopping(limits[0], accuracy or np.inf, None, gap=limits[1])
         run = HalfspaceRun(self.domain, job.x, job.y, stop)
         answer = run.advance()
         calls = job.calls + run.calls

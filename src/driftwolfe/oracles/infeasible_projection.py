@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +27,6 @@ from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_above
-
-#: The methods that `infeasible_projection` knows, beside ``"auto"``.
-METHODS = ("paper", "halfspace", "corrective", "block", "exact", "separation")
 
 #: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
@@ -97,8 +95,8 @@ def infeasible_projection(
     exact [1. 0. 0.] 0
     corrective [1. 0. 0.] 2
     """
-    options = (tolerance, method, accuracy, max_lmo_calls, rng, atoms, gap)
-    return run_together(domain, [_project(domain, x, y, *options)])[0]
+    asked = Request(x, y, tolerance, method, accuracy, max_lmo_calls, rng, atoms, gap)
+    return project_together(domain, [asked.checked(domain)])[0]
 
 
 def infeasible_projections(
@@ -143,101 +141,159 @@ def infeasible_projections(
             "there must be as many xs, ys, tolerances, max_lmo_calls, rngs and gaps, got "
             + ", ".join(map(str, lengths))
         )
-    exact = "exact" in (method, domain.default_method if method == "auto" else "")
-    if exact and len(ys) > 1 and domain.device is not HOST:
-        found = domain.project_each([domain.check_point(y, "y") for y in ys])
-        return [InfeasibleProjection(x, x, 0, 0.0, 0.0, "exact") for x in found]
-    projections = [
-        _project(domain, x, y, tolerance, method, accuracy, limit, rng, None, gap)
-        for x, y, tolerance, limit, rng, gap in zip(
-            xs, ys, tolerances, limits, random, ends, strict=True
-        )
-    ]
-    return run_together(domain, projections)
+    columns = (xs, ys, tolerances, limits, random, ends)
+    return project_together(
+        domain,
+        [
+            Request(x, y, tolerance, method, accuracy, limit, rng, None, gap).checked(domain)
+            for x, y, tolerance, limit, rng, gap in zip(*columns, strict=True)
+        ],
+    )
 
 
-def _project(
-    domain: Domain,
-    x: Point,
-    y: Point,
-    tolerance: float,
-    method: str,
-    accuracy: float | None,
-    max_lmo_calls: int | None,
-    rng: np.random.Generator | Sequence[int] | None,
-    atoms: Atoms | None,
-    gap: float | None,
-) -> LMORequests[InfeasibleProjection]:
-    """Check the input, choose the method and run it; yields the LMO calls that can be batched."""
-    x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
-    checks.one_of(method, "method", ("auto", *METHODS))
-    tolerance = checks.nonnegative(tolerance, "tolerance")
-    final = DEFAULT_ACCURACY if method in ("auto", "corrective", "block") else math.inf
-    if accuracy is not None:
-        final = checks.positive(accuracy, "accuracy")
-    if max_lmo_calls is not None:
-        max_lmo_calls = checks.count(max_lmo_calls, "max_lmo_calls", least=0)
-    far = norm(x if domain.center is None else x - domain.center)
-    if far > domain.radius * (1 + 1e-6):
-        raise ValueError(
-            f"x must be a point of the set, but lies {far:g} from its centre, "
-            f"outside the radius {domain.radius:g}; start from domain.origin()"
-        )
-    if method == "auto":
-        method = domain.default_method
-    if method == "exact":
-        nearest = domain.project(y)
-        return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
-    if gap is not None:  # which a half-space step does not serve
-        tolerance, gap = 0.0, checks.positive(gap, "gap")
-        method = domain.lmo_method if method in ("paper", "halfspace") else method
-        if method == "separation":
+class Request(NamedTuple):
+    """The arguments of one `infeasible_projection`."""
+
+    x: Point
+    y: Point
+    tolerance: float
+    method: str
+    accuracy: float | None = None
+    max_lmo_calls: int | None = None
+    rng: np.random.Generator | Sequence[int] | None = None
+    atoms: Atoms | None = None
+    gap: float | None = None
+
+    def checked(self, domain: Domain) -> Request:
+        """Return the request with points and numbers as they are computed with, or raise an error."""
+        x, y = domain.check_point(self.x, "x"), domain.check_point(self.y, "y")
+        checks.one_of(self.method, "method", ("auto", *METHODS))
+        accuracy, limit, gap = self.accuracy, self.max_lmo_calls, self.gap
+        far = norm(x if domain.center is None else x - domain.center)
+        if far > domain.radius * (1 + 1e-6):
             raise ValueError(
-                'method "separation" has no gap to stop at; use another method or learner'
+                f"x must be a point of the set, but lies {far:g} from its centre, "
+                f"outside the radius {domain.radius:g}; start from domain.origin()"
             )
-    elif tolerance == 0:
+        return self._replace(
+            x=x,
+            y=y,
+            tolerance=checks.nonnegative(self.tolerance, "tolerance"),
+            accuracy=None if accuracy is None else checks.positive(accuracy, "accuracy"),
+            max_lmo_calls=None if limit is None else checks.count(limit, "max_lmo_calls", least=0),
+            gap=None if gap is None else checks.positive(gap, "gap"),
+        )
+
+
+def project_together(domain: Domain, requests: Sequence[Request]) -> list[InfeasibleProjection]:
+    """Return the projections of checked requests for one method, whose LMO calls the set answers together."""
+    method = requests[0].method if requests else "auto"
+    method = domain.default_method if method == "auto" else method
+    if method == "exact" and len(requests) > 1 and domain.device is not HOST:
+        found = domain.project_each([each.y for each in requests])
+        return [InfeasibleProjection(x, x, 0, 0.0, 0.0, "exact") for x in found]
+    return run_together(domain, [_project(domain, method, each) for each in requests])
+
+
+def _project(domain: Domain, method: str, asked: Request) -> LMORequests[InfeasibleProjection]:
+    """Run a method, and move y' to the ball; yields the LMO calls that can be batched."""
+    if asked.gap is not None and method in ("paper", "halfspace"):  # no half-space step serves it
+        method = domain.lmo_method
+    if asked.gap is None and asked.tolerance == 0 and method != "exact":
         raise ValueError(f'tolerance must be positive for method "{method}", got 0')
-    if method != "paper":
-        y = in_hull(domain, y)
-    if method == "separation":
-        if not domain.can("separate"):
-            kind = type(domain.unwrapped).__name__
-            raise ValueError(f'{kind} separates no points; use another method than "separation"')
-        return separation(domain, clip_to_ball(y, domain.center, domain.radius), tolerance)
-    relative = domain.rank_one_atoms or method not in ("halfspace", "corrective")
-    largest_squared = math.inf if relative else 0.1 * domain.radius**2
-    stop = Stopping(tolerance, final, max_lmo_calls, largest_squared, gap)
-    # The call bounds of these two need ||x - y|| <= D; the others move y' to the ball at the end.
-    from_ball = gap is None and method in ("paper", "halfspace")
-    target = clip_to_ball(y, domain.center, domain.radius) if from_ball else y
-    accurate = not from_ball or (method == "halfspace" and accuracy is not None)
-    if accurate and domain.cheap_membership and domain.contains(target, atol=1e-12):
-        inside = target.copy()
-        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
-    if method == "paper" and max_lmo_calls != 0:
-        return paper(Run(domain, stop, method, Pair(x, target)), given=y)
-    if max_lmo_calls == 0:
-        result = Run(domain, stop, method, Pair(x, target)).stay()
-    elif method == "halfspace":
-        run, found = HalfspaceRun(domain, x, target, stop, atoms), None
-        while found is None:
-            found = run.advance()
-        result = found
-    elif method == "corrective":
-        # On a trace-norm ball the spaces of x hold what was found before.
-        cached = None if domain.rank_one_atoms else atoms
-        result = corrective(Run(domain, stop, method, Pair(x, y), atoms=cached))
-    else:
-        random = np.random.default_rng(0 if rng is None else rng)
-        result = yield from block(domain, x, y, stop, random)
-    if result.infeasible is result.feasible:
+    found = METHODS[method](domain, asked)
+    result = found if isinstance(found, InfeasibleProjection) else (yield from found)
+    if result.infeasible is result.feasible or method in ("paper", "separation"):
         return result
     inside = clip_to_ball(result.infeasible, domain.center, domain.radius)  # nearer to all of K
     if inside is result.infeasible:
         return result
     apart = distance(result.feasible, inside)
-    converged = result.converged or apart * apart <= tolerance
+    converged = result.converged or apart * apart <= asked.tolerance
     return replace(result, infeasible=inside, distance=apart, converged=converged)
+
+
+def _exact(domain: Domain, asked: Request) -> InfeasibleProjection:
+    nearest = domain.project(asked.y)
+    return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
+
+
+def _separation(domain: Domain, asked: Request) -> InfeasibleProjection:
+    if asked.gap is not None:
+        raise ValueError('method "separation" has no gap to stop at; use another method or learner')
+    if not domain.can("separate"):
+        kind = type(domain.unwrapped).__name__
+        raise ValueError(f'{kind} separates no points; use another method than "separation"')
+    target = clip_to_ball(in_hull(domain, asked.y), domain.center, domain.radius)
+    return separation(domain, target, asked.tolerance)
+
+
+def _stopping(domain: Domain, asked: Request) -> Stopping:
+    accuracy = asked.accuracy
+    if accuracy is None:
+        by_default = asked.method in ("auto", "corrective", "block")
+        accuracy = DEFAULT_ACCURACY if by_default else math.inf
+    tolerance = asked.tolerance if asked.gap is None else 0.0
+    largest_squared = math.inf if domain.rank_one_atoms else 0.1 * domain.radius**2
+    return Stopping(tolerance, accuracy, asked.max_lmo_calls, largest_squared, asked.gap)
+
+
+def _at_once(
+    domain: Domain, asked: Request, method: str, y: Point, test: bool = True
+) -> InfeasibleProjection | None:
+    """The answer where y is surely in the set, which is tested where that is cheap, or no call is allowed."""
+    if test and domain.cheap_membership and domain.contains(y, atol=1e-12):
+        inside = y.copy()
+        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
+    if asked.max_lmo_calls == 0:
+        return Run(domain, _stopping(domain, asked), method, Pair(asked.x, y)).stay()
+    return None
+
+
+def _paper(domain: Domain, asked: Request) -> InfeasibleProjection:
+    target = clip_to_ball(asked.y, domain.center, domain.radius)
+    run = Run(domain, _stopping(domain, asked), "paper", Pair(asked.x, target))
+    return paper(run, given=asked.y)
+
+
+def _halfspace(domain: Domain, asked: Request) -> InfeasibleProjection:
+    y, accurate = in_hull(domain, asked.y), asked.accuracy is not None
+    if asked.gap is None:  # the bound on its calls needs ||x - y|| <= D
+        y = clip_to_ball(y, domain.center, domain.radius)
+    found = _at_once(domain, asked, "halfspace", y, accurate or asked.gap is not None)
+    if found is None:
+        run = HalfspaceRun(domain, asked.x, y, _stopping(domain, asked), asked.atoms)
+        while found is None:
+            found = run.advance()
+    return found
+
+
+def _corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
+    y = in_hull(domain, asked.y)
+    # On a trace-norm ball the spaces of x hold what was found before.
+    atoms = None if domain.rank_one_atoms else asked.atoms
+    run = Run(domain, _stopping(domain, asked), "corrective", Pair(asked.x, y), atoms=atoms)
+    return _at_once(domain, asked, "corrective", y) or corrective(run)
+
+
+def _block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
+    y = in_hull(domain, asked.y)
+    if (found := _at_once(domain, asked, "block", y)) is not None:
+        return found
+    rng = np.random.default_rng(0 if asked.rng is None else asked.rng)
+    return (yield from block(domain, asked.x, y, _stopping(domain, asked), rng))
+
+
+#: The methods that `infeasible_projection` knows, beside ``"auto"``: of a checked request, the answer, or a
+#: run that yields its LMO calls.
+METHODS: dict[str, Callable[[Domain, Request], Any]] = {
+    "paper": _paper,
+    "halfspace": _halfspace,
+    "corrective": _corrective,
+    "block": _block,
+    "exact": _exact,
+    "separation": _separation,
+}
 
 
 def in_hull(domain: Domain, y: Point) -> Point:
