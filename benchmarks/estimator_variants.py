@@ -22,7 +22,6 @@ import driftwolfe as dw
 from benchmarks.data import RatingStream, rating_streams
 from benchmarks.measure import Skipped
 from benchmarks.output import markdown
-from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner
@@ -31,6 +30,7 @@ from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.completer_kernels import UNIT
 from driftwolfe.estimators.completer_tables import Older
 from driftwolfe.estimators.core.rows import as_rows
+from driftwolfe.points.orthogonal import threshold_falling
 
 #: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
 ROUNDS, LENGTH = 1500, 30_000

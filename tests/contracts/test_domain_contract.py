@@ -110,7 +110,7 @@ def ill_formed(domain):
     """Inputs that no method may accept."""
     if isinstance(domain.unwrapped, ProductDomain):
         good = domain.origin().parts
-        for part in ill_formed(domain.domains[0]):
+        for part in ill_formed(domain.unwrapped.domains[0]):
             yield ProductPoint([part, *good[1:]])
         yield ProductPoint(good[:-1])
         return

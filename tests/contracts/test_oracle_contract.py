@@ -45,7 +45,7 @@ def random_point(domain, rng):
         )
     if isinstance(origin, np.ndarray):
         return of_shape(domain.shape)
-    parts = [random_point(part, rng) for part in domain.domains]
+    parts = [random_point(part, rng) for part in domain.unwrapped.domains]
     return type(origin)(parts)
 
 

@@ -8,9 +8,9 @@ from scipy.optimize import brentq
 
 from driftwolfe.domains.thresholds import (
     project_capped_sums,
-    threshold_falling,
     threshold_to_sum,
 )
+from driftwolfe.points.orthogonal import threshold_falling
 
 project_nonnegative_sum = partial(threshold_to_sum, simplex=True)
 

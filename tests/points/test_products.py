@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.points import FactoredMatrix, products
+from driftwolfe.points import FactoredMatrix, devices
 from driftwolfe.points.orthogonal import ritz_space
 
 
@@ -33,16 +33,16 @@ class Watched:
 @pytest.mark.parametrize("powers", [0, 1, 2])
 def test_a_block_counts_column_by_column(powers):
     rng = np.random.default_rng(0)
-    watched, before = Watched(rng.standard_normal((30, 20))), products.counted()
+    watched, before = Watched(rng.standard_normal((30, 20))), devices.counted_products()
     ritz_space(watched, rng.standard_normal((20, 6)), powers)
-    assert products.counted() - before == watched.columns == 12 * (powers + 1)
+    assert devices.counted_products() - before == watched.columns == 12 * (powers + 1)
 
 
 def test_a_linear_minimisation_counts_the_products_of_lanczos():
     direction = np.random.default_rng(0).standard_normal((80, 60))
-    before = products.counted()
+    before = devices.counted_products()
     dw.TraceNormBall((80, 60)).lmo(direction)
-    assert products.counted() - before == dw.points.leading_triplet(direction).products > 0
+    assert devices.counted_products() - before == dw.points.leading_triplet(direction).products > 0
 
 
 def test_a_decomposition_counts_its_columns_and_what_it_keeps():
@@ -51,21 +51,21 @@ def test_a_decomposition_counts_its_columns_and_what_it_keeps():
     ball = dw.TraceNormBall((210, 240), 30.0, representation="factored")
     dense = FactoredMatrix._all_stored(target.toarray())
     for y, columns in ((dense, 210), (target, 0)):
-        before = products.counted()
+        before = devices.counted_products()
         rank = ball.project(y).rank
         assert 0 < rank < 210
-        assert products.counted() - before == (columns + rank if columns else target.rank)
+        assert devices.counted_products() - before == (columns + rank if columns else target.rank)
 
 
 def test_threads_count_for_themselves():
-    before, found = products.counted(), []
+    before, found = devices.counted_products(), []
 
     def elsewhere():
-        products.count(7)
-        found.append(products.counted())
+        devices.count_products(7)
+        found.append(devices.counted_products())
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
     assert found == [7]
-    assert products.counted() == before
+    assert devices.counted_products() == before

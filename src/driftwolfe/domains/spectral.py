@@ -17,7 +17,6 @@ from driftwolfe.domains.boxes import Simplex
 from driftwolfe.domains.thresholds import (
     kernels,
     load_kernels,
-    threshold_falling,
     threshold_to_sum,
 )
 from driftwolfe.points import (
@@ -27,11 +26,18 @@ from driftwolfe.points import (
     devices,
     leading_triplet,
     norm,
-    products,
 )
-from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
+from driftwolfe.points.devices import (
+    HOST,
+    best_device,
+    count_products,
+    device_named,
+    device_of,
+    to_host,
+)
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
+from driftwolfe.points.orthogonal import threshold_falling
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
 
@@ -162,22 +168,23 @@ class TraceNormBall(NormBall):
         bound fails with probability 0.001 at most. A finer one is radius * residual, which misses a
         value larger by 5 % with that probability at most (proofs: `docs/theory/oracles.md`).
         """
-        tolerance = max(self.lmo_tolerance, accuracy or 0.0)
-        return self._atom(direction, leading_triplet(direction, tolerance=tolerance))
+        return self.lmo_many_with_error([direction], [accuracy])[0]
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[Answer]:
-        factored = [each for each in directions if isinstance(each, FactoredMatrix)]
-        ranks = [each.rank for each in factored]
-        alone = len(directions) == 1 or len(factored) < len(directions)
-        if alone or not self.device.shares_calls(ranks, self.shape):
-            return super().lmo_many_with_error(directions, accuracies)
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
-        return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
+        pairs = zip(directions, tolerances, strict=True)
+        if not all(isinstance(each, FactoredMatrix) for each in directions):
+            found = [leading_triplet(x, tolerance=t) for x, t in pairs]
+        elif self.device.shares_calls([each.rank for each in directions], self.shape):
+            found = leading_triplet_of_each(directions, tolerances)
+        else:
+            found = [leading_triplet_of_each([x], [t])[0] for x, t in pairs]
+        return list(map(self._atom, directions, found))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
-        products.count(top.products)
+        count_products(top.products)
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
@@ -219,7 +226,7 @@ class TraceNormBall(NormBall):
         device: Any = self.device
         dense = device.xp.stack([y.toarray() for y in points])
         wide = dense if self.shape[0] <= self.shape[1] else dense.mT
-        products.count(min(self.shape) * len(points))
+        count_products(min(self.shape) * len(points))
         squares, U = device.decomposed(wide @ wide.mT)
         stacks = wide, np.flip(device.host(squares), 1), U.flip(2)
         found = (self._leading(*each) for each in zip(*stacks, strict=True))
@@ -267,11 +274,11 @@ class TraceNormBall(NormBall):
         """Return all singular values, falling, and vectors: all, or those a projection keeps."""
         compact = self._compact(x)
         if compact is not None:
-            products.count(compact.rank)
+            count_products(compact.rank)
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         device = device_of(dense)
-        products.count(min(self.shape))
+        count_products(min(self.shape))
         if not leading or min(self.shape) < _GRAM_SIDE:
             U, s, Vt = devices.svd(to_host(dense))
             return device.put(U), s, device.put(Vt.T)
@@ -284,7 +291,7 @@ class TraceNormBall(NormBall):
         s = np.sqrt(np.maximum(squares, 0.0))
         count = int(np.count_nonzero(threshold_falling(s, self.scale)))
         U = U[:, :count]
-        products.count(count)
+        count_products(count)
         V = wide.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
         return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
 
@@ -303,7 +310,7 @@ class TraceNormBall(NormBall):
             return None
         if not (x.orthonormal or (_is_orthonormal(x.U) and _is_orthonormal(x.V))):
             return None
-        products.count(widest)
+        count_products(widest)
         (left, R), (right, T) = _beyond(x.U, rows), _beyond(x.V, cols)
         stored = np.zeros((rows.size, cols.size))
         within = np.repeat(np.arange(rows.size), np.diff(indptr)[rows])

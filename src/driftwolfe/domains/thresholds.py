@@ -44,16 +44,6 @@ def threshold_to_sum(values: Any, total: float, simplex: bool = False) -> Any:
     return nearest.reshape(values.shape)
 
 
-def threshold_falling(values: Array, total: float) -> Array:
-    """As `threshold_to_sum`, for one row of values >= 0 that fall already."""
-    if values.sum() <= total:
-        return values
-    shifted = values - values[0]
-    excess = shifted.cumsum() - total
-    kept = np.count_nonzero(shifted * np.arange(1, values.size + 1) > excess)
-    return np.maximum(shifted - excess[kept - 1] / kept, 0.0)
-
-
 def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     r"""Project each row onto :math:`\{0 \le s \le cap, \sum_i s_i = total\}`.
 

@@ -26,7 +26,7 @@ from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array, Point, compiled
-from driftwolfe.points.ops import in_kind_of, trimmed
+from driftwolfe.points.ops import trimmed
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.domains.set_kernels")
@@ -261,14 +261,8 @@ class BallDescent(BallExperts, Experts):
         """Evaluate a loss at x, and its linearisation, without what it says beside K, at all experts."""
         value, slope = loss.value_and_slope_at(loss.scores(self.x))
         require_finite(value, slope)
-        if isinstance(self.x, np.ndarray):
-            gradient = in_kind_of(loss.pull_back(slope, self.x), self.x)
-            size: float | None = norm(gradient)
-        else:
-            gradients, size = GradientSum().plus(loss, slope, self.x)
-            gradient = gradients.total(self.x)
-        if size is None:
-            size = float(loss.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
+        gradients, size = GradientSum().plus(loss, slope, self.x)
+        gradient = gradients.total(self.x)
         require_finite(size)
         require_below(SUMS, size * max(1.0, self.diameter))  # so that losses of experts are numbers
         self.largest_gradient = max(self.largest_gradient, size)

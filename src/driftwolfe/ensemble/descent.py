@@ -226,12 +226,16 @@ class GradientSum:
         total = trimmed(total, TOO_MANY_COLUMNS)
         return cls(rest=total.copy() if isinstance(total, FactoredMatrix) else total)
 
-    def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
-        """Return a new sum with one more gradient, and its norm: None for losses of entries."""
+    def with_entries(self, rows: Any, cols: Any, slope: Any) -> GradientSum:
+        """Return a new sum with one more gradient that has only these entries."""
+        lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
+        return GradientSum(*lists, self.rest)
+
+    def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float]:
+        """Return a new sum with one more gradient, and its norm."""
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
-            rows, cols = loss.places(like.device)
-            lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
-            return GradientSum(*lists, self.rest), None
+            size = float(loss.gradient_norms(slope[None])[0])
+            return self.with_entries(*loss.places(like.device), slope), size
         gradient = in_kind_of(loss.pull_back(slope, like), like)
         total = gradient if self.rest is None else self.rest + gradient
         lists = ([*self.rows], [*self.cols], [*self.values])  # no two sums share a list

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, TypeGuard, cast
 
 import numpy as np
 
@@ -68,15 +68,18 @@ class ListDescent(Descent):
         return self.x[i]
 
     def scores(self, loss: Loss) -> Scores:
-        """The scores of every expert; on a device, of those of low rank in a few calls."""
-        if self.domain.device is HOST or self.size == 1 or not isinstance(loss, EntryLoss):
-            return super().scores(loss)
-        if not all(isinstance(x, FactoredMatrix) for x in self.x):
-            return super().scores(loss)
-        if sum(x.rank for x in self.x) * sum(self.domain.shape) * 8 > _NARROW:
+        """The scores of every expert: entries of all, on a device of those of low rank in a few calls."""
+        if not self._by_entries(loss):
             return super().scores(loss)
         loss.check_shape(self.domain.shape)
-        return FactoredMatrix.entries_of_each(self.x, *loss.places(self.domain.device))
+        places = loss.places(self.domain.device)
+        narrow = sum(x.rank for x in self.x) * sum(self.domain.shape) * 8 <= _NARROW
+        if narrow and self.size > 1 and self.domain.device is not HOST:
+            return FactoredMatrix.entries_of_each(self.x, *places)
+        return stack([x.entries_at(*places) for x in self.x])
+
+    def _by_entries(self, loss: Loss) -> TypeGuard[EntryLoss]:
+        return isinstance(loss, EntryLoss) and all(isinstance(x, FactoredMatrix) for x in self.x)
 
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
@@ -108,11 +111,14 @@ class ListDescent(Descent):
         """The blocks' gradients with those of this round, and the largest norm so far."""
         slopes, shared = evaluation.slopes, evaluation.shared
         each = [slopes] * self.size if shared else slopes
-        grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
-        norms = [size for _, size in grown if size is not None]
-        if not norms:  # all at once: one transfer from a device
+        if self._by_entries(loss):
+            places = loss.places(self.domain.device)
+            longer = [s.with_entries(*places, g) for s, g in zip(self.sums, each, strict=True)]
+            # All at once: one transfer from a device.
             table = slopes[None] if shared else slopes if is_array(slopes) else stack(slopes)
-            norms = loss.gradient_norms(table).tolist()  # type: ignore[attr-defined]
+            return longer, max(self.largest_gradient, *loss.gradient_norms(table).tolist())
+        grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
+        norms = (size for _, size in grown)
         return [longer for longer, _ in grown], max(self.largest_gradient, *norms)
 
     def _project(

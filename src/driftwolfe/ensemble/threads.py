@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import TypeVar
 
 from driftwolfe.points import checks
-from driftwolfe.points.blas import libraries, one_blas_thread
+from driftwolfe.points.devices import blas_libraries, one_blas_thread
 
 Result = TypeVar("Result")
 
@@ -53,7 +53,7 @@ def threads() -> int:
     """Return how many threads experts may use."""
     if _chosen is not None:
         return _chosen
-    return min((library.num_threads for library in libraries().lib_controllers), default=1)
+    return min((library.num_threads for library in blas_libraries().lib_controllers), default=1)
 
 
 def run(jobs: Sequence[Callable[[], Result]], most: float = math.inf) -> list[Result]:

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     UNBOUND,
@@ -18,9 +17,9 @@ from driftwolfe.estimators.core.rows import (
 )
 from driftwolfe.estimators.random_views import START, RandomViews
 from driftwolfe.points import checks
-from driftwolfe.points.blas import one_blas_thread
-from driftwolfe.points.devices import eigh
+from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.points.orthogonal import threshold_falling
 from driftwolfe.points.rounding import TIE
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.completer_tables import (
     Everyone,
     Growing,
@@ -25,7 +24,7 @@ from driftwolfe.estimators.completer_tables import (
 )
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.points.orthogonal import RitzSpace, orthonormal
+from driftwolfe.points.orthogonal import RitzSpace, orthonormal, threshold_falling
 from driftwolfe.points.rounding import ramp
 
 kernels = compiled("driftwolfe.estimators.completer_kernels")

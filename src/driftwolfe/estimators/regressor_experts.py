@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.classifier_experts import checked_radii
 from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
 from driftwolfe.estimators.core.rows import (
@@ -29,6 +28,7 @@ from driftwolfe.estimators.core.rows import (
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.points.orthogonal import threshold_falling
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
 

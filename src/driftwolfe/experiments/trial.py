@@ -27,7 +27,7 @@ from driftwolfe.experiments.machine import facts
 from driftwolfe.game import CALLS, play
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
-from driftwolfe.points import checks, products
+from driftwolfe.points import checks, devices
 from driftwolfe.points.devices import HOST
 from driftwolfe.streams import Stream
 from driftwolfe.streams.data_files import DataFile
@@ -437,7 +437,7 @@ class Recorder:
         self.rated = at.trial.data.source.rates and rates.independent(learner)
         if self.rated and not at.rates:
             at.rates, at.rate_totals = [[] for _ in rates.RATES], [0.0 for _ in rates.RATES]
-        self.made = products.counted() - (at.products[-1] if at.products else 0)
+        self.made = devices.counted_products() - (at.products[-1] if at.products else 0)
         if not at.rounds:
             self._read_weights()
         self.since = self.clock()
@@ -472,7 +472,7 @@ class Recorder:
         at.seconds.append(round(spent, 6))
         for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
             at.calls[name].append(number)
-        at.products.append(products.counted() - self.made)
+        at.products.append(devices.counted_products() - self.made)
         for curve, total in zip(at.rates, at.rate_totals, strict=True):
             curve.append(total)
         if ends or len(at.rounds) % _WEIGHTS_EVERY == 0:

@@ -120,8 +120,6 @@ class OneOracleAder(Learner):
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
         self._sum, size = self._sum.plus(f, slope, self._x)
-        if size is None:
-            size = float(f.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
         require_finite(size)
         self._steepest = max(self._steepest, size)
         self._clock += 1

@@ -40,7 +40,7 @@ class FeatureLoss(Loss):
     def stacked_scores(self, stack: Array) -> Array:
         self.check_shape(tuple(stack.shape[1:]))
         device, points = device_of(stack), stack.reshape(-1, stack.shape[-1])
-        (rows,) = self._cache.on(device)
+        (rows,) = self._cache[device.name]
         products = points @ rows.T if device is HOST else device.host(rows @ points.T).T
         return products.reshape(*stack.shape[:-1], -1)
 
@@ -55,7 +55,7 @@ class FeatureLoss(Loss):
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         device = device_of(stack)
         weights = device.put(slopes.reshape(-1, slopes.shape[-1]))
-        return (weights @ self._cache.on(device)[0]).reshape(stack.shape)
+        return (weights @ self._cache[device.name][0]).reshape(stack.shape)
 
 
 class MarginLoss(FeatureLoss):

@@ -12,7 +12,7 @@ from driftwolfe.losses.inputs import DeviceCache, batch_of_indices, batch_of_num
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
 class EntryLoss(Loss):
@@ -38,7 +38,8 @@ class EntryLoss(Loss):
 
     def check_shape(self, shape: Shape) -> None:
         """Raise `ValueError` unless matrices of that shape have these entries."""
-        super().check_shape(shape)
+        if self.shape not in (None, shape):
+            super().check_shape(shape)
         m, n = self._least
         if len(shape) != 2 or shape[0] < m or shape[1] < n:
             raise ValueError(
@@ -48,11 +49,11 @@ class EntryLoss(Loss):
 
     def places(self, device: Device) -> tuple[Any, Any]:
         """Return the rows and columns on a device."""
-        return self._cache.on(device)[:2]
+        return self._cache[device.name][:2]
 
     def errors(self, scores: Any) -> Any:
         """Return scores minus targets; leading axes are kept."""
-        return scores - self._cache.on(device_of(scores))[2]
+        return scores - self._cache[device_of(scores).name][2]
 
     def scores(self, x: Point) -> Array:
         self.check_shape(x.shape)
@@ -85,18 +86,18 @@ class EntryLoss(Loss):
         """Return the norm of the gradient that each row of a table of slopes stands for."""
         device, (pairs, counts) = device_of(slopes), self._pairs
         if counts.size < self.rows.size:  # slopes of the same pair add up
-            slopes = device.summed(slopes, pairs.on(device)[0], counts.size)
+            slopes = device.summed(slopes, device.put(pairs), counts.size)
         return np.asarray(device.host(device.xp.linalg.vector_norm(slopes, axis=1)))
 
     def lipschitz(self, domain: Ball) -> float:
         return self.steepest * float(np.linalg.norm(self._pairs[1]))
 
     @cached_property
-    def _pairs(self) -> tuple[DeviceCache, Array]:
+    def _pairs(self) -> tuple[Indices, Array]:
         """For each entry the number of its pair (row, col), and how often each pair comes."""
         keys = self.rows * self._least[1] + self.cols
         pairs = np.unique(keys, return_inverse=True)[1]
-        return DeviceCache(pairs), np.bincount(pairs).astype(np.float64)
+        return pairs, np.bincount(pairs).astype(np.float64)
 
 
 class AbsoluteEntries(EntryLoss):
@@ -130,8 +131,11 @@ class AbsoluteEntries(EntryLoss):
         return abs(self.errors(scores)).sum(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
+        return self.value_and_slope_at(scores)[1]
+
+    def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
         errors = self.errors(scores)
-        return namespace(errors).sign(errors)
+        return abs(errors).sum(axis=-1), namespace(errors).sign(errors)
 
 
 class SquaredEntries(EntryLoss):

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device, device_of, to_host
+from driftwolfe.points.devices import HOST, device_named, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
@@ -69,20 +69,19 @@ def read_only(array: Any) -> Any:
     return copy
 
 
-class DeviceCache:
-    """Per-device cache of a loss's data: NumPy arrays and scipy's `csr_array`."""
+class DeviceCache(dict[str, tuple[Any, ...]]):
+    """A loss's data, NumPy arrays and scipy's `csr_array`, by the name of a device; copied there once."""
 
     def __init__(self, *data: Any) -> None:
-        self._copies = {HOST.name: data}
+        super().__init__({HOST.name: data})
 
-    def on(self, device: Device) -> tuple[Any, ...]:
-        """Return the data on a device, copied there once."""
-        if device.name not in self._copies:
-            self._copies[device.name] = tuple(
-                device.canonical(each, each.shape) if hasattr(each, "tocsr") else device.put(each)
-                for each in self._copies[HOST.name]
-            )
-        return self._copies[device.name]
+    def __missing__(self, name: str) -> tuple[Any, ...]:
+        device = device_named(name)
+        self[name] = tuple(
+            device.canonical(each, each.shape) if hasattr(each, "tocsr") else device.put(each)
+            for each in self[HOST.name]
+        )
+        return self[name]
 
 
 class FixedPoint:
@@ -100,7 +99,7 @@ class FixedPoint:
             return self.given
         if isinstance(point, FactoredMatrix):
             return self._factored
-        return self._dense.on(device_of(point))[0]
+        return self._dense[device_of(point).name][0]
 
     @cached_property
     def _dense(self) -> DeviceCache:

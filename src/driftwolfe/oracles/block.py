@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, LMORequests, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.orthogonal import ritz_space
+from driftwolfe.points.orthogonal import ritz_space, threshold_falling
 
 #: Random columns added to the warm start: at least this many, and this fraction of it.
 _RANDOM_COLUMNS, _RANDOM_FRACTION = 8, 0.2

@@ -1,4 +1,4 @@
-"""Devices: where arrays live, and the operations that depend on it; dense decompositions."""
+"""Devices: where arrays live, and the operations that depend on it; decompositions, counts, BLAS threads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
+from threading import local
 from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
+from threadpoolctl import ThreadpoolController
 
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape, compiled
@@ -282,6 +284,47 @@ def eigh(symmetric: Array) -> tuple[Array, Array]:
         values, vectors = scipy.linalg.eigh(symmetric / scale, driver="ev")
         values = values * scale
     return values, vectors
+
+
+class _Products(local):
+    made = 0
+
+
+_products = _Products()
+
+
+def count_products(number: int) -> None:
+    """Add products with a matrix or its transpose; a product with a block counts column by column."""
+    _products.made += number
+
+
+def counted_products() -> int:
+    """Return the products that this thread has made: the work of oracles on trace-norm balls.
+
+    Lanczos makes two per step, and block power iteration two per column and round. A decomposition in full
+    counts the columns of its Gram matrix and the vectors that are then formed, and one of factors their
+    columns: no fewer products would do.
+    """
+    return _products.made
+
+
+@cache
+def blas_libraries() -> ThreadpoolController:
+    """The BLAS libraries that are loaded: NumPy's and SciPy's."""
+    import scipy.linalg  # noqa: F401  its own BLAS must be loaded to be found
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Let BLAS use one thread within a `with` block, which takes 20 microseconds unless it does so anyway.
+
+    For small matrices waking others takes longer than the work and keeps cores busy.
+    """
+    found = blas_libraries()
+    if all(library.get_num_threads() == 1 for library in found.lib_controllers):
+        return nullcontext()
+    return found.limit(limits=1)
 
 
 def device_of(array: Any) -> Device:

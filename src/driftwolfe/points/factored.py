@@ -145,8 +145,8 @@ class FactoredMatrix:
     def _stored(cls, shape: Shape, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
         """The sparse matrix of entries that are known to fit."""
         device = device_of(values)
-        zero = cls.zeros(shape, device.name)
-        return cls._of(zero.U, zero.s, zero.V, device.stored(rows, cols, values, shape))
+        U, V = (device.zeros((size, 0)) for size in shape)
+        return cls._of(U, np.empty(0), V, device.stored(rows, cols, values, shape))
 
     @classmethod
     def _stored_of_each(

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ class Loading:
 
     plain = False
     module = ""
+    loaders: ClassVar[list[Any]] = []  # which remember what they have loaded
 
 
 def compiled(name: str) -> Callable[..., ModuleType]:
@@ -36,25 +37,33 @@ def compiled(name: str) -> Callable[..., ModuleType]:
     """
 
     @cache
-    def load(plain: bool, *loops: str) -> ModuleType:
-        module = _as_written(name) if plain else import_module(name)
+    def load(*loops: str) -> ModuleType:
+        module = _as_written(name) if Loading.plain else import_module(name)
         for loop in loops:
             getattr(getattr(module, loop), "ready", bool)()  # what is not compiled is ready
         return module
 
-    return lambda *loops: load(Loading.plain, *loops)
+    Loading.loaders.append(load)
+    return load
 
 
 @contextmanager
 def interpreted() -> Iterator[None]:
     """Run loops in Python: for a short game that would be over before they are compiled."""
-    Loading.plain = True
+    _load_again(plain=True)
     try:
         yield
     finally:
-        Loading.plain = False
+        _load_again(plain=False)
 
 
+def _load_again(plain: bool) -> None:
+    Loading.plain = plain
+    for load in Loading.loaders:
+        load.cache_clear()
+
+
+@cache
 def _as_written(name: str) -> ModuleType:
     """A second copy of a module, whose functions `compiling.jit` leaves as they are."""
     spec = find_spec(name)

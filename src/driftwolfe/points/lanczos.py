@@ -12,8 +12,10 @@ import numpy as np
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, device_of, eigh, is_array, svd, to_host
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, compiled
 from driftwolfe.points.ops import norm
+
+kernels = compiled("driftwolfe.points.sparse_kernels")
 
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
@@ -138,9 +140,9 @@ def leading_triplet(
 def leading_triplet_of_each(
     matrices: Sequence[FactoredMatrix], tolerances: Sequence[float]
 ) -> list[Triplet]:
-    """Return the leading triplet of several factored matrices of one shape, on one device."""
+    """Return the leading triplet of one factored matrix, or of several of one shape on a device."""
     (m, n), device = matrices[0].shape, matrices[0].device
-    if device is HOST or min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
+    if min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
     number = _number(device, min(tolerances))
@@ -357,10 +359,8 @@ class _FactoredBasis(_Basis):
     """A basis whose product with A^T A is one compiled pass: half of what A and A^T would read."""
 
     def __init__(self, matrix: FactoredMatrix, start: Array, most: int) -> None:
-        from driftwolfe.points.sparse_kernels import lanczos_step  # numba, loaded on first use
-
         super().__init__(matrix, start, most)
-        self._compiled_step = lanczos_step.ready()
+        self._compiled_step = kernels("lanczos_step").lanczos_step
         self._low_rank = (matrix.U, matrix.s, matrix.V)
         self._stored = matrix.stored_arrays
         # V^T q, in rows: updated by subtraction, and computed anew before its error is too large.

@@ -1,4 +1,4 @@
-"""Orthonormal bases and thin singular value decompositions of tall blocks."""
+"""Orthonormal bases and thin singular value decompositions of tall blocks; thresholds of singular values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points import products
-from driftwolfe.points.devices import HOST, device_of, eigh, is_array, svd
+from driftwolfe.points.devices import HOST, count_products, device_of, eigh, is_array, svd
 from driftwolfe.points.kinds import Array
 
 #: Largest error of Q^T Q - I that is taken for orthonormal.
@@ -82,7 +81,7 @@ class RitzSpace(NamedTuple):
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
     """Return the image of a block of right vectors after `powers` rounds of power iteration."""
-    products.count(2 * (1 + powers) * right.shape[1])
+    count_products(2 * (1 + powers) * right.shape[1])
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     device = device_of(image)
     if image.shape[1] <= device.gram_columns and (found := _by_grams(operator, image, device)):
@@ -140,3 +139,13 @@ def _powered(operator: Any, right: Array, powers: int) -> Array:
 def transpose_times(operator: Any, block: Array) -> Array:
     """Return A^T Q for a factored or dense matrix."""
     return operator.T @ block if is_array(operator) else operator.transpose_times(block)
+
+
+def threshold_falling(values: Array, total: float) -> Array:
+    """Project falling values >= 0, such as singular values, onto the entries >= 0 of at most that sum."""
+    if values.sum() <= total:
+        return values
+    shifted = values - values[0]
+    excess = shifted.cumsum() - total
+    kept = np.count_nonzero(shifted * np.arange(1, values.size + 1) > excess)
+    return np.maximum(shifted - excess[kept - 1] / kept, 0.0)

@@ -12,8 +12,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points.blas import one_blas_thread
-from driftwolfe.points.devices import eigh
+from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.saved_state import Field
 from driftwolfe.storage import require
