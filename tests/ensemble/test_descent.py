@@ -12,7 +12,6 @@ from driftwolfe.ensemble.dense import DenseDescent, GaugeDescent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import FunctionLoss, Loss, SquaredDistance, SquaredEntries
-from ensemble.evaluations import with_slopes
 
 PLANS = [Plan(0.5, 1, 1e-6), Plan(0.2, 3, 1e-6), Plan(0.1, 4, 1e-6), Plan(0.3, 2, 1e-6)]
 
@@ -56,7 +55,7 @@ def advance(experts, seed, slope=None):
         slopes = f.stacked_round(experts.x, weights)[1]  # gradients already
     else:
         slopes = f.slope_at(scores)
-    experts.step(f, with_slopes(slopes, shared))
+    experts.step(f, slopes, shared)
 
 
 def state(experts):
@@ -129,7 +128,7 @@ def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, share
     before = copy.deepcopy(state(experts))
     f, slopes = Crooked(), np.ones(3) if shared else np.ones((4, 2))
     with pytest.raises(ValueError, match="shape"):
-        experts.step(f, with_slopes(slopes, shared))
+        experts.step(f, slopes, shared)
     broken = FunctionLoss(lambda x: 0.0, explode)
     with pytest.raises(ZeroDivisionError):
         broken.slope_at(experts.scores(broken))

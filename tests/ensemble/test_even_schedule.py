@@ -13,7 +13,6 @@ import driftwolfe as dw
 from driftwolfe.ensemble.list import EvenDescent, Job
 from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig
 from driftwolfe.losses import LinearLoss
-from ensemble.evaluations import with_slopes
 
 
 class Rota(EvenDescent):
@@ -35,7 +34,7 @@ class Rota(EvenDescent):
         still = LinearLoss(np.zeros(2))
         for _ in range(rounds):
             self.round += 1
-            self.step(still, with_slopes(1.0, shared=True))
+            self.step(still, 1.0, shared=True)
 
 
 def serve(rate, needs, plans, arrivals, rounds):
@@ -142,7 +141,7 @@ def test_two_experts_on_a_simplex_by_hand(order, shift):
     one, other = order.index(0), order.index(1)
     for t in range(1, 17):
         slope = (vertex - center if t in (7, 8) else np.zeros(n)) + shift
-        experts.step(LinearLoss(slope), with_slopes(1.0, shared=True))
+        experts.step(LinearLoss(slope), 1.0, shared=True)
         if t == 10:  # y = e_1 - 0.2 (e_1 - c); half of that towards any other vertex
             np.testing.assert_allclose(experts.y[one], 0.8 * vertex + 0.2 * center, atol=1e-12)
             np.testing.assert_allclose(np.sort(experts.x[one])[-2:], [0.1, 0.9], atol=1e-12)

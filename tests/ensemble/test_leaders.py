@@ -11,7 +11,6 @@ from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.points import FactoredMatrix, inner
-from ensemble.evaluations import with_slopes
 
 SHAPE, RADIUS = (60, 50), 30.0
 
@@ -67,7 +66,7 @@ class RegularisedLeader:
 def play(experts, losses):
     for loss in losses:
         slopes = [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
-        experts.step(loss, with_slopes(slopes))
+        experts.step(loss, slopes)
         yield experts.experts
 
 
@@ -91,7 +90,7 @@ def test_factored_and_dense_experts_end_near_one_point():
     for loss in ratings(24):
         slopes = rng.standard_normal(12)
         for experts in (dense, factored):
-            experts.step(loss, with_slopes(slopes, shared=True))
+            experts.step(loss, slopes, shared=True)
         apart = np.linalg.norm(dense.experts[0].x - factored.experts[0].x.toarray())
         assert apart <= 2.0 * np.sqrt((2 * RADIUS) ** 2 / (2 * 256))  # D^2 / (2 gamma)
     assert np.linalg.norm(dense.experts[0].x) > apart
@@ -146,7 +145,7 @@ def test_leaders_are_plain_frank_wolfe_runs(strength, scale):
         target = rng.standard_normal(3) + np.array([1.0, -0.5, 0.0])
         loss = dw.losses.SquaredDistance(target)
         slopes = [loss.slope_at(loss.scores(experts.experts[i].x)) for i in range(4)]
-        experts.step(loss, with_slopes(slopes))
+        experts.step(loss, slopes)
         gradients = [each.x - target for each in plain]
         largest = max(largest, *(np.linalg.norm(g) for g in gradients))
         for i, (each, g) in enumerate(zip(plain, gradients, strict=True)):
@@ -176,7 +175,7 @@ def test_the_gap_that_is_claimed_holds(strength):
             history.append((x, g))
             largest = max(largest, np.linalg.norm(g))
         slopes = [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
-        experts.step(loss, with_slopes(slopes))
+        experts.step(loss, slopes)
         for history, expert, epoch in zip(histories, experts.experts, epochs, strict=True):
             if len(history) == epoch:
                 history.clear()
@@ -203,8 +202,8 @@ def test_a_refused_round_leaves_the_experts_as_they_were():
     before = [expert.x.toarray() for expert in experts.experts]
     slopes = [losses[-1].slope_at(losses[-1].scores(e.x)) for e in experts.experts]
     discarded, moved = copy.copy(experts), copy.copy(experts)
-    discarded.step(losses[-1], with_slopes(slopes))
-    moved.step(losses[-1], with_slopes(slopes))
+    discarded.step(losses[-1], slopes)
+    moved.step(losses[-1], slopes)
     held = zip(before, experts.experts, discarded.experts, moved.experts, strict=True)
     for x, expert, one, other in held:
         np.testing.assert_array_equal(expert.x.toarray(), x)
@@ -220,7 +219,7 @@ def test_dense_gradients_of_factored_points_will_do():
             lambda x: target,
         )
         slopes = [target] * 2
-        experts.step(loss, with_slopes(slopes))
+        experts.step(loss, slopes)
     for expert in experts.experts:
         assert experts.domain.contains(expert.x)
         assert inner(target, expert.x) < 0

@@ -21,7 +21,6 @@ from driftwolfe.ensemble.plan import (
 )
 from driftwolfe.losses import LinearLoss
 from driftwolfe.oracles import InfeasibleProjection
-from ensemble.evaluations import with_slopes
 
 
 class Accounts:
@@ -116,7 +115,7 @@ def test_experts_get_what_the_accounts_say(representation, seed):
         leaving = [i for i in range(3) if t % 14 == 0 and i == 1]
         limits, paid = [], []
         experts.lifetimes[leaving] = t  # its last round, or so it looks
-        experts.step(loss, slopes(experts, loss))
+        experts.step(loss, slope(experts, loss), shared=True)
         plain.begin_round(leaving)
         due = [i for i in range(3) if t % blocks[i] == 0 and i not in leaving]
         assert [i for i, _ in limits] == due
@@ -127,9 +126,9 @@ def test_experts_get_what_the_accounts_say(representation, seed):
     assert 0 < taken <= 59
 
 
-def slopes(experts, loss):
+def slope(experts, loss):
     """One slope for all."""
-    return with_slopes(loss.slope_at(loss.scores(experts.point(0))), shared=True)
+    return loss.slope_at(loss.scores(experts.point(0)))
 
 
 @given(rate=st.floats(0.001, 50.0), rounds=st.integers(1, 500))

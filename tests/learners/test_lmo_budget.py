@@ -10,7 +10,6 @@ from benchmarks.budget.streams import STREAMS
 from contracts.learner_cases import Along, more_domains
 from driftwolfe.ensemble.list import EvenDescent
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
-from ensemble.evaluations import with_slopes
 from learners.families import meet, pushed_back, switching_costs, vertex_against
 
 SETS = {
@@ -113,7 +112,7 @@ def test_a_run_that_comes_too_late_is_counted():
     experts = EvenDescent(dw.L2Ball(2), ProjectionConfig("halfspace", budget=0.01, even=True), 1.0)
     experts.add(np.zeros(2), [Plan(0.1, 4, 1e-4, 0.01)])
     for t in range(1, 17):
-        experts.step(dw.losses.LinearLoss([1.0, 0.0]), with_slopes(1.0, shared=True))
+        experts.step(dw.losses.LinearLoss([1.0, 0.0]), 1.0, shared=True)
         # A block's sum is 4: after 8, 12 and 16 rounds y is where 1, 2, 3 steps of 0.4 lead.
         far = 0.4 * max(0, t // 4 - 1)
         assert experts.missed == max(0, t // 4 - 1)

@@ -272,8 +272,8 @@ class BallDescent(BallExperts, Experts):
         losses = self.losses(gradient)
         return Evaluation(float(value), float(weights @ losses), losses, gradient, True)
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
-        self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
+        self.move(slopes, self.scale_for(self.largest_gradient))
 
     def settle(self, weights: Array) -> None:
         y = self.combined(weights)
@@ -347,14 +347,14 @@ class SelfConfidentBall(BallDescent):
         self.squares = self.squares.copy()
         self.squares[which] = 0.0
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
-        size = norm(evaluation.slopes)
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
+        size = norm(slopes)
         require_below(SQUARES, size)
         self.squares = self.squares + size * size
         self.worst = np.maximum(self.worst, self.squares)
         if self.largest_gradient > 0.0:
             self.steps = self.confidence.steps(self.largest_gradient, self.squares)
-        super().step(loss, evaluation)
+        super().step(loss, slopes, shared)
 
     def check_state(self) -> None:
         super().check_state()

@@ -114,9 +114,9 @@ class DenseDescent(Descent):
         require_finite(slope)
         return on_tangent(found, weights, scores, slope)
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
-        gradients, largest = self._gradients(loss, evaluation)
+        gradients, largest = self._gradients(loss, slopes, shared)
         due, x, finite = self._targets(gradients, self.scale_for(largest))
         if not finite:
             raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
@@ -146,9 +146,8 @@ class DenseDescent(Descent):
             self._y[here], self._sums[here] = y[self._device.put(agile)], 0.0
         self.largest_gradient = largest
 
-    def _gradients(self, loss: Loss, evaluation: Evaluation) -> tuple[Any, float]:
+    def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
         """A table with a gradient for every expert, or one for all, and the largest norm so far."""
-        gradients, shared = evaluation.slopes, evaluation.shared
         if shared:
             like = self._points_for(loss)[:1]
             slope = device_of(like).put(gradients if is_array(gradients) else np.array(gradients))
@@ -249,9 +248,9 @@ class GaugeDescent(DenseDescent):
         super().check_state()
         require(self.gauges.size == self.size and (self.gauges >= 0.0).all(), "gauges of experts")
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Step in the ball along the surrogate gradient, then scale into the set."""
-        table, largest = self._gradients(loss, evaluation)
+        table, largest = self._gradients(loss, slopes, shared)
         gradients, scale, domain = self._stacked(table), self.scale_for(largest), self.domain
         c = 0.0 if domain.center is None else domain.center
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
@@ -323,8 +322,8 @@ class SelfConfidentDescent(DenseDescent):
         require(self.squares.size == self.worst.size == self.size, "experts")
         require((self.squares >= 0.0).all() and (self.worst >= self.squares).all(), "experts")
 
-    def _gradients(self, loss: Loss, evaluation: Evaluation) -> tuple[Any, float]:
-        table, largest = super()._gradients(loss, evaluation)
+    def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
+        table, largest = super()._gradients(loss, gradients, shared)
         require_below(SQUARES, largest)
         held = to_host(table)
         self.squares = self.squares + np.vecdot(held, held)

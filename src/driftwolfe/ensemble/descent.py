@@ -18,7 +18,7 @@ from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection
-from driftwolfe.oracles.infeasible_projection import Request, project_together
+from driftwolfe.oracles.infeasible_projection import Request, infeasible_projections
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.devices import HOST, namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
@@ -171,7 +171,7 @@ class Descent(Experts):
 
     def project(self, *asked: Any) -> InfeasibleProjection:
         """Return the projection of a `request`."""
-        return project_together(self.domain, [self.request(*asked)])[0]
+        return infeasible_projections(self.domain, [self.request(*asked)])[0]
 
     def project_in_turn(self, due: Indices, targets: Iterable[Point]) -> list[InfeasibleProjection]:
         """Project one expert after the other, sharing vertices and the pooled budget of a round."""

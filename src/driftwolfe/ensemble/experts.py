@@ -55,8 +55,8 @@ class Experts(ABC):
         """Return what expert i plays."""
 
     @abstractmethod
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
-        """Let every expert learn from its gradient; write into arrays only what cannot fail."""
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
+        """Let every expert learn from its slope, or from one for all; write into arrays only what cannot fail."""
 
     def settle(self, weights: Array) -> None:  # noqa: B027
         """Prepare what is played in the coming round, now that its weights are known."""

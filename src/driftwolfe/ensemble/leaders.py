@@ -12,7 +12,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
-from driftwolfe.ensemble.experts import SUMS, Evaluation, Experts, require_below
+from driftwolfe.ensemble.experts import SUMS, Experts, require_below
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
 from driftwolfe.oracles.frank_wolfe import (
@@ -101,9 +101,9 @@ class Leaders(Experts):
     def point(self, i: int) -> Point:
         return self.experts[i].x
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient and follow the leader, or restart where its epoch ends."""
-        each = [evaluation.slopes] * self.size if evaluation.shared else evaluation.slopes
+        each = [slopes] * self.size if shared else slopes
         pairs = zip(each, self.experts, strict=True)
         gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))

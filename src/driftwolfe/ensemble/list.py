@@ -14,13 +14,13 @@ from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.ensemble.descent import Descent, GradientSum, scaled_totals
-from driftwolfe.ensemble.experts import Evaluation, Scores, stack
+from driftwolfe.ensemble.experts import Scores, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
 from driftwolfe.oracles.frank_wolfe import HalfspaceRun, Stopping
-from driftwolfe.oracles.infeasible_projection import in_hull, project_together
+from driftwolfe.oracles.infeasible_projection import in_hull, infeasible_projections
 from driftwolfe.points import FactoredMatrix, clip_to_ball, distance
 from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Indices, Point
@@ -81,9 +81,9 @@ class ListDescent(Descent):
     def _by_entries(self, loss: Loss) -> TypeGuard[EntryLoss]:
         return isinstance(loss, EntryLoss) and all(isinstance(x, FactoredMatrix) for x in self.x)
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
-        sums, largest = self._longer_sums(loss, evaluation)
+        sums, largest = self._longer_sums(loss, slopes, shared)
         due, scale = self.due(), self.scale_for(largest)
 
         def targets(experts: list[int]) -> list[Point]:
@@ -107,9 +107,10 @@ class ListDescent(Descent):
         self.largest_gradient = largest
         self.clocks = self.clocks + 1
 
-    def _longer_sums(self, loss: Loss, evaluation: Evaluation) -> tuple[list[GradientSum], float]:
+    def _longer_sums(
+        self, loss: Loss, slopes: Any, shared: bool
+    ) -> tuple[list[GradientSum], float]:
         """The blocks' gradients with those of this round, and the largest norm so far."""
-        slopes, shared = evaluation.slopes, evaluation.shared
         each = [slopes] * self.size if shared else slopes
         if self._by_entries(loss):
             places = loss.places(self.domain.device)
@@ -133,7 +134,7 @@ class ListDescent(Descent):
         def project(numbers: list[int]) -> list[InfeasibleProjection]:
             experts = due[numbers].tolist()
             asked = zip(experts, targets(experts), numbers, map(self.limit, experts), strict=True)
-            return project_together(self.domain, [self.request(*each) for each in asked])
+            return infeasible_projections(self.domain, [self.request(*each) for each in asked])
 
         # On a device, experts of low rank share one call; the others, and all on the host, have
         # their own.
@@ -204,9 +205,9 @@ class EvenDescent(ListDescent):
         require_kind(self.domain, points, "projections under way")
         require_feasible(self.domain, [job.x for job in self.jobs])
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add gradients, spend the round's calls, and at the end of a block launch the next run."""
-        sums, largest = self._longer_sums(loss, evaluation)
+        sums, largest = self._longer_sums(loss, slopes, shared)
         jobs = self._spend()
         x, y = list(self.x), list(self.y)
         for i in self.due().tolist():

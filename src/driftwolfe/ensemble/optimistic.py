@@ -113,8 +113,8 @@ class OptimisticDescent(BallDescent):
         if self.correction > 0.0:
             self.costs += self.correction * (self.moves - weights.dot(self.moves))
 
-    def step(self, loss: Loss, evaluation: Evaluation) -> None:
-        self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
+        self.move(slopes, self.scale_for(self.largest_gradient))
 
     def move(self, gradient: Any, scale: float) -> None:
         self._learn_share(gradient)

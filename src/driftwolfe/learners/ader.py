@@ -56,7 +56,7 @@ class Ader(GridLearner):
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
         self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self._next_round()
         return float(evaluation.value)
 
@@ -137,7 +137,7 @@ class OneProjectionAder(GridLearner):
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
         self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self._next_round()
         self._experts.settle(self._meta.weights)
         return float(evaluation.value)

@@ -15,7 +15,7 @@ import numpy as np
 from driftwolfe.domains import CountedDomain
 from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.descent import PLAN_COLUMNS
-from driftwolfe.ensemble.experts import Evaluation, combine, require_finite, stack
+from driftwolfe.ensemble.experts import combine, require_finite, stack
 from driftwolfe.ensemble.list import ListDescent
 from driftwolfe.learners.base import Round, all_or_nothing, as_loss
 from driftwolfe.losses import FunctionLoss, Loss
@@ -118,6 +118,6 @@ def _alone(
         scores = loss.scores(one.x[0])
         value, slope = loss.value_and_slope_at(scores)
         one.projections = number
-        one.step(loss, Evaluation(0.0, 0.0, np.empty(0), slope, True))
+        one.step(loss, slope, shared=True)
         met.append((scores, value, slope, counted.calls.numbers()))
     return one, met

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Unpack
 
-import numpy as np
-
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.experts import Evaluation, require_finite
+from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import CacheOptions, Options, make_options
@@ -76,10 +74,9 @@ class BOGDIP(Learner):
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._experts.point(0)))
         require_finite(value, slope)
-        suffered = float(value)
-        self._experts.step(f, Evaluation(suffered, suffered, np.array([suffered]), slope, True))
+        self._experts.step(f, slope, shared=True)
         self._next_round()
-        return suffered
+        return float(value)
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class POLA(CoverLearner):
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
         start = self._first_point()
         self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
         self._turn_over(start)
         return evaluation.value

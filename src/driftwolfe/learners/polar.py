@@ -82,7 +82,7 @@ class POLAR(Learner):
             self._meta.update(evaluation.played, evaluation.losses)
         else:
             self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
         self._restart()
         return evaluation.value

@@ -75,7 +75,7 @@ class POLD(GridLearner):
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
         self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self._next_round()
         return float(evaluation.value)
 

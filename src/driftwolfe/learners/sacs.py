@@ -146,7 +146,7 @@ class SACS(CoverLearner):
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
         start, over = self._first_point(), self._interval_over(evaluation)
         self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
         if over:
             self._turn_over(start)

@@ -59,7 +59,7 @@ class SAOL(CoverLearner):
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
         start = self._first_point()
         self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
         self._turn_over(start)
         return evaluation.value
@@ -144,7 +144,7 @@ class OneProjectionSAOL(CoverLearner):
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
         start = self._first_point()
         self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
         self._turn_over(start)
         self._experts.settle(self._weights)
@@ -230,7 +230,7 @@ class PAMO(CoverLearner):
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
         start = self._first_point()
         self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
         self._turn_over(start)
         return evaluation.value

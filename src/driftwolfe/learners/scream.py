@@ -97,7 +97,7 @@ class Scream(GridLearner):
         before, mean = experts.copied(), experts.mean(weights)
         self._meta.update(evaluation.losses + self.switching * self._moves)
         self._excess = self._excess + self._moves - float(weights @ self._moves)
-        experts.step(f, evaluation)
+        experts.step(f, evaluation.slopes, evaluation.shared)
         self._moves = experts.moves_since(before)
         self._next_round()
         self.moved += norm(self._experts.mean(self._meta.weights) - mean)

@@ -136,7 +136,7 @@ class Sword(GridLearner):
         evaluation = self._experts.evaluate(f, weights)
         self._meta.update(evaluation.losses)
         self._experts.charge(weights, evaluation.slopes)
-        self._experts.step(f, evaluation)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
         self._meta.expect(self._experts.hints())
         self._next_round()
         self._experts.settle(self._meta.weights)

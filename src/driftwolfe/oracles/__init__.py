@@ -6,7 +6,6 @@ from driftwolfe.oracles.infeasible_projection import (
     METHODS,
     gauge_by_bisection,
     infeasible_projection,
-    infeasible_projections,
 )
 
 __all__ = [
@@ -18,5 +17,4 @@ __all__ = [
     "frank_wolfe",
     "gauge_by_bisection",
     "infeasible_projection",
-    "infeasible_projections",
 ]

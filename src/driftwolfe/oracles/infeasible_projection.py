@@ -96,59 +96,7 @@ def infeasible_projection(
     corrective [1. 0. 0.] 2
     """
     asked = Request(x, y, tolerance, method, accuracy, max_lmo_calls, rng, atoms, gap)
-    return project_together(domain, [asked.checked(domain)])[0]
-
-
-def infeasible_projections(
-    domain: Domain,
-    xs: Sequence[Point],
-    ys: Sequence[Point],
-    tolerances: Sequence[float],
-    method: str = "auto",
-    accuracy: float | None = None,
-    max_lmo_calls: Sequence[int | None] | None = None,
-    rngs: Sequence[np.random.Generator | Sequence[int] | None] | None = None,
-    gaps: Sequence[float | None] | None = None,
-) -> list[InfeasibleProjection]:
-    """Return the infeasible projections of several points onto one set.
-
-    The results are those of one `infeasible_projection` each. ``"block"`` batches their LMO calls,
-    ``"exact"`` decompositions of matrices: both save time on a GPU.
-
-    Parameters
-    ----------
-    domain, method, accuracy
-        As in `infeasible_projection`, for all of them.
-    xs, ys, tolerances
-        The starts, targets and tolerances, one per projection.
-    max_lmo_calls, rngs, gaps
-        Likewise one per projection; None for the default of all.
-
-    Examples
-    --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> ball, y = dw.L1Ball(2), np.array([3.0, 0.0])
-    >>> found = infeasible_projections(ball, [ball.origin()] * 2, [y, -y], [1e-3, 1e-3])
-    >>> [result.feasible.tolist() for result in found]
-    [[1.0, 0.0], [-1.0, 0.0]]
-    """
-    limits = [None] * len(xs) if max_lmo_calls is None else max_lmo_calls
-    random = [None] * len(xs) if rngs is None else rngs
-    ends = [None] * len(xs) if gaps is None else gaps
-    lengths = [len(each) for each in (xs, ys, tolerances, limits, random, ends)]
-    if len(set(lengths)) > 1:
-        raise ValueError(
-            "there must be as many xs, ys, tolerances, max_lmo_calls, rngs and gaps, got "
-            + ", ".join(map(str, lengths))
-        )
-    columns = (xs, ys, tolerances, limits, random, ends)
-    return project_together(
-        domain,
-        [
-            Request(x, y, tolerance, method, accuracy, limit, rng, None, gap).checked(domain)
-            for x, y, tolerance, limit, rng, gap in zip(*columns, strict=True)
-        ],
-    )
+    return infeasible_projections(domain, [asked.checked(domain)])[0]
 
 
 class Request(NamedTuple):
@@ -185,7 +133,9 @@ class Request(NamedTuple):
         )
 
 
-def project_together(domain: Domain, requests: Sequence[Request]) -> list[InfeasibleProjection]:
+def infeasible_projections(
+    domain: Domain, requests: Sequence[Request]
+) -> list[InfeasibleProjection]:
     """Return the projections of checked requests for one method, whose LMO calls the set answers together."""
     method = requests[0].method if requests else "auto"
     method = domain.default_method if method == "auto" else method
