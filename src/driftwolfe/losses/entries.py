@@ -131,11 +131,8 @@ class AbsoluteEntries(EntryLoss):
         return abs(self.errors(scores)).sum(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
-        return self.value_and_slope_at(scores)[1]
-
-    def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
         errors = self.errors(scores)
-        return abs(errors).sum(axis=-1), namespace(errors).sign(errors)
+        return namespace(errors).sign(errors)
 
 
 class SquaredEntries(EntryLoss):
