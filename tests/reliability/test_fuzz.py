@@ -125,9 +125,9 @@ def test_completers_of_absurd_size(setting, tmp_path, little_memory):
     "change",
     [
         lambda settings, _: settings.update(labels="<U1000000000"),
-        lambda settings, _: settings["learner_state"].update(classes=10**9),
-        lambda settings, _: settings["learner_state"].update(renewal=0),
-        lambda settings, _: settings["learner_state"].update(radii=[1.0] * 10**5),
+        lambda settings, _: settings["state"].update({"learner.experts.classes": 10**9}),
+        lambda settings, _: settings["state"].update({"learner.renewal": 0}),
+        lambda _, arrays: arrays.update({"learner.experts.radii": np.ones(10**5)}),
     ],
     ids=["labels", "classes", "renewal", "radii"],
 )
@@ -135,7 +135,7 @@ def test_classifiers_of_absurd_size(change, tmp_path, little_memory):
     path = tmp_path / "classifier.safetensors"
     TraceNormClassifier().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"]).save(path)
     rewritten(path, change)
-    with pytest.raises(ValueError, match=r"whose experts.points does not fit|do not fit together"):
+    with pytest.raises(ValueError, match=r"whose learner.experts.points does not fit|do not fit together"):
         dw.load(path)
 
 

@@ -127,7 +127,7 @@ def declared(settings, kind, length, name="x", **metadata):
 HUGE = 3 << 30
 FULL = {"arguments": {}, "state": {"x": {"array": "x"}}, "domain": {"kind": "L1Ball"}}
 LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "features": "random"}
-LEARNED |= {"seed": 0, "learner_state": {}}
+LEARNED |= {"seed": 0, "state": {}}
 POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "first": 0}
 
 
@@ -145,7 +145,7 @@ POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "fi
         (declared(FULL, "POLA", HUGE, "y"), "refers to arrays that it does not hold"),
         (declared(POOL, "MatrixCompleter", HUGE), "does not hold the state of a MatrixCompleter"),
         (declared({}, "TraceNormClassifier", HUGE), "not hold the state of a TraceNormClassifier"),
-        (declared(LEARNED, "RiverTraceNormClassifier", HUGE), "do not fit together"),
+        (declared(LEARNED, "RiverTraceNormClassifier", HUGE), "not hold the state of a River"),
     ],
 )
 def test_a_file_is_refused_by_its_header_before_any_array_is_read(path, header, why, monkeypatch):
@@ -308,7 +308,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
         _completer,
         "driftwolfe.estimators.completer_archive._check_pool",
     )
-    classes = "driftwolfe.estimators.classifier_archive._restored"
+    classes = "driftwolfe.estimators.classifier_experts.ClassLearner.check"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)
     monkeypatch.setattr(inner, none)

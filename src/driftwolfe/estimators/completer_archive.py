@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.completer_features import FIELDS
 from driftwolfe.estimators.completer_tables import ITEM_BITS, LAST_ITEM, Older
-from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import Archive, require
 
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.

@@ -13,7 +13,7 @@ from driftwolfe.estimators.completer_tables import Growing, writable
 from driftwolfe.estimators.core.ids import Ids, distinct_keys, encode_keys, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.saved_state import Field
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.completer_feature_kernels")

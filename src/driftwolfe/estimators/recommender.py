@@ -24,7 +24,7 @@ from driftwolfe.estimators.recommender_tables import RankingTables, kernels, ran
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
 
 #: Largest weight of an event, and longest time between two, in mean times between two.

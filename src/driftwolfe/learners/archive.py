@@ -25,7 +25,8 @@ from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.ops import FactorBuffer, ProductPoint
-from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter, array_names, check_fields
+from driftwolfe.saved_state import Kind, TreeReader, TreeWriter, array_names
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------
