@@ -100,7 +100,7 @@ class Field:
 def _fits_size(expected: Any, size: Any, sizes: dict[str, int]) -> bool:
     if not isinstance(expected, str):
         return expected is None or bool(expected == size)
-    if expected.isidentifier():
+    if " " not in expected:
         return sizes.setdefault(expected, size) == size
     first, second = expected.split()
     if first not in sizes and sizes.get(second):

@@ -115,7 +115,9 @@ def test_completers_of_absurd_size(setting, tmp_path, little_memory):
     path = tmp_path / "completer.safetensors"
     MatrixCompleter().partial_fit([("a", "b")], [1.0]).save(path)
     absurd = {"rank": 10**9, "radii": [0.5] * 10**5, "memory": 10**400}
-    rewritten(path, lambda settings, _: settings["settings"].update({setting: absurd[setting]}))
+    rewritten(
+        path, lambda held, _: held["state"]["pool.settings"].update({setting: absurd[setting]})
+    )
     with pytest.raises(ValueError):
         dw.load(path)
 
@@ -135,7 +137,9 @@ def test_classifiers_of_absurd_size(change, tmp_path, little_memory):
     path = tmp_path / "classifier.safetensors"
     TraceNormClassifier().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"]).save(path)
     rewritten(path, change)
-    with pytest.raises(ValueError, match=r"whose learner.experts.points does not fit|do not fit together"):
+    with pytest.raises(
+        ValueError, match=r"whose learner.experts.points does not fit|do not fit together"
+    ):
         dw.load(path)
 
 

@@ -306,7 +306,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
     kinds = {dw.load: (_learner, "driftwolfe.saved_state.TreeReader.read_state")}
     kinds[MatrixCompleter.load] = (
         _completer,
-        "driftwolfe.estimators.completer_archive._check_pool",
+        "driftwolfe.estimators.completer_experts.CompleterPool.check",
     )
     classes = "driftwolfe.estimators.classifier_experts.ClassLearner.check"
     save, inner = kinds.get(load, (_classifier, classes))
