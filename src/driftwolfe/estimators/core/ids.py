@@ -181,14 +181,6 @@ def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
         raise ValueError("these bytes are not keys written by encode_keys") from error
 
 
-def distinct_keys(encoded: NDArray[np.uint8], number: int | None = None) -> list[Any]:
-    """Return the keys; ValueError if two are equal, or if there are not that many."""
-    keys = decode_keys(encoded)
-    require(len(keys) == len(set(keys)) and all(key == key for key in keys), "keys")
-    require(number is None or len(keys) == number, "ids")
-    return keys
-
-
 def plain_key(key: Any) -> Any:
     """Return NumPy's scalars as Python objects, and other keys as they are."""
     return key.item() if isinstance(key, np.generic) else key
