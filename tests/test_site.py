@@ -27,11 +27,18 @@ def site(monkeypatch):
 
 def test_every_public_name_is_in_the_reference(site):
     listed = {
-        id(getattr(site["api"]._module(name.rpartition(".")[0]), name.rpartition(".")[2]))
+        id(getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2]))
         for name in site["api"].full_names()
     }
     rooms = [dw, dw.domains, dw.learners, dw.losses, dw.oracles, dw.regret, dw.streams]
-    rooms += [dw.estimators, dw.points, dw.ensemble, dw.streams.drift, dw.streams.synthetic]
+    rooms += [
+        dw.reference,
+        dw.estimators,
+        dw.points,
+        dw.ensemble,
+        dw.streams.drift,
+        dw.streams.synthetic,
+    ]
     for room in rooms:
         for name in room.__all__:
             value = getattr(room, name)

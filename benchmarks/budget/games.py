@@ -160,8 +160,8 @@ def _of_polar(domain: dw.Domain, budgets: Sequence[float], slow: bool) -> list[S
     if domain.cheap_projection:
         found.append(Setting("POLAR", "exact", {"method": "exact"}))
     if not (slow or domain.rank_one_atoms):  # corrective keeps no vertices there
-        found += _budgeted("POLAR", one, "cached", **few, lazy=0)
-        found += _budgeted("POLA", one, "cached", **few, lazy=CACHED)
+        found += _budgeted("POLAR", one, "cached", **few, cache=0)
+        found += _budgeted("POLA", one, "cached", **few, cache=CACHED)
     return found
 
 
@@ -170,7 +170,7 @@ def lazy(name: str, short: bool) -> list[Setting]:
     titles = ("BOGD_IP",) if short or name == "matrices" else PAPER
     sizes = LAZY[:2] if short else LAZY
     return [
-        Setting(title, "lazy", {"method": "halfspace", "lazy": size})
+        Setting(title, "lazy", {"method": "halfspace", "cache": size})
         for title in titles
         for size in sizes
     ]

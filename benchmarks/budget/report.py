@@ -68,9 +68,9 @@ def describe(record: Record) -> str:
     if kind == "zero":
         return record["learner"]
     if kind == "lazy":
-        return f"{words[0]}, {options['lazy']} known vertices"
+        return f"{words[0]}, {options['cache']} known vertices"
     words += [kind] if kind in ("corrective", "block", "even", "certified", "own c") else []
-    words += [f"{options['lazy'] or 'no'} cached vertices"] if kind == "cached" else []
+    words += [f"{options['cache'] or 'no'} cached vertices"] if kind == "cached" else []
     words += ["exact projections"] if kind == "exact" else []
     words += [f"{budget:g} per round"] if budget else ["no limit"] if kind != "exact" else []
     return ", ".join(words)

@@ -29,6 +29,8 @@ CONTENTS = {
     "regret": "static, dynamic, adaptive",
     "streams": "sequences of losses",
     "learners": "POLAR; POLA, POLD, BOGD_IP; and their competitors",
+    "reference": "the algorithms as plain loops",
+    "bounds": "regret bounds with constants",
     "ensemble": "grids, covers, weights, experts",
     "oracles": "infeasible projections by five methods",
     "domains": "convex sets: lmo",
@@ -41,6 +43,8 @@ CONTENTS = {
 }
 COLOURS = {
     "learners": ORANGE,
+    "reference": ORANGE,
+    "bounds": ORANGE,
     "ensemble": ORANGE,
     "oracles": BLUE,
     "domains": BLUE,

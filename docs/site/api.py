@@ -80,7 +80,9 @@ def groups() -> dict[str, Group]:
             "Loss minus that of comparators; every offline minimum has a certified gap.",
             {
                 "driftwolfe.regret": _public("driftwolfe.regret"),
-                "driftwolfe.bounds": _functions("driftwolfe.learners.bounds"),
+                "driftwolfe.bounds": [
+                    name for name in _public("driftwolfe.bounds") if name.islower()
+                ],
             },
         ),
         "streams": Group(
@@ -110,21 +112,17 @@ def groups() -> dict[str, Group]:
             "Decisions: arrays, low-rank plus sparse matrices, products.",
             {"driftwolfe": ["FactoredMatrix"], "driftwolfe.points": points},
         ),
+        "algorithms": Group(
+            "The algorithms as plain loops",
+            "To read beside the paper, and to compare your own code with.",
+            {"driftwolfe.reference": _public("driftwolfe.reference")},
+        ),
         "ensemble": Group(
             "Parts of ensembles",
             "Weights, step-size grids and interval covers, for your own learners.",
             {"driftwolfe.ensemble": _public("driftwolfe.ensemble")},
         ),
     }
-
-
-def _functions(module: str) -> list[str]:
-    found = import_module(module)
-    return sorted(
-        name
-        for name, value in vars(found).items()
-        if inspect.isfunction(value) and value.__module__ == module and not name.startswith("_")
-    )
 
 
 def full_names() -> list[str]:
@@ -176,10 +174,10 @@ def _group_page(group: Group) -> str:
 
 
 def _name_page(module: str, name: str, group: Group) -> str:
-    value: Any = getattr(_module(module), name)
+    value: Any = getattr(import_module(module), name)
     text = _heading(name) + f".. currentmodule:: {module}\n\n"
     if inspect.isclass(value):
-        base = getattr(_module(module), group.base) if group.base else None
+        base = getattr(import_module(module), group.base) if group.base else None
         text += f".. autoclass:: {name}\n   :members:\n"
         if base is not None and value is not base and issubclass(value, base):
             # `decision` and `update` of POLA are those of a class between it and `Learner`.
@@ -188,8 +186,3 @@ def _name_page(module: str, name: str, group: Group) -> str:
         return text
     kind = "autofunction" if callable(value) else "autodata"
     return text + f".. {kind}:: {name}\n"
-
-
-def _module(name: str) -> Any:
-    """The module of that name; `driftwolfe.bounds` is known by its short one."""
-    return import_module({"driftwolfe.bounds": "driftwolfe.learners.bounds"}.get(name, name))

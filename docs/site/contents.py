@@ -73,6 +73,7 @@ BELOW = {
         "estimators/measurements": "",
     },
     "theory/index": {
+        "theory/algorithms": "",
         "theory/bounds": "",
         "theory/polar": "",
         "theory/exp_concave": "",
@@ -87,6 +88,7 @@ BELOW = {
         "glossary": "",
     },
     "architecture": {
+        "design": "Why it is built this way",
         "one_round": "One POLD round",
         "howto/extending": "Extend the library",
         "reliability": "",

@@ -8,12 +8,11 @@ did against comparators that move.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from driftwolfe import domains, ensemble, learners, losses, oracles, points
+from driftwolfe import bounds, domains, ensemble, learners, losses, oracles, points
 from driftwolfe.domains import *
 from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
 from driftwolfe.learners import *
-from driftwolfe.learners import bounds
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix
 
@@ -37,6 +36,7 @@ __all__ = [
     "play",
     "plot",
     "points",
+    "reference",
     "regret",
     "set_threads",
     "streams",
@@ -45,7 +45,7 @@ __all__ += domains.__all__
 __all__ += learners.__all__
 
 #: Imported when first used, to start quickly.
-_LAZY = ("estimators", "evaluate", "plot", "regret", "streams")
+_LAZY = ("estimators", "evaluate", "plot", "reference", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:

@@ -65,12 +65,12 @@ class TreeWriter:
     def write_state(self, thing: Any) -> dict[str, Any]:
         """Return the attributes that the class of an object lists in ``STATE``, as JSON."""
         written: dict[str, Any] = {}
-        for name, key in state_keys(thing).items():
+        for name in state_names(thing):
             value = getattr(thing, name)
             if _several(value):
-                written[key] = [self.write_state(each) for each in value]
+                written[name] = [self.write_state(each) for each in value]
             else:
-                written[key] = self.write_state(value) if state_keys(value) else self.write(value)
+                written[name] = self.write_state(value) if state_names(value) else self.write(value)
         return written
 
 
@@ -119,22 +119,24 @@ class TreeReader:
 
     def read_state(self, thing: Any, written: Any) -> None:
         """Set the state of an object that was made the same way; what does not fit is refused."""
-        keys, what = state_keys(thing), type(thing).__name__
-        if not isinstance(written, dict) or set(written) != set(keys.values()):
+        names, what = state_names(thing), type(thing).__name__
+        if not isinstance(written, dict) or set(written) != set(names):
             raise ValueError(f"this archive does not hold the state of a {what}")
-        for name, key in keys.items():
+        for name in names:
             old = getattr(thing, name)
-            if state_keys(old):
-                self.read_state(old, written[key])
+            if state_names(old):
+                self.read_state(old, written[name])
                 continue
             if _several(old):
-                check_fields({name: Field(list, (len(old),))}, {name: written[key]}, what)
-                for each, state in zip(old, written[key], strict=True):
+                check_fields({name: Field(list, (len(old),))}, {name: written[name]}, what)
+                for each, state in zip(old, written[name], strict=True):
                     self.read_state(each, state)
                 continue
-            new = self.read(written[key])
+            new = self.read(written[name])
             check_fields({name: _like(old)}, {name: new}, what)
-            if isinstance(new, np.ndarray) and self._shared.intersection(array_names(written[key])):
+            if isinstance(new, np.ndarray) and self._shared.intersection(
+                array_names(written[name])
+            ):
                 # A file may say that two of them are one array; loops write to each by itself.
                 new = np.array(new, order="K")
             setattr(thing, name, new)
@@ -142,16 +144,14 @@ class TreeReader:
             thing.check_state()
 
 
-def state_keys(thing: Any) -> dict[str, str]:
-    """Return the attributes listed in the ``STATE`` of its classes, and their names in files."""
-    names = (name for base in type(thing).__mro__ for name in base.__dict__.get("STATE", ()))
-    saved_as = getattr(thing, "STATE_KEYS", {})
-    return {name: saved_as.get(name, name) for name in names}
+def state_names(thing: Any) -> list[str]:
+    """Return the attributes listed in the ``STATE`` of its classes."""
+    return [name for base in type(thing).__mro__ for name in base.__dict__.get("STATE", ())]
 
 
 def _several(value: Any) -> bool:
     """Whether it is a tuple of objects that have states."""
-    return isinstance(value, tuple) and bool(value) and all(map(state_keys, value))
+    return isinstance(value, tuple) and bool(value) and all(map(state_names, value))
 
 
 def _like(old: Any) -> Field:

@@ -172,7 +172,8 @@ class Growing(Generic[T]):
     """Named tables whose first `size` rows are in use; room doubles, so a new row costs constant time."""
 
     def __init__(self, tables: T, size: int = 0) -> None:
-        self.size, self.tables = size, tables
+        self.size = size
+        self.tables: Any = tables
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.size, self.tables = state["size"], _writable(state["tables"])
@@ -180,39 +181,32 @@ class Growing(Generic[T]):
     @property
     def known(self) -> Any:
         """The rows in use."""
-        return self._made(table[: self.size] for table in self._tables)
-
-    @property
-    def _tables(self) -> Any:
-        return self.tables
-
-    def _made(self, tables: Any) -> Any:
-        return self._tables._make(tables)
+        return self.tables._make(table[: self.size] for table in self.tables)
 
     def grow(self, size: int) -> slice:
         """Use up to `size` rows, and return which of them are new."""
-        room, old = len(self._tables[0]), self.size
+        room, old = len(self.tables[0]), self.size
         if size > room:
             more = max(size, 2 * room, 16) - room
-            self.tables = self._made(_pad(table, more, 0) for table in self._tables)
+            self.tables = self.tables._make(_pad(table, more, 0) for table in self.tables)
         self.size = max(old, size)
         return slice(old, self.size)
 
     def widen(self, *widths: int) -> None:
         """Add columns of zeros to the first tables, up to these widths."""
-        pairs = zip(self._tables, widths, strict=False)
+        pairs = zip(self.tables, widths, strict=False)
         wider = [_pad(table, 0, width - table.shape[1]) for table, width in pairs]
-        self.tables = self._made((*wider, *self._tables[len(wider) :]))
+        self.tables = self.tables._make((*wider, *self.tables[len(wider) :]))
 
     def drop(self, count: int) -> None:
         """Forget the oldest rows."""
-        for table in self._tables:
+        for table in self.tables:
             table[: self.size - count] = table[count : self.size].copy()
         self.size -= count
 
     def keep(self, rows: Any) -> None:
         """Keep only these rows, in this order."""
-        for table in self._tables:
+        for table in self.tables:
             table[: rows.size], table[rows.size : self.size] = table[rows], 0
         self.size = rows.size
 

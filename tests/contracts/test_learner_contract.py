@@ -245,7 +245,7 @@ def test_bad_options_are_refused(cls):
         "steps": ["giant"],
         "variant": ["new"],
         "weights": ["heavy"],
-        "shares": ["fair"],
+        "budget_split": ["fair"],
         "experts": ["lazy", (), ("eager",), ("lazy", 3), 5, {"lazy"}],
         "smoothness": [0.0],
         "inner_steps": [0],

@@ -27,7 +27,7 @@ MORE = {
         dw.LOOBOGD: [{"seed": 7}],
         dw.POLD: [
             {"seed": 7, "method": "block"},
-            {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},  # matrices that share indices
+            {"lmo_budget": 0.3, "method": "halfspace", "cache": 4},  # matrices that share indices
         ],
         dw.POLA: [{"seed": 7, "method": "block"}],
         dw.POLAR: [{"seed": 7, "method": "block"}],

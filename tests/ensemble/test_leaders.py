@@ -12,7 +12,6 @@ from driftwolfe.ensemble.plan import Plan
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.points import FactoredMatrix, inner
 from ensemble.evaluations import with_slopes
-from learners.plain import RegularisedLeader
 
 SHAPE, RADIUS = (60, 50), 30.0
 
@@ -33,6 +32,36 @@ def make(representation="factored", step=20.0, strength=None, epochs=(1, 2, 8, 3
     ball = dw.TraceNormBall(SHAPE, RADIUS, representation=representation)
     rule = rule or {"max_calls": 2}
     return Leaders(ball, plans(epochs), ball.origin(), step, strength, **rule)
+
+
+class RegularisedLeader:
+    """An expert of Multi-OCG, for losses that are convex or strongly convex (`curvature`)."""
+
+    def __init__(self, x, epoch, eta, gap, curvature=None):
+        self.x, self.epoch, self.eta, self.gap, self.curvature = x, epoch, eta, gap, curvature
+        self.gradients, self.points = [], []
+
+    def target(self):
+        """The minimiser of the epoch's regularised losses over all points, in the set or not."""
+        if self.curvature is None:  # eta sum <g, x> + ||x - x_1||^2
+            return self.points[0] - self.eta / 2 * sum(self.gradients)
+        pulls = [x - g / self.curvature for x, g in zip(self.points, self.gradients, strict=True)]
+        return sum(pulls) / len(pulls)
+
+    def take(self, gradient, vertices):
+        self.points.append(self.x)
+        self.gradients.append(gradient)
+        if len(self.points) == self.epoch:
+            self.points, self.gradients = [], []
+            return
+        y, x = self.target(), self.x
+        while True:
+            v = vertices[(vertices @ (x - y)).argmin()]
+            gap = (x - y) @ (x - v)
+            if gap <= self.gap(len(self.points)):
+                break
+            x = x + min(1.0, gap / np.sum((v - x) ** 2)) * (v - x)
+        self.x = x
 
 
 def play(experts, losses):
@@ -76,7 +105,7 @@ def test_points_stay_in_the_set_and_their_columns_few():
         pass
     for expert in experts.experts:
         assert experts.domain.contains(expert.x)
-        assert expert.memory.shelf.holds(expert.x)
+        assert expert.memory.buffer.holds(expert.x)
         assert expert.x.rank <= 2 * min(SHAPE) + module._ROOM
 
 

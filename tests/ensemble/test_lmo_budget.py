@@ -17,7 +17,7 @@ from driftwolfe.ensemble.plan import (
     budgeted_grid,
     budgeted_plan,
     budgeted_step,
-    cover_share,
+    cover_part,
 )
 from driftwolfe.losses import LinearLoss
 from driftwolfe.oracles import InfeasibleProjection
@@ -174,13 +174,13 @@ def test_steps_and_blocks_are_the_best_ones(budget, v, delay_factor):
 
 
 def test_shares_add_up():
-    assert sum(cover_share(1 << k) for k in range(40)) < 1.0
+    assert sum(cover_part(1 << k) for k in range(40)) < 1.0
     for T in (1, 2, 10, 1000, 10**6):
         first = budgeted_grid(T, 0.125, 3.0)
-        mixed = budgeted_grid(T, 0.125, 3.0, shares="mixed")
+        mixed = budgeted_grid(T, 0.125, 3.0, split="mixed")
         for plans in (first, mixed):
-            assert sum(plan.share for plan in plans) == pytest.approx(3.0)
+            assert sum(plan.reserved for plan in plans) == pytest.approx(3.0)
         for i, plan in enumerate(mixed, 1):
             own = ((1 + 1 / len(mixed)) / (i * (i + 1)) + 1 / len(mixed)) / 2
-            assert plan.share == pytest.approx(3.0 * own)
+            assert plan.reserved == pytest.approx(3.0 * own)
             assert plan.step == pytest.approx(2 ** (i - 1) * budgeted_step(T, 0.125, 3.0 * own))

@@ -128,4 +128,4 @@ def test_grids_do_not_hang_on_the_last_bit_of_a_logarithm(nudge, monkeypatch):
     if nudge:
         monkeypatch.setattr(math, "log2", lambda x: math.nextafter(plain(x), nudge))
     assert pold_grid(4096, 0.5).size == 10
-    assert [plan.share > 0 for plan in budgeted_grid(4096, 0.5, 1.0)] == [True] * 10
+    assert [plan.reserved > 0 for plan in budgeted_grid(4096, 0.5, 1.0)] == [True] * 10

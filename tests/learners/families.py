@@ -273,6 +273,17 @@ def _logistic_best(domain, losses):
     return x
 
 
+def ball_projection(radius):
+    return lambda y: y * min(1.0, radius / max(np.linalg.norm(y), 1e-300))
+
+
+def simplex_projection(y):
+    """Onto the probability simplex, by sorting."""
+    falling = np.sort(y)[::-1]
+    thresholds = (np.cumsum(falling) - 1.0) / np.arange(1, y.size + 1)
+    return np.maximum(y - thresholds[falling > thresholds][-1], 0.0)
+
+
 def project_trace_norm(y, radius):
     """The nearest matrix with that trace norm at most, by sorting singular values."""
     u, s, v = np.linalg.svd(y, full_matrices=False)

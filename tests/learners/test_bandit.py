@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.learners import bounds
+from driftwolfe import bounds
 from driftwolfe.losses import FunctionLoss, LinearLoss
 
 SETS = {

@@ -94,7 +94,7 @@ def test_regret_with_delays_stays_below_the_bound(cls, shuffled):
 def test_regret_on_windows_with_delays_stays_below_the_bound(cls):
     learner = cls(SET, lipschitz=1.0)
     values, slopes, _ = late_game(learner, 150, 12, np.random.default_rng(4), repeat=13)
-    price = [learner._tickets.price(tau) for tau in (1, 20, 150)]
+    price = [learner._tickets.cost(tau) for tau in (1, 20, 150)]
     assert price == sorted(price) and price[0] > 0.0
     for tau in (1, 20, 150):
         windows = range(151 - tau)

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import warnings
 from functools import partial
 
 import numpy as np
@@ -44,7 +43,7 @@ VARIANTS = [
     (dw.POLD, {"feedback": "linear"}),
     (dw.POLD, {"lmo_budget": 1.0}),
     (dw.POLD, {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"}),
-    (dw.POLD, {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4}),
+    (dw.POLD, {"lmo_budget": 0.3, "method": "halfspace", "cache": 4}),
     (dw.POLA, {"method": "block", "seed": 3}),
     (dw.POLA, {"feedback": "linear"}),
     (dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}),
@@ -334,7 +333,7 @@ def test_a_saved_learner_goes_on_elsewhere(place, cls, settings, start, end, tmp
 
 
 def test_what_was_shared_is_shared_again(place, tmp_path):
-    """Experts on one shelf, a point and what it came from: else sums would grow."""
+    """Experts in one buffer, a point and what it came from: else sums would grow."""
     losses = stream()
     for cls, settings in [
         (dw.POLD, {}),
@@ -407,14 +406,6 @@ def test_a_device_that_is_no_name_is_refused(saved, name):
     with pytest.raises(ValueError, match="whose device does not fit"):
         dw.load(path)
     assert is_there(dw.load(path, device="cpu").decision, "cpu")
-
-
-def test_a_file_from_before_there_were_devices(saved):
-    _, path = saved
-    rewritten(path, lambda held: held.pop("device"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert is_there(dw.load(path).decision, "cpu")
 
 
 def test_a_file_cannot_name_a_device_as_an_argument(saved):

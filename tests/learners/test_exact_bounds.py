@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.learners.polar import Member
 from driftwolfe.losses import LinearLoss
 
 G, R = 3.0, 0.7
@@ -442,7 +441,7 @@ def test_polar_in_an_epoch(name, learned):
         K = min(K, length)
         for kind, v0, kept in (("lazy", 1 / 2, 0), ("origin", 1 / 8, K)):
             wanted = lazily(length, h, K, delta, v0, name, learned) + kept
-            found = learner._epoch_bound(Member(kind, length))
+            found = learner._bounds.epoch(kind, length)
             assert found == pytest.approx(G * D * wanted, rel=EXACT)
 
 
@@ -477,7 +476,7 @@ def test_polar_never_restarted_pays_for_the_blocks_that_it_has(name, T):
     squares = sum(step * rounds**2 for step, rounds, _ in blocks)
     delta = sum(rounds * apart for _, rounds, apart in blocks) / T
     wanted = lazily(T, h, K, delta, 1 / 8, name, False, squares, drops)
-    found = learner._whole_bound(T) / (G * D)
+    found = learner._bounds.whole(T) / (G * D)
     assert found >= wanted * (1 - EXACT)
     if (1024 if name != "few calls" else 20_000) <= T:  # and not much more
         assert found <= (1.9 if name == "even" else 1.4) * wanted
@@ -508,7 +507,7 @@ def test_polar_with_a_budget_is_below_the_closed_form(b, schedule):
         closed = (
             3.23 * (r / share) ** 0.25 * length**0.75 + 0.94 * r**0.75 * (share * length) ** 0.25
         )
-        assert learner._epoch_bound(Member("lazy", length)) <= G * D * closed
+        assert learner._bounds.epoch("lazy", length) <= G * D * closed
 
 
 def test_more_calls_bring_the_bound_down_by_the_fourth_root():
@@ -516,7 +515,7 @@ def test_more_calls_bring_the_bound_down_by_the_fourth_root():
     for b in (1.0, 16.0, 256.0):
         learner = dw.POLAR(dw.L2Ball(3, radius=R), None, G, tuning="certified", lmo_budget=b)
         learner._experts.largest_gradient = G
-        found.append(learner._whole_bound(10**7))
+        found.append(learner._bounds.whole(10**7))
     assert found[0] / found[1] == pytest.approx(2.0, rel=0.03)
     assert found[1] / found[2] == pytest.approx(2.0, rel=0.03)
 
@@ -528,7 +527,7 @@ def test_polar_by_one_length_for_the_whole_game(P):
     learner = dw.POLAR(dw.L2Ball(2, radius=R), None, G, experts=("lazy", "agile"))
     for t in range(T):
         learner.update(LinearLoss([G * (-1.0) ** (t // 50), 0.0]))
-    whole, price = learner._whole_bound, learner._meta.regret_bound
+    whole, price = learner._bounds.whole, learner._meta.regret_bound
     wanted = [whole(T) + G * (T - 1) * P + price(0)]
     chain, moving = whole(7), 6 * G  # agile experts of shorter lengths, one after another
     for changes, length in enumerate((8 << k for k in range(7)), start=1):

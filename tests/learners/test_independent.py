@@ -6,24 +6,22 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from driftwolfe import reference
 from driftwolfe.losses import LinearLoss, SquaredDistance
-from learners.families import low_rank, random_signs
-from learners.plain import (
-    BlockedExpert,
-    Multiplicative,
-    NormalHedge,
-    ball_projection,
-    cover_of_time,
-    descend,
-    frank_wolfe_until,
-    hedge_over_steps,
-    one_oracle_ader,
-    one_projection,
-    simplex_projection,
-    steps_on_the_latest_loss,
-)
+from learners.families import ball_projection, low_rank, random_signs, simplex_projection
 
 AGREE = 1e-10
+ORACLES = {"exact": reference.exact_projection, "paper": reference.infeasible_projection}
+
+
+def descend(x1, losses, project, eta):
+    """Projected gradient descent; eta is a function of the round."""
+    x, played = x1, []
+    for t, loss in enumerate(losses, start=1):
+        played.append(x)
+        x = project(x - eta(t) * loss.gradient(x))
+    return np.array(played)
+
 
 PLACES = {
     "ball": (dw.L2Ball(4, radius=1.5), ball_projection(1.5), np.zeros(4)),
@@ -72,98 +70,61 @@ def test_ogd_is_projected_gradient_descent(place, horizon):
 
 
 @pytest.mark.parametrize("linear", [False, True])
-def test_ader_is_descents_and_a_softmax(place, linear):
-    domain, project, x1 = place
-    T, G, D = 300, 4.0, 2 * domain.radius
-    losses = mixed_losses(T)
-    N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
-    etas = [2**i * (D / G) * math.sqrt(7 / (2 * T)) for i in range(N)]
-    rate = math.sqrt(8 / T) / (G * domain.diameter)
-    plain = hedge_over_steps(x1, losses, project, etas, [1] * N, rate, linear)
+def test_ader_is_the_reference(place, linear):
+    domain, losses, G = place[0], mixed_losses(300), 4.0
+    plain = reference.ader(domain, losses, G, linear)
     feedback = "linear" if linear else "full"
-    learner = dw.Ader(domain, horizon=T, lipschitz=G, tuning="certified", feedback=feedback)
+    learner = dw.Ader(domain, horizon=300, lipschitz=G, tuning="certified", feedback=feedback)
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
-def test_bogd_is_descent_in_blocks(place):
-    domain, project, x1 = place
-    T, G, D = 300, 4.0, 2 * domain.radius
-    losses = mixed_losses(T)
-    expert, plain = BlockedExpert(x1, (D / G) * T**-0.75, math.isqrt(T)), []
-    for loss in losses:
-        plain.append(expert.x)
-        expert.take(loss.gradient(expert.x), project)
-    learner = dw.BOGDIP(domain, horizon=T, lipschitz=G, method="exact")
+@pytest.mark.parametrize("method", ["exact", "paper"])
+def test_bogd_ip_is_the_reference(place, method):
+    domain, losses, G = place[0], mixed_losses(300), 4.0
+    plain = reference.bogd_ip(domain, losses, G, ORACLES[method])
+    learner = dw.BOGDIP(domain, horizon=300, lipschitz=G, tuning="certified", method=method)
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
 @pytest.mark.in_turn("grid linear", "place")
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("grid", ["tight", "paper", "experiment"])
-def test_pold_is_blocked_descents_and_a_softmax(place, grid, linear):
-    domain, project, x1 = place
-    T, G, D = 300, 4.0, 2 * domain.radius
-    losses = mixed_losses(T)
-    if grid == "tight":
-        first, N = (1.344 / 8 / T) ** 0.75, math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
-    else:
-        first = (3.5 / T) ** 0.75 if grid == "paper" else T**-0.75
-        N = math.ceil(0.75 * math.log2(1 + 4 * T / 7)) + 1
+def test_pold_is_the_reference(place, grid, linear):
+    domain, losses, T, G = place[0], mixed_losses(300), 300, 4.0
+    first = (3.5 / T) ** 0.75 if grid == "paper" else T**-0.75
+    N = math.ceil(0.75 * math.log2(1 + 4 * T / 7)) + 1
     steps = [h for h in (2**i * first for i in range(N)) if h <= 1]
-    blocks = [max(1, math.floor(h ** (-2 / 3))) for h in steps]
-    if grid == "experiment":
-        assert blocks[0] == 17  # floor(sqrt(300)): the doublings of T^(-3/4) need no rounding
-    etas = [(D / G) * h for h in steps]
-    rate = math.sqrt(8 / T) / (G * domain.diameter)
-    plain = hedge_over_steps(x1, losses, project, etas, blocks, rate, linear)
-    learner = dw.POLD(
-        domain,
-        horizon=T,
-        lipschitz=G,
-        grid=grid,
-        method="exact",
-        loss_scale="certified",
-        feedback="linear" if linear else "full",
-    )
-    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+    for method in ("exact", "paper"):
+        how = None if grid == "tight" else steps, linear, ORACLES[method]
+        plain = reference.pold(domain, losses, G, *how)
+        learner = dw.POLD(
+            domain,
+            horizon=T,
+            lipschitz=G,
+            grid=grid,
+            tuning="certified",
+            method=method,
+            feedback="linear" if linear else "full",
+        )
+        np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
 @pytest.mark.parametrize("start", ["current", "origin"])
 @pytest.mark.parametrize("linear", [False, True])
-def test_pola_is_a_dictionary_of_intervals(place, start, linear):
-    domain, project, x1 = place
-    T, G, D = 140, 4.0, 2 * domain.radius
-    losses = mixed_losses(T)
-
-    def make_expert(x, length):
-        return BlockedExpert(x, (D / G) * length**-0.75, math.isqrt(length))
-
-    meta = NormalHedge(G * domain.diameter)
-    origin = start == "origin"
-    plain = cover_of_time(x1, losses, project, make_expert, meta, linear, origin)
-    learner = dw.POLA(
-        domain,
-        lipschitz=G,
-        method="exact",
-        loss_scale="certified",
-        feedback="linear" if linear else "full",
-        start=start,
-    )
-    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
-
-
-def test_saol_is_a_dictionary_of_intervals(place):
-    domain, project, x1 = place
-    G, D = 4.0, 2 * domain.radius
-    losses = mixed_losses(140)
-
-    def make_expert(x, length):
-        return BlockedExpert(x, D / G / math.sqrt(length), 1)
-
-    meta = Multiplicative(G * domain.diameter)
-    plain = cover_of_time(x1, losses, project, make_expert, meta, linear=False)
-    learner = dw.SAOL(domain, lipschitz=G, tuning="certified")
-    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+def test_pola_is_the_reference(place, start, linear):
+    domain, losses, G = place[0], mixed_losses(140), 4.0
+    for method in ("exact", "paper"):
+        how = {"start": start, "linear": linear, "oracle": ORACLES[method]}
+        plain = reference.pola(domain, losses, G, **how)
+        learner = dw.POLA(
+            domain,
+            lipschitz=G,
+            tuning="certified",
+            method=method,
+            feedback="linear" if linear else "full",
+            start=start,
+        )
+        np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
 @pytest.mark.parametrize("horizon", [300, 2, None])
@@ -210,6 +171,80 @@ def test_multi_ocg_follows_its_leaders():
             eta = 2 * D / (G * math.sqrt(gamma))
             leader = project(anchors[i] - eta / 2 * totals[i])
             assert np.linalg.norm(x - leader) <= D / math.sqrt(gamma) * (1 + 1e-9)
+
+
+def one_oracle_ader(x1, losses, approach, tangent, *, radius, block, steps, scale, rate, tolerance):
+    """OneOracleAder: experts on the ball around x1, one feasible point that goes after their mean.
+
+    `approach` takes x and y and returns a point of the set with its Frank-Wolfe gap. Also returns how
+    often a block's gradient lost its part along y - x, and how often it could not have done harm.
+    """
+    N, onto_ball = len(steps), ball_projection(radius)
+    prior = np.array([(1 + 1 / N) / (i * (i + 1)) for i in range(1, N + 1)])
+    experts, lost, played = [x1] * N, np.zeros(N), []
+    x = y = x1
+    outside, cut, kept, total = False, 0, 0, np.zeros_like(x1)
+    for t, loss in enumerate(losses, start=1):
+        played.append(x)
+        total = total + loss.gradient(x)
+        if t % block:
+            continue
+        g, total = tangent(total), np.zeros_like(x1)
+        nu = (y - x) / max(np.linalg.norm(y - x), 1e-300)
+        if outside and g @ nu < 0:
+            g, cut = g - (g @ nu) * nu, cut + 1
+        else:
+            kept += outside
+        lost += [g @ point / block for point in experts]
+        experts = [
+            x1 + onto_ball(point - scale * h * g - x1)
+            for point, h in zip(experts, steps, strict=True)
+        ]
+        weights = prior * np.exp(-rate * (lost - lost.min()))
+        y = sum(w * point for w, point in zip(weights / weights.sum(), experts, strict=True))
+        x, gap = approach(x, y)
+        apart = np.linalg.norm(x - y)
+        outside = apart**2 > tolerance and gap < apart**2
+    return np.array(played), cut, kept
+
+
+def one_projection(x1, losses, nearest, tangent, radius, experts, weigh, learn):
+    """One-projection Ader and SAOL: experts on the ball around x1, of whose mean the nearest point is played.
+
+    `experts(t, y)` returns the points and steps of round t, new ones at the last y, as a dictionary
+    that later rounds keep; `weigh()` their weights, and `learn(name, ahead)` tells how far the mean is
+    behind each. Also returns how often a gradient lost its part along y - x.
+    """
+    onto_ball, y, played, cut = ball_projection(radius), x1, [], 0
+    for t, loss in enumerate(losses, start=1):
+        held = experts(t, y)
+        weights = weigh()
+        y = sum(weights[name] * point for name, (point, _) in held.items())
+        x = nearest(y)
+        played.append(x)
+        g, apart = tangent(loss.gradient(x)), np.linalg.norm(y - x)
+        if apart > 1e-7 * radius and g @ (y - x) < 0:
+            nu = (y - x) / apart
+            g, cut = g - (g @ nu) * nu, cut + 1
+        for name, (point, eta) in held.items():
+            learn(name, g @ (y - point))
+            held[name] = x1 + onto_ball(point - eta * g - x1), eta
+    return np.array(played), cut
+
+
+def frank_wolfe_until(vertices, tolerance):
+    """Line-search Frank-Wolfe on a hull of vertices until d^2 <= tol or the gap is sqrt(tol) d."""
+
+    def approach(x, y):
+        while True:
+            apart = np.linalg.norm(x - y)
+            v = vertices[(vertices @ (x - y)).argmin()]
+            gap = (x - y) @ (x - v)
+            if apart**2 <= tolerance or gap <= math.sqrt(tolerance) * apart:
+                return x, gap
+            x = x + min(1.0, gap / np.sum((v - x) ** 2)) * (v - x)
+
+    return approach
 
 
 CROSS = 1.5 * np.concatenate((np.eye(4), -np.eye(4)))
@@ -314,7 +349,6 @@ def test_one_projection_saol_is_a_dictionary_of_intervals_on_a_ball(name):
     domain, vertices, x1, tangent = HULLS[name]
     T, G, R = 140, 4.0, np.linalg.norm(vertices[0] - x1)
     D, losses, held, states = 2 * R, turning_losses(T), {}, {}
-    meta = Multiplicative(G * D)
 
     def experts(t, y):
         for interval in [interval for interval in held if sum(interval) == t]:
@@ -322,7 +356,7 @@ def test_one_projection_saol_is_a_dictionary_of_intervals_on_a_ball(name):
         for k in range(t.bit_length()):
             if t % 2**k == 0:
                 held[t, 2**k] = y, D / G / math.sqrt(2**k)
-                states[t, 2**k] = meta.fresh(2**k)
+                states[t, 2**k] = min(0.5, 2 ** (-k / 2))
         return held
 
     def weigh():
@@ -330,13 +364,25 @@ def test_one_projection_saol_is_a_dictionary_of_intervals_on_a_ball(name):
         return {interval: state / total for interval, state in states.items()}
 
     def learn(interval, ahead):
-        states[interval] = meta.after(states[interval], ahead, interval[1])
+        states[interval] *= 1 + min(0.5, interval[1] ** -0.5) * ahead / (G * D)
 
     plain, cut = one_projection(x1, losses, nearest_in(name), tangent, R, experts, weigh, learn)
     assert 3 < cut < T - 3
     learner = dw.OneProjectionSAOL(domain, lipschitz=G, tuning="certified")
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
     assert learner.oracle_calls.projection == T
+
+
+def steps_on_the_latest_loss(x1, losses, lmo, share, inner_steps):
+    """KalhanOFW and LineSearchOFW: each inner step at the gradient of where the last one led."""
+    x, played = x1, []
+    for t, loss in enumerate(losses, start=1):
+        played.append(x)
+        for _ in range(inner_steps):
+            g = loss.gradient(x)
+            v = lmo(g)
+            x = x + share(t, g, x, v) * (v - x)
+    return np.array(played)
 
 
 @pytest.mark.parametrize("inner_steps", [1, 2, 3])

@@ -27,14 +27,14 @@ ARENAS = {
 }
 
 
-def closed_form(D, T, G, P, budget, r, shares):
+def closed_form(D, T, G, P, budget, r, split):
     """The bound of `docs/theory/budget.md`, section 4, and the price of Hedge; a ball's diameter is D."""
     v0 = 1 / 8
     v = v0 + P / (2 * D)
     k = math.floor(0.75 * math.log2(1 + P / (2 * v0 * D))) + 1
     N = math.floor(0.75 * math.log2(1 + (T - 1) / (2 * v0))) + 1
     share, factor = budget * (1 + 1 / N) / (k * (k + 1)), k * (k + 1)
-    if shares == "mixed":
+    if split == "mixed":
         share, factor = (share + budget / N) / 2, min(2 * factor, 2 * N)
     step = 2 ** (k - 1) * (2 * v0 / T) ** 0.75 * (share / (2.6 * r)) ** 0.25
     block = math.ceil((2.6 / (share * (r * step) ** 2)) ** (1 / 3))
@@ -45,8 +45,8 @@ def closed_form(D, T, G, P, budget, r, shares):
 
 @pytest.mark.parametrize("schedule", ["blocks", "even"])
 @pytest.mark.parametrize("budget", [0.1, 1.0, 30.0])
-@pytest.mark.parametrize(("T", "shares"), [(50, "prior"), (1000, "prior"), (1000, "mixed")])
-def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, shares):
+@pytest.mark.parametrize(("T", "split"), [(50, "prior"), (1000, "prior"), (1000, "mixed")])
+def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, split):
     learner = dw.POLD(
         dw.L2Ball(2),
         T,
@@ -54,14 +54,14 @@ def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, shares):
         tuning="certified",
         lmo_budget=budget,
         schedule=schedule,
-        shares=shares,
+        budget_split=split,
     )
     for _ in range(50):
         learner.update(dw.losses.LinearLoss([1.0, 0.0]))
     learner.t = T  # a bound is a function of the rounds played and of G
     r = 3.0 if schedule == "even" else 1.0
     for P in (0.0, 1.0, 30.0, 2.0 * (T - 1)):
-        assert learner.bound(path_length=P) <= closed_form(2.0, T, 1.0, P, budget, r, shares)
+        assert learner.bound(path_length=P) <= closed_form(2.0, T, 1.0, P, budget, r, split)
 
 
 def test_static_regret_with_one_call_a_round():
@@ -163,10 +163,10 @@ def test_a_larger_budget_serves_better():
 def test_known_vertices_save_calls():
     arena = switching_costs(dw.Simplex(12), 800, pieces=5)
     calls = {}
-    for lazy in (0, 16):
-        learner = dw.POLA(arena.domain, method="halfspace", lazy=lazy)
+    for size in (0, 16):
+        learner = dw.POLA(arena.domain, method="halfspace", cache=size)
         meet(learner, arena)
-        calls[lazy] = learner.lmo_calls
+        calls[size] = learner.lmo_calls
     assert calls[16] < 0.7 * calls[0]
 
 
@@ -186,11 +186,11 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(ValueError, match="method must be one of"):
         dw.POLA(ball, lmo_budget=1.0, schedule="even", method="paper")
     with pytest.raises(ValueError, match="method must be one of"):
-        dw.POLA(ball, lazy=3, method="block")
+        dw.POLA(ball, cache=3, method="block")
     with pytest.raises(ValueError, match="leave one of the two out"):
-        dw.POLA(ball, lazy=3, lmo_budget=1.0, schedule="even")
-    with pytest.raises(ValueError, match="lazy"):
-        dw.POLA(ball, lazy=-1)
+        dw.POLA(ball, cache=3, lmo_budget=1.0, schedule="even")
+    with pytest.raises(ValueError, match="cache"):
+        dw.POLA(ball, cache=-1)
     with pytest.raises(ValueError, match="use Ader or POLD"):
         dw.OneOracleAder(ball, 10, lmo_budget=None)
 
@@ -240,7 +240,7 @@ def test_polar_never_exceeds_its_budget(name, tuning, schedule):
 
 
 @pytest.mark.parametrize("experts", [("lazy", "origin", "agile"), ("agile",)])
-@pytest.mark.parametrize("weights", ["share", "sleeping"])
+@pytest.mark.parametrize("weights", ["adahedge", "sleeping"])
 def test_polar_keeps_its_budget_with_all_experts(experts, weights):
     arena = switching_costs(dw.BirkhoffPolytope(3), 100, pieces=3)
     for budget in (0.3, 2.0):
@@ -257,41 +257,41 @@ def test_a_refused_loss_changes_no_share_of_polars_budget():
     learner = dw.POLAR(dw.BirkhoffPolytope(3), lmo_budget=0.7)
     losses = pulls(learner.domain, 100)
     dw.play(learner, losses[:60])
-    before, other = learner._experts.shares.copy(), learner.clone()
+    before, other = learner._experts.reserved.copy(), learner.clone()
     with pytest.raises(ArithmeticError, match="no slope"):
         learner.update(Refused(np.ones((3, 3))))
-    np.testing.assert_array_equal(learner._experts.shares, before)
+    np.testing.assert_array_equal(learner._experts.reserved, before)
     for loss in losses[60:]:
         assert learner.update(loss) == other.update(loss)
-    assert (learner._experts.shares != before[0]).any()
-    assert learner._experts.shares.sum() == pytest.approx(0.7)
+    assert (learner._experts.reserved != before[0]).any()
+    assert learner._experts.reserved.sum() == pytest.approx(0.7)
 
 
-def test_certified_polar_has_fixed_shares():
+def test_certified_polar_has_fixed_parts():
     learner = dw.POLAR(dw.L1Ball(6), lipschitz=1.0, tuning="certified", lmo_budget=3.0)
     arena = switching_costs(dw.L1Ball(6), 70, pieces=3)
     meet(learner, arena)
     # The whole game, then epochs of 8, 16, 32 and 64 rounds.
-    np.testing.assert_allclose(learner._experts.shares, [3 / (i * (i + 1)) for i in range(1, 6)])
+    np.testing.assert_allclose(learner._experts.reserved, [3 / (i * (i + 1)) for i in range(1, 6)])
 
 
 def test_polar_caches_vertices_where_calls_are_few():
     def cached(domain, **settings):
         oracle = dw.POLAR(domain, lipschitz=1.0, **settings).options.oracle
-        return oracle.method, oracle.lazy
+        return oracle.method, oracle.cached_vertices
 
     ball = dw.L1Ball(3)
     assert cached(ball) == ("auto", 0)
     assert cached(ball, lmo_budget=1.0) == ("corrective", 64)
-    assert cached(ball, lmo_budget=1.0, lazy=0) == ("corrective", 0)
-    assert cached(ball, lmo_budget=1.0, lazy=5) == ("corrective", 5)
-    assert cached(ball, lazy=5) == ("corrective", 5)
+    assert cached(ball, lmo_budget=1.0, cache=0) == ("corrective", 0)
+    assert cached(ball, lmo_budget=1.0, cache=5) == ("corrective", 5)
+    assert cached(ball, cache=5) == ("corrective", 5)
     assert cached(ball, lmo_budget=1.0, method="halfspace") == ("halfspace", 0)
     assert cached(ball, lmo_budget=1.0, schedule="even") == ("halfspace", 0)
     assert cached(ball, lmo_budget=1.0, tuning="certified")[1] == 0
     assert cached(dw.TraceNormBall((3, 4)), lmo_budget=1.0) == ("corrective", 0)
     assert cached(dw.ProductDomain([ball, ball]), lmo_budget=1.0) == ("halfspace", 0)
-    assert dw.POLA(ball, lmo_budget=1.0).options.oracle.lazy == 0
+    assert dw.POLA(ball, lmo_budget=1.0).options.oracle.cached_vertices == 0
 
 
 def dynamic_regret(learner, stream):
@@ -304,7 +304,7 @@ def others(domain, T):
     """Every other learner that can keep to one call per round."""
     for cls in (dw.POLD, dw.POLA, dw.BOGDIP):
         yield cls(domain, T, lmo_budget=1.0)
-        yield cls(domain, T, lmo_budget=1.0, lazy=64, method="corrective")
+        yield cls(domain, T, lmo_budget=1.0, cache=64, method="corrective")
         yield cls(domain, T, lmo_budget=1.0, schedule="even")
     for cls in (dw.OneOracleAder, dw.OnlineFrankWolfe, dw.KalhanOFW):
         yield cls(domain, T)

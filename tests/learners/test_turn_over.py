@@ -6,41 +6,29 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from driftwolfe import reference
 from driftwolfe.ensemble import GeometricCover
 from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
-from learners.plain import BlockedExpert, Multiplicative, NormalHedge
 
 AGREE = 1e-11
 
 
-def looped(cover, domain, losses, meta, length_to_plan):
+def saol(domain, losses, B, G):
     """An expert for every interval, made when it starts and dropped when it has ended."""
     experts, played, last = {}, [], domain.origin()
     for t, loss in enumerate(losses, start=1):
-        experts = {interval: e for interval, e in experts.items() if interval[1] >= t}
-        for length in cover.starting(t):
-            eta, block = length_to_plan(length)
-            expert = BlockedExpert(last, eta, block)
-            experts[t, t + length - 1] = [expert, meta.fresh(length), length]
-        weights = np.array([meta.weight(state) for _, state, _ in experts.values()])
-        weights /= weights.sum()
-        x = sum(w * e.x for w, (e, _, _) in zip(weights, experts.values(), strict=True))
-        played.append(x)
-        for entry in experts.values():
-            own, state, length = entry
-            ahead = loss.value(x) - loss.value(own.x)
-            entry[1] = meta.after(state, ahead, length)
-            own.take(loss.gradient(own.x), domain.project)
-        last = x
+        experts = {interval: e for interval, e in experts.items() if sum(interval) > t}
+        for length in GeometricCover().starting(t):
+            experts[t, length] = [last, min(0.5, length**-0.5)]
+        total = sum(weight for _, weight in experts.values())
+        last = sum(weight / total * x for x, weight in experts.values())
+        played.append(last)
+        for (_, length), expert in experts.items():
+            x, weight = expert
+            ahead = (loss.value(last) - loss.value(x)) / B
+            step = 2 * domain.radius / G / math.sqrt(length) * loss.gradient(x)
+            expert[:] = domain.project(x - step), weight * (1 + min(0.5, length**-0.5) * ahead)
     return np.array(played)
-
-
-def descents(D, G):
-    def plan(length):
-        h = length**-0.75
-        return D / G * h, max(1, math.floor(h ** (-2 / 3) * (1 + 1e-12)))
-
-    return plan
 
 
 def vectors(rounds, seed):
@@ -71,7 +59,7 @@ def test_pola_is_experts_on_the_intervals_of_a_cover(name):
     domain, make = CASES[name]
     losses, B, G = make(300, 1), 40.0, 5.0
     learner = dw.POLA(domain, lipschitz=G, loss_scale=B)
-    plain = looped(cover, domain, losses, NormalHedge(B), descents(2 * domain.radius, G))
+    plain = reference.pola(domain, losses, G, B, oracle=reference.exact_projection)
     for t, loss in enumerate(losses, start=1):
         np.testing.assert_allclose(learner.decision, plain[t - 1], rtol=0, atol=AGREE)
         ends = sorted(interval.end for interval in cover.active(t))
@@ -79,13 +67,11 @@ def test_pola_is_experts_on_the_intervals_of_a_cover(name):
         learner.update(loss)
 
 
-def test_saol_is_experts_on_the_intervals_of_a_cover():
-    cover = GeometricCover()
-    domain, B, G = dw.L1Ball(4), 40.0, 5.0
-    losses = vectors(300, 2)
+@pytest.mark.parametrize("domain", [dw.L1Ball(4), dw.L2Ball(4, radius=1.5), dw.Simplex(4)])
+def test_saol_is_experts_on_the_intervals_of_a_cover(domain):
+    losses, B, G = vectors(300, 2), 40.0, 5.0
     learner = dw.SAOL(domain, lipschitz=G, loss_scale=B)
-    steps = lambda length: (2 * domain.radius / G / math.sqrt(length), 1)  # noqa: E731
-    plain = looped(cover, domain, losses, Multiplicative(B), steps)
+    plain = saol(domain, losses, B, G)
     for t, loss in enumerate(losses):
         np.testing.assert_allclose(learner.decision, plain[t], rtol=0, atol=AGREE)
         learner.update(loss)

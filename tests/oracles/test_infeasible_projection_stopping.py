@@ -12,8 +12,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.oracles import block as block_module
 from driftwolfe.points import FactoredMatrix, distance, norm
-from learners.families import project_trace_norm
-from learners.plain import simplex_projection
+from learners.families import project_trace_norm, simplex_projection
 
 ABOVE_HALF = (0.51, 0.53, 0.55, 0.57, 0.6, 0.7, 0.8, 0.9, 0.99)
 UP_TO_HALF = (0.1, 0.3, 0.45, 0.5)

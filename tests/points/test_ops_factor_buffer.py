@@ -71,7 +71,7 @@ def test_inner_products_in_one_pass():
     np.testing.assert_allclose(buffer.inner(atom, x - y, x), expected, rtol=1e-12)
 
 
-def test_copies_stay_on_a_shelf_of_their_own():
+def test_copies_stay_in_a_buffer_of_their_own():
     buffer, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=1)
     other, y = copy.deepcopy((buffer, x))
     assert other.holds(y)

@@ -125,7 +125,12 @@ def declared(settings, kind, length, name="x", **metadata):
 
 
 HUGE = 3 << 30
-FULL = {"arguments": {}, "state": {"x": {"array": "x"}}, "domain": {"kind": "L1Ball"}}
+FULL = {
+    "device": "cpu",
+    "arguments": {},
+    "state": {"x": {"array": "x"}},
+    "domain": {"kind": "L1Ball"},
+}
 LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "features": "random"}
 LEARNED |= {"seed": 0, "state": {}}
 POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "first": 0}

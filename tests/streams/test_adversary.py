@@ -236,7 +236,7 @@ def test_comparators_that_move_force_more_regret_on_everybody_who_keeps_the_budg
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings"), [(dw.BOGDIP, {}), (dw.POLD, {}), (dw.POLD, {"shares": "mixed"})]
+    ("cls", "settings"), [(dw.BOGDIP, {}), (dw.POLD, {}), (dw.POLD, {"budget_split": "mixed"})]
 )
 def test_dynamic_regret_lies_between_its_bounds(cls, settings):
     for segments in (4, 32):

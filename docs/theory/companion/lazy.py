@@ -13,7 +13,6 @@ from sets import Scene, gap, line_search, scenes, segment, simplex, zigzag
 
 import driftwolfe as dw
 from driftwolfe.ensemble import AdaHedge
-from driftwolfe.learners.polar import Member
 
 
 class Lazy:
@@ -310,6 +309,6 @@ def switches() -> Iterator[Case]:
             for run in dw.ensemble.GeometricCover().split(a + 1, b):
                 pieces += len(run)
                 for each in (piece.length for piece in run):
-                    lazy = learner._epoch_bound(Member("lazy", each)) if each >= 8 else 2.0 * each
+                    lazy = learner._bounds.epoch("lazy", each) if each >= 8 else 2.0 * each
                     right += lazy
         yield regret, right + learner._meta.regret_bound(pieces - 1), f"S = {S}"

@@ -12,14 +12,14 @@ from check import Case, check
 from sets import C
 
 from driftwolfe.ensemble.plan import (
-    SHARES,
+    BUDGET_SPLITS,
     Plan,
     ader_grid,
     block_length,
     budgeted_grid,
     budgeted_plan,
     budgeted_step,
-    cover_share,
+    cover_part,
     pold_grid,
     projection_eps,
 )
@@ -87,14 +87,14 @@ def static() -> Iterator[Case]:
 
 
 def _experts() -> Iterator[tuple[int, float, float, float, float, Plan, float, str]]:
-    """T, b, r, v0, the factor of the shares, the plan of the expert meant for P, P, and a text."""
+    """T, b, r, v0, the factor of the split, the plan of the expert meant for P, P, and a text."""
     for T, b, r, v0 in product((50, 3000, 10**6), (0.2, 1.0, 5.0), DRAGS, (0.125, 0.5)):
-        for shares in SHARES:
-            plans = budgeted_grid(T, v0, b, r, shares)
+        for split in BUDGET_SPLITS:
+            plans = budgeted_grid(T, v0, b, r, split)
             for P in [0.0, *np.geomspace(1e-3, T - 1, 120).tolist()]:
                 k = math.floor(0.75 * math.log2(1 + P / (2 * v0))) + 1
-                factor = k * (k + 1) if shares == "prior" else min(2 * k * (k + 1), 2 * len(plans))
-                where = f"{shares}, T = {T}, b = {b}, r = {r}, v0 = {v0}, P = {P:.3g} D, k = {k}"
+                factor = k * (k + 1) if split == "prior" else min(2 * k * (k + 1), 2 * len(plans))
+                where = f"{split}, T = {T}, b = {b}, r = {r}, v0 = {v0}, P = {P:.3g} D, k = {k}"
                 yield T, b, r, v0, factor, plans[k - 1], P, where
 
 
@@ -117,7 +117,7 @@ def path_in_blocks() -> Iterator[Case]:
 
 @check("POLD: a step off by up to 2 costs at most 1.0953")
 def off_by_two() -> Iterator[Case]:
-    """(3 t^(1/3) + 1/t)/4 for shares t of the best step between 1/2 and 1."""
+    """(3 t^(1/3) + 1/t)/4 for fractions t of the best step between 1/2 and 1."""
     for t in np.linspace(0.5, 1.0, 1001):
         yield (3 * t ** (1 / 3) + 1 / t) / 4, 1.0953, f"{t:.4g} of the best step"
     yield 3.021 * 1.0953, 3.31, "3.021 times that"
@@ -137,25 +137,25 @@ def unlimited() -> Iterator[Case]:
             yield (K - 1) * P, 1.94 * math.sqrt(T * P), f"{where}, path in blocks"
 
 
-@check("shares: sum of b_i <= b, b_k >= b/(k(k+1)), ln(1/p_k) <= 2 ln(k+1)")
-def shares() -> Iterator[Case]:
+@check("parts: sum of b_i <= b, b_k >= b/(k(k+1)), ln(1/p_k) <= 2 ln(k+1)")
+def parts() -> Iterator[Case]:
     """Of POLD's grids and POLA's cover."""
     for T in (2, 10, 1000, 10**6):
         plans = budgeted_grid(T, 0.125, 1.0)
-        yield sum(plan.share for plan in plans), 1 + 1e-12, f"T = {T}"
-        mixed = budgeted_grid(T, 0.125, 1.0, shares="mixed")
-        yield sum(plan.share for plan in mixed), 1 + 1e-12, f"T = {T}, mixed"
+        yield sum(plan.reserved for plan in plans), 1 + 1e-12, f"T = {T}"
+        mixed = budgeted_grid(T, 0.125, 1.0, split="mixed")
+        yield sum(plan.reserved for plan in mixed), 1 + 1e-12, f"T = {T}, mixed"
         for k, plan in enumerate(plans, start=1):
-            yield 1 / (k * (k + 1)), plan.share, f"T = {T}, k = {k}"
-            yield -math.log(plan.share), 2 * math.log(k + 1), f"T = {T}, prior {k}"
-    yield sum(cover_share(1 << k) for k in range(60)), 1.0, "cover"
+            yield 1 / (k * (k + 1)), plan.reserved, f"T = {T}, k = {k}"
+            yield -math.log(plan.reserved), 2 * math.log(k + 1), f"T = {T}, prior {k}"
+    yield sum(cover_part(1 << k) for k in range(60)), 1.0, "cover"
 
 
 def level(k: int, b: float, r: float) -> tuple[float, float, float]:
     """Return one interval's bound without the meta, in units of G D, and its block and tolerance."""
-    length, share = 1 << k, b * cover_share(1 << k)
-    h = budgeted_step(length, 0.5, share, r)
-    plan = budgeted_plan(h, share, r)
+    length, part = 1 << k, b * cover_part(1 << k)
+    h = budgeted_step(length, 0.5, part, r)
+    plan = budgeted_plan(h, part, r)
     return master(length, h, plan.block, plan.tolerance, 0.5, r), plan.block, plan.tolerance
 
 

@@ -71,7 +71,7 @@ def every_small_case() -> Iterator[Case]:
 
 @check("earliest deadline first: late jobs, random cases with floor(b_i K_i) calls")
 def random_cases() -> Iterator[Case]:
-    """Up to eight experts with blocks up to 60 rounds and random shares."""
+    """Up to eight experts with blocks up to 60 rounds and random parts."""
     rng = np.random.default_rng(0)
     for _ in range(60):
         b = Fraction(int(rng.integers(1, 40)), int(rng.integers(1, 20)))
@@ -141,7 +141,7 @@ def library_keeps_the_budget() -> Iterator[Case]:
 
 
 def _accounts(seed: int) -> Iterator[tuple[LMOBudget, np.ndarray, float, int, float]]:
-    """A random trace of the library's lmo_budget; savings are kept here, in fractions of the shares.
+    """A random trace of the library's lmo_budget; savings are kept here, in fractions of the parts.
 
     Yields the lmo_budget after each round with all savings, and for each expert that is due what it
     saved, and what it was allowed.
@@ -172,7 +172,7 @@ def budget_invariant() -> Iterator[Case]:
 
 
 @check("lmo_budget: floor of an expert's savings <= what it may spend")
-def purse_is_fair() -> Iterator[Case]:
+def pooled_budget_is_fair() -> Iterator[Case]:
     """For every expert whose block ends, whatever the others did."""
     for seed in range(20):
         for lmo_budget, savings, own, limit, _ in _accounts(seed):

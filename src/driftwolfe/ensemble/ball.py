@@ -36,7 +36,7 @@ kernels = compiled("driftwolfe.domains.set_kernels")
 _INSIDE = 1e-7
 
 
-class Rows:
+class PointRows:
     """Points as a list, or, where they are arrays, as the rows of one array, which is never written into."""
 
     def __init__(self, given: list[Point] | Array) -> None:
@@ -80,7 +80,7 @@ class BallExperts:
 
     @points.setter
     def points(self, points: list[Point]) -> None:
-        self._rows = Rows(points)
+        self._rows = PointRows(points)
 
     @property
     def table(self) -> Array:
@@ -89,7 +89,7 @@ class BallExperts:
 
     @table.setter
     def table(self, table: Array) -> None:
-        self._rows = Rows(table)
+        self._rows = PointRows(table)
 
     def check_state(self) -> None:
         like = self.kept(self.domain.origin())
@@ -148,7 +148,7 @@ def surrogate(gradient: Point, away: Point) -> Point:
     return gradient - (along / length / length) * away
 
 
-class Approach(NamedTuple):
+class NearPoint(NamedTuple):
     """A feasible point near y."""
 
     x: Point
@@ -166,7 +166,7 @@ def approach(
     limit: int | None,
     rng: Sequence[int],
     accuracy: float | None = None,
-) -> Approach:
+) -> NearPoint:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
     target, near = y, max(tolerance, (_INSIDE * domain.radius) ** 2)
     if oracle.method == "exact" and isinstance(x, np.ndarray):  # nothing to choose or to check
@@ -174,7 +174,7 @@ def approach(
         away = y - nearest
         apart = norm(away)
         outside = apart * apart > near
-        return Approach(nearest, away, outside, 0.0 if outside else apart)
+        return NearPoint(nearest, away, outside, 0.0 if outside else apart)
     if is_array(y) and isinstance(x, FactoredMatrix):
         by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
         target = y if by_block else FactoredMatrix._all_stored(y)
@@ -185,7 +185,7 @@ def approach(
     certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
     outside = apart * apart > near and certified < apart
     found = result.feasible.copy() if result.feasible is target else result.feasible
-    return Approach(found, away, outside, certified if outside else apart)
+    return NearPoint(found, away, outside, certified if outside else apart)
 
 
 class BallDescent(BallExperts, Experts):

@@ -25,13 +25,13 @@ from driftwolfe.points.ops import in_kind_of, trimmed
 from driftwolfe.storage import require
 
 #: The plans of the experts, a column each, in the order of `Plan`.
-PLAN_COLUMNS = ("steps", "blocks", "tolerances", "shares", "lifetimes")
+PLAN_COLUMNS = ("steps", "blocks", "tolerances", "reserved", "lifetimes")
 #: Columns from which a factored point is recompressed.
 TOO_MANY_COLUMNS = 65
 
 
 @dataclass(eq=False)
-class Cut:
+class HalfSpace:
     r"""The half-space :math:`\{z : \langle\nu, z\rangle \le b\}`, into which targets of projections are moved."""
 
     normal: Point  # nu, of length 1
@@ -47,7 +47,7 @@ class Descent(Experts):
     r"""N experts that take blocked gradient steps with infeasible projections.
 
     Expert i plays :math:`x_i`, adds up gradients for `block` rounds, and then
-    :math:`(x_i, y_i) \leftarrow IP(x_i, y_i - c h_i \sum g)`: Algorithm 2 of the paper, on the
+    :math:`(x_i, y_i) \leftarrow IP(x_i, y_i - c h_i \sum g)`: Algorithm 1 of the paper, on the
     expert's own clock. A *lazy* expert keeps the sum of all its gradients and :math:`y_i`, where it
     started: its points are projections of :math:`y_i - c h_i \sum g`, the regularised leader.
     """
@@ -56,10 +56,9 @@ class Descent(Experts):
         *("largest_distance", "projections", *PLAN_COLUMNS, "clocks"),
         *("pooled_budget", "atoms"),
     )
-    STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}  # its name in files
     LEARNED = ("largest_gradient", "largest_distance", "pooled_budget", "atoms")
     #: Of the round: a learner with constraints sets it where a block ends.
-    cut: Cut | None = None
+    cut: HalfSpace | None = None
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, step_scale)
@@ -68,12 +67,12 @@ class Descent(Experts):
         # lazy experts, between x and the projection.
         self.largest_distance = 0.0
         self.projections = 0
-        self.steps, self.tolerances, self.shares = np.empty((3, 0))
+        self.steps, self.tolerances, self.reserved = np.empty((3, 0))
         self.blocks, self.lifetimes, self.clocks = np.empty((3, 0), dtype=np.int64)
         self.lazy = np.empty(0, dtype=np.bool_)  # no state: learners say which experts are
         pooled = oracle.budget is not None and (oracle.pooled or oracle.even)
         self.pooled_budget = LMOBudget(oracle.budget or 0.0) if pooled else None
-        self.atoms = Atoms(oracle.lazy) if oracle.lazy else None
+        self.atoms = Atoms(oracle.cached_vertices) if oracle.cached_vertices else None
         # Exact projections need no start and no tolerance.
         cheap = oracle.method == "auto" and domain.cheap_projection
         self.exact = cheap or oracle.method == "exact"
@@ -134,7 +133,7 @@ class Descent(Experts):
         require(all(column.size == self.size for column in columns), "experts")
         require((self.blocks > 0).all() and (self.clocks >= 0).all(), "clocks of experts")
         require((self.steps > 0.0).all() and (self.tolerances >= 0.0).all(), "plans of experts")
-        require((self.shares >= 0.0).all() and (self.lifetimes > 0).all(), "plans of experts")
+        require((self.reserved >= 0.0).all() and (self.lifetimes > 0).all(), "plans of experts")
         require(min(self.largest_distance, self.projections) >= 0, "experts")
         if self.atoms is not None:
             require_kind(self.domain, self.atoms.points, "vertices")
@@ -155,10 +154,10 @@ class Descent(Experts):
         return self.atoms is None and self.pooled_budget is None
 
     def limit(self, i: int) -> int | None:
-        """Return the calls that expert i may make when its block ends, by its own share."""
+        """Return the calls that expert i may make when its block ends, by what is reserved for it."""
         if self.oracle.budget is None:
             return self.oracle.max_lmo_calls
-        return math.floor(self.shares[i] * self.blocks[i])
+        return math.floor(self.reserved[i] * self.blocks[i])
 
     def gap(self, i: int) -> float | None:
         """Return the gap at which projections of expert i end, None where that is not what decides."""
@@ -177,7 +176,7 @@ class Descent(Experts):
         atoms, pool, results = copy(self.atoms), self.pooled_budget, []
         if pool is not None:
             pool, most = pool.next_round(), self.oracle.max_lmo_calls or FOREVER
-            savings = np.where(self.leaving, 0.0, self.shares * (self.clocks % self.blocks + 1))
+            savings = np.where(self.leaving, 0.0, self.reserved * (self.clocks % self.blocks + 1))
         for number, (i, target) in enumerate(zip(due.tolist(), targets, strict=True)):
             limit = self.limit(i)
             if pool is not None:

@@ -113,16 +113,16 @@ def costs_of_hints(gradients, expected, steps, old, new, diameter):
 
 @jit(TABLE, TABLE, TABLE)
 def expect_again(agreements, lasts, gradients):
-    """Return the products of gradients with those before and of these, and the share of gradients that was best."""
+    """Return the products of gradients with those before and of these, and the best fraction of gradients."""
     found, expected = agreements.copy(), gradients.copy()
     for i in range(len(found)):
         for j in range(lasts.shape[1]):
             found[i, 0] += lasts[i, j] * gradients[i, j]
             found[i, 1] += lasts[i, j] * lasts[i, j]
         if found[i, 1] > 0.0:  # else nothing is known yet
-            share = min(1.0, max(0.0, found[i, 0] / found[i, 1]))
+            fraction = min(1.0, max(0.0, found[i, 0] / found[i, 1]))
             for j in range(lasts.shape[1]):
-                expected[i, j] *= share
+                expected[i, j] *= fraction
     return found, expected
 
 

@@ -28,9 +28,9 @@ from driftwolfe.points.kinds import Point
 from driftwolfe.points.ops import FactorBuffer, without_idle_columns
 from driftwolfe.storage import require
 
-#: Free columns of a new buffer, if an epoch can fill them, and at least this share of its rank.
+#: Free columns of a new buffer, if an epoch can fill them, and at least this fraction of its rank.
 _ROOM, _SHARE_OF_RANK = 64, 0.5
-#: Largest move by recompressing a point, as a share of the radius, and its cost as one of the gap.
+#: Largest move by recompressing a point, as a fraction of the radius, and its cost as one of the gap.
 _NEGLIGIBLE, _SHARE_OF_GAP = 5e-4, 0.01
 _NO_MEMORY = Memory()
 
@@ -89,7 +89,7 @@ class Leaders(Experts):
             require(each.rounds < each.epoch, "experts")
             points = [each.x, each.anchor, *([] if each.gradients is None else [each.gradients])]
             require_kind(self.domain, points, "points of experts")
-            buffer = each.memory.shelf
+            buffer = each.memory.buffer
             fits = buffer is None or (len(buffer.U), len(buffer.V)) == self.domain.shape
             require(fits, "buffers of factors")
         require_feasible(self.domain, (each.x for each in self.experts))
@@ -169,7 +169,7 @@ class Leaders(Experts):
 
     def _with_room(self, expert: Leader, columns: int) -> Leader:
         """The expert with its factored points in one buffer that has so many free columns."""
-        x, anchor, buffer = expert.x, expert.anchor, expert.memory.shelf
+        x, anchor, buffer = expert.x, expert.anchor, expert.memory.buffer
         if not isinstance(x, FactoredMatrix):
             return expert
         if buffer is not None and buffer.holds(x) and buffer.room >= columns:
@@ -183,7 +183,7 @@ class Leaders(Experts):
             kept.append(held if self.strong_convexity is None else held.recompress())
         room = max(min(_ROOM, expert.epoch), int(_SHARE_OF_RANK * kept[0].rank))
         buffer, placed = FactorBuffer.holding(kept, room)
-        memory = expert.memory._replace(scalars=None, shelf=buffer)
+        memory = expert.memory._replace(scalars=None, buffer=buffer)
         return replace(expert, x=placed[0], anchor=placed[-1], memory=memory)
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from driftwolfe.domains import CountedDomain, Domain
+from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.dense import DenseDescent
-from driftwolfe.ensemble.descent import PLAN_COLUMNS, Descent, GradientSum, scaled_totals
+from driftwolfe.ensemble.descent import Descent, GradientSum, scaled_totals
 from driftwolfe.ensemble.experts import Evaluation, Scores, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
 from driftwolfe.losses import Loss
@@ -137,20 +136,20 @@ class ListDescent(Descent):
         # On a device, experts of low rank share one call; the others, and all on the host, have
         # their own.
         on_host = self.domain.device is HOST
-        narrow = [n for n, i in enumerate(due) if not on_host and not self._wide(i)]
+        narrow = [n for n, i in enumerate(due) if not on_host and not self.wide(i)]
         alone = [[n] for n in range(due.size) if n not in narrow]
         groups = [narrow, *alone] if narrow else alone
-        jobs = self._on_streams([partial(project, numbers) for numbers in groups])
+        jobs = self.on_streams([partial(project, numbers) for numbers in groups])
         found = threads.run(jobs, self.domain.device.workers)
         results = dict(zip(chain(*groups), chain(*found), strict=True))
         return self._counted(due, [results[number] for number in range(due.size)])
 
-    def _wide(self, i: int) -> bool:
+    def wide(self, i: int) -> bool:
         """Whether an expert keeps a device busy by itself."""
         x = self.x[i]
         return not isinstance(x, FactoredMatrix) or x.rank * sum(x.shape) * 8 > _NARROW
 
-    def _on_streams(self, jobs: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
+    def on_streams(self, jobs: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
         """The same jobs, each on a stream of its own where they run on a device in parallel."""
 
         def on_stream(job: Callable[[], Any], stream: Any) -> Any:
@@ -163,55 +162,6 @@ class ListDescent(Descent):
         for point in (*self.x, *self.y):
             getattr(point, "scale", None)  # computed once, before several threads need it
         return [partial(on_stream, job, device.beside()) for job in jobs]
-
-    @property
-    def ahead_pays(self) -> bool:
-        """Whether experts are quicker one by one: on a device, once one keeps it busy."""
-        return self.domain.device is HOST or any(map(self._wide, range(self.size)))
-
-    def run_ahead(self, losses: Sequence[Loss]) -> tuple[ListDescent, list[tuple[Any, ...]]]:
-        """Let every expert play several rounds by itself, on its own gradients, in threads.
-
-        Returns the experts afterwards, and for each round the scores, losses, slopes and oracle calls.
-        """
-        rounds = np.arange(1, len(losses) + 1)[:, None]
-        ends = (self.clocks + rounds) % self.blocks == 0
-        # The numbers that projections would have round by round.
-        numbers = self.projections + np.cumsum(ends).reshape(ends.shape) - ends
-        jobs = [partial(self._alone, i, losses, numbers[:, i]) for i in range(self.size)]
-        if isinstance(self.x[0], FactoredMatrix):
-            for loss in losses:
-                if isinstance(loss, EntryLoss):
-                    loss.places(self.domain.device)  # cached before threads need it
-        # Those of high rank spend their time in matrix products, those of low rank in Python.
-        ranks = [getattr(x, "rank", 0) for x in self.x]
-        found = threads.run_from_both_ends(
-            self._on_streams(jobs), ranks, self.domain.device.workers
-        )
-        alone, met = zip(*found, strict=True)
-        after = copy(self)
-        for name in ("x", "y", "sums"):
-            setattr(after, name, [getattr(one, name)[0] for one in alone])
-        for name in ("largest_gradient", "largest_distance"):
-            setattr(after, name, max(getattr(one, name) for one in alone))
-        after.clocks = self.clocks + len(losses)
-        after.projections = self.projections + int(ends.sum())
-        return after, list(zip(*met, strict=True))
-
-    def _alone(self, i: int, losses: Sequence[Loss], numbers: Indices) -> tuple[Any, list[Any]]:
-        """Expert i after several rounds by itself, and what it met in each."""
-        one, met = copy(self), []
-        one.domain = counted = CountedDomain(self.domain.unwrapped)
-        for name in (*PLAN_COLUMNS, "lazy", "clocks", "x", "y", "sums"):
-            setattr(one, name, getattr(self, name)[i : i + 1])
-        for loss, number in zip(losses, numbers.tolist(), strict=True):
-            counted.calls.reset()
-            scores = loss.scores(one.x[0])
-            value, slope = loss.value_and_slope_at(scores)
-            one.projections = number
-            one.step(loss, Evaluation(0.0, 0.0, np.empty(0), slope, True))
-            met.append((scores, value, slope, counted.calls.numbers()))
-        return one, met
 
 
 class Job(NamedTuple):
@@ -289,7 +239,7 @@ class EvenDescent(ListDescent):
 
     def _advance(self, i: int, job: Job) -> Job:
         """The job after one call, or after none where it turns out to be done."""
-        # A share surely affords the tolerance, and no more.
+        # What is reserved surely affords the tolerance, and no more.
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
         gap = self.gap(i)
         tolerance = float(self.tolerances[i]) if gap is None else 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
-from driftwolfe.ensemble.ball import BallDescent, Rows
+from driftwolfe.ensemble.ball import BallDescent, PointRows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
 from driftwolfe.ensemble.experts import SQUARES, SUMS, Evaluation, require_below, require_finite
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
@@ -28,7 +28,7 @@ class OptimisticDescent(BallDescent):
 
     .. math:: \hat y \leftarrow P(\hat y - \eta g), \qquad y = P(\hat y - \eta m), \qquad m = \kappa g
 
-    with the share :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far.
+    with the fraction :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far.
     P is the projection on the set (``each``), or the rescaling to the ball around it, and then the mean
     of all y is projected, as in `BallDescent`. For comparators of path length p,
 
@@ -41,7 +41,7 @@ class OptimisticDescent(BallDescent):
     """
 
     STATE: ClassVar[tuple[str, ...]] = (
-        *("bases", "last", "share", "products", "scale", "moves", "costs"),
+        *("bases", "last", "kept_fraction", "products", "scale", "moves", "costs"),
     )
 
     def __init__(
@@ -60,7 +60,7 @@ class OptimisticDescent(BallDescent):
         self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step, if charged
         super().__init__(oracle, step_scale, domain, plans, start)
         self.last = 0.0 * self.kept(domain.origin())  # gradient
-        self.share = 0.0  # of the last gradient that is expected again
+        self.kept_fraction = 0.0  # of the last gradient that is expected again
         self.products = np.zeros(2)  # of gradients with those before, and of these with themselves
 
     @property
@@ -70,7 +70,7 @@ class OptimisticDescent(BallDescent):
 
     @bases.setter
     def bases(self, points: list[Point]) -> None:
-        self._bases = Rows(points)
+        self._bases = PointRows(points)
 
     @property
     def diameter(self) -> float:
@@ -133,30 +133,30 @@ class OptimisticDescent(BallDescent):
         """Step along a gradient and expect the hint: one of each for all experts, or a row for each."""
         old, steps = self.table, (scale * self.steps).reshape(-1, *(1,) * (self.table.ndim - 1))
         bases = self.confined(self._bases.table - steps * gradient)
-        self._bases = Rows(bases)
+        self._bases = PointRows(bases)
         self.table = self.confined(bases - steps * hint)
         if self.correction > 0.0:
             self.moves = _squares(self.table - old)
 
     def _learn_share(self, gradient: Point) -> None:
-        """Choose the share of a gradient that was, so far, the best hint of the next."""
+        """Choose the fraction of a gradient that was, so far, the best hint of the next."""
         along, square = self.products
         length = norm(self.last)
         if self.correction > 0.0:  # losses are smooth
-            self.share = 1.0
+            self.kept_fraction = 1.0
             return
         if length > 0.0:
             along, square = along + inner(self.last, gradient), square + length * length
         elif square == 0.0:  # nothing is known yet: expect it again
-            self.share = 1.0
+            self.kept_fraction = 1.0
             return
         self.products = np.array([along, square])
-        self.share = float(min(1.0, max(0.0, along / square)))
+        self.kept_fraction = float(min(1.0, max(0.0, along / square)))
 
     @property
     def hint(self) -> Point:
         """What is expected of the next gradient."""
-        return self.share * self.last
+        return self.kept_fraction * self.last
 
     def confined(self, ends: Array) -> Array:
         return self.domain.project_many(ends) if self.each else super().confined(ends)
@@ -184,7 +184,7 @@ class OptimisticDescent(BallDescent):
         require(all(same_kind(each, like) for each in (self.last, *self.bases)), "experts")
         if self.each:
             require_feasible(self.domain, [*self.points, *self.bases])
-        require(0.0 <= self.share <= 1.0 and self.products.shape == (2,), "experts")
+        require(0.0 <= self.kept_fraction <= 1.0 and self.products.shape == (2,), "experts")
         require(self.scale >= 0.0 and self.moves.min(initial=0.0) >= 0.0, "experts")
 
 
@@ -245,7 +245,7 @@ class OwnOptimisticDescent(OptimisticDescent):
         super().check_state()
         lasts, expected = self.lasts, self.expected
         require(lasts.shape == expected.shape == (1 + self.size, *self.domain.shape), "experts")
-        require((np.abs(expected) <= np.abs(lasts)).all(), "experts")  # a share of them
+        require((np.abs(expected) <= np.abs(lasts)).all(), "experts")  # a fraction of them
         require((expected * lasts >= 0.0).all(), "experts")
         require(self.agreements.shape == (1 + self.size, 2), "experts")
 

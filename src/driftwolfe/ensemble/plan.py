@@ -1,4 +1,4 @@
-"""Which experts there are: grids of steps, covers of time, blocks, and shares of an LMO budget."""
+"""Which experts there are: grids of steps, covers of time, blocks, and parts of an LMO budget."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Plan(NamedTuple):
     step: float  # dimensionless h; the step taken is `step_scale` * h
     block: int  # rounds between two projections
     tolerance: float  # squared distance allowed between the feasible and the infeasible point
-    share: float = 0.0  # LMO calls per round reserved for it, where there is a budget for all
+    reserved: float = 0.0  # LMO calls per round that are its own, where there is a budget for all
     lifetime: int = FOREVER  # rounds that it plays
-    lazy: bool = False  # whether it projects the sum of all its gradients, not of the block's
+    keeps_sum: bool = False  # whether it projects the sum of all its gradients, not of the block's
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ProjectionConfig:
     budget: float | None = None  # LMO calls per round for all experts together; None for no limit
     pooled: bool = False  # whether experts may use what others leave of the budget
     even: bool = False  # whether calls are spread over the rounds, not made when blocks end
-    lazy: int = 0  # vertices to cache and to try before the LMO is called
+    cached_vertices: int = 0  # vertices to cache and to try before the LMO is called
     by_gap: bool = False  # whether the tolerances of lazy experts are gaps to stop at
 
 
@@ -155,8 +155,8 @@ def ader_prior(size: int) -> Array:
     return prior
 
 
-def mixed_shares(size: int) -> Array:
-    r"""Return the mean of `ader_prior` and equal shares: :math:`((1 + 1/N)/(i(i+1)) + 1/N)/2`.
+def mixed_split(size: int) -> Array:
+    r"""Return the mean of `ader_prior` and equal parts: :math:`((1 + 1/N)/(i(i+1)) + 1/N)/2`.
 
     Parameters
     ----------
@@ -165,15 +165,15 @@ def mixed_shares(size: int) -> Array:
 
     Examples
     --------
-    >>> mixed_shares(3)
+    >>> mixed_split(3)
     array([0.5       , 0.27777778, 0.22222222])
     """
-    shares: Array = (ader_prior(size) + 1.0 / size) / 2.0
-    return shares
+    parts: Array = (ader_prior(size) + 1.0 / size) / 2.0
+    return parts
 
 
-#: Shares of so many experts in POLD's budget of LMO calls.
-SHARES: dict[str, Callable[[int], Array]] = {"prior": ader_prior, "mixed": mixed_shares}
+#: How POLD splits a budget of LMO calls among so many experts.
+BUDGET_SPLITS: dict[str, Callable[[int], Array]] = {"prior": ader_prior, "mixed": mixed_split}
 
 
 def block_length(h: float) -> int:
@@ -327,8 +327,8 @@ class GeometricCover:
 # -- budgets of LMO calls ------------------------------------------------------------------------
 
 
-def cover_share(length: int) -> float:
-    r"""Return the share of intervals of length :math:`2^k`: :math:`1/((k+1)(k+2))`, of sum 1."""
+def cover_part(length: int) -> float:
+    r"""Return the part of a budget for intervals of length :math:`2^k`: :math:`1/((k+1)(k+2))`, of sum 1."""
     k = length.bit_length() - 1
     return 1.0 / ((k + 1) * (k + 2))
 
@@ -339,17 +339,17 @@ def budgeted_step(rounds: int, v: float, budget: float, delay_factor: float = 1.
 
 
 def budgeted_grid(
-    horizon: int, v0: float, budget: float, delay_factor: float = 1.0, shares: str = "prior"
+    horizon: int, v0: float, budget: float, delay_factor: float = 1.0, split: str = "prior"
 ) -> list[Plan]:
     r"""Return the experts of POLD with a budget, in units of D = 1.
 
-    As many as in `pold_grid`; expert i has its share :math:`b_i` of the budget, by `SHARES`, and the
-    step :math:`2^{i-1}` times the best one for :math:`v_0` and that share.
+    As many as in `pold_grid`; expert i has its part :math:`b_i` of the budget, by `BUDGET_SPLITS`, and the
+    step :math:`2^{i-1}` times the best one for :math:`v_0` and that part.
     """
     plans = []
-    for i, share in enumerate(budget * SHARES[shares](pold_grid(horizon, v0).size)):
-        h = 2.0**i * budgeted_step(horizon, v0, share, delay_factor)
-        plans.append(budgeted_plan(h, float(share), delay_factor))
+    for i, part in enumerate(budget * BUDGET_SPLITS[split](pold_grid(horizon, v0).size)):
+        h = 2.0**i * budgeted_step(horizon, v0, part, delay_factor)
+        plans.append(budgeted_plan(h, float(part), delay_factor))
     return plans
 
 
@@ -366,7 +366,7 @@ def budgeted_plan(h: float, budget: float, delay_factor: float = 1.0) -> Plan:
 class LMOBudget:
     """At most `rate` LMO calls per round in total, after every round.
 
-    Shares are reserved; unused calls are pooled. Every expert saves its share in each round of its
+    Some calls are reserved; unused ones are pooled. Every expert saves its own in each round of its
     block. When the block ends it may spend its savings and all calls that are not reserved.
     """
 
@@ -383,7 +383,7 @@ class LMOBudget:
     def limit(self, reserved: float) -> int:
         """Return the calls that may be made now if so many are reserved for others."""
         left = self.rate * self.rounds - self.spent
-        # Sums of shares that should be whole numbers may fall short by rounding.
+        # Sums of parts that should be whole numbers may fall short by rounding.
         return max(0, min(math.floor(left - reserved + 1e-9), math.floor(left)))
 
     def arriving(self) -> int:

@@ -33,7 +33,7 @@ def first_scale(loss_scale: Any) -> float:
 
 
 def checked_prior(prior: Any, size: int) -> Array:
-    """Return positive numbers as shares of their sum."""
+    """Return positive numbers over their sum."""
     given = checks.finite_array(prior, "prior", (size,))
     if not (given > 0.0).all():
         raise ValueError(f"prior must be positive, got {given.min():g}")
@@ -157,13 +157,13 @@ class Hedge:
         index = checks.count(expert, "expert") - 1
         if index >= self.size:
             raise ValueError(f"expert must lie in 1..{self.size}, got {expert}")
-        price = -math.log(self.prior[index])
+        surprise = -math.log(self.prior[index])
         horizon = self.horizon or number
         excess = 2.0 if self.horizon is None else number / horizon
         spread = checks.positive(scale, "scale")
         if self.loss_scale == "auto":
-            return spread * (math.sqrt(horizon / 8.0) * (price + 2.0 * excess) + 2.0)
-        return math.sqrt(horizon / 8.0) * (self.scale * price + excess * spread**2 / self.scale)
+            return spread * (math.sqrt(horizon / 8.0) * (surprise + 2.0 * excess) + 2.0)
+        return math.sqrt(horizon / 8.0) * (self.scale * surprise + excess * spread**2 / self.scale)
 
 
 @dataclass(eq=False)
@@ -173,7 +173,7 @@ class ExpConcaveHedge:
     For losses with :math:`e^{-\alpha f}` concave the regret of the weighted mean against expert i is at most
     :math:`\ln(1/p_i)/\alpha`, whatever the range of the losses and the number of rounds. For the loss
     :math:`-\ln\langle r, x\rangle` of a portfolio, :math:`\alpha = 1`, this is a fund of funds: each
-    expert is given the share p_i of the money at the start, and no money moves between them again.
+    expert is given the part p_i of the money at the start, and no money moves between them again.
 
     Parameters
     ----------
@@ -339,8 +339,8 @@ class AdaHedge:
         if rounds is not None:
             spread = checks.nonnegative(scale, "scale")
             a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
-        price = math.log(self.size * max(2.0, played))
-        return a * (ways + number * price + math.log(2.0 * played))
+        change = math.log(self.size * max(2.0, played))
+        return a * (ways + number * change + math.log(2.0 * played))
 
 
 @dataclass(eq=False)

@@ -10,16 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.completer_experts import (
-    LOSSES,
-    CompleterPool,
-    CompleterSettings,
-    Factors,
-)
+from driftwolfe.estimators.completer_experts import CompleterPool, Factors
 from driftwolfe.estimators.completer_features import (
     FeatureModel,
     with_features,
 )
+from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
 from driftwolfe.estimators.core.ids import (
     SIMPLE,
     Ids,

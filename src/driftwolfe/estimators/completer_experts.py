@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from itertools import islice
-from typing import Annotated, Any, NamedTuple, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -16,7 +14,10 @@ from driftwolfe.estimators.completer_tables import (
     ITEM_BITS,
     LARGEST,
     LAST_ITEM,
+    LOSSES,
+    CompleterSettings,
     Everyone,
+    Expert,
     Interactions,
     Older,
     Recent,
@@ -25,7 +26,6 @@ from driftwolfe.estimators.completer_tables import (
     Side,
     Slots,
 )
-from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
@@ -35,16 +35,6 @@ from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.completer_kernels")
 
-#: Steps of the mean and the biases, in units of error: of experts without interactions, of those
-#: with, and of restarted ones without and with.
-PLAIN_STEPS, LOW_RANK_STEPS = (0.3, 1.0), (0.2, 0.4)
-PLAIN_RESTARTED, LOW_RANK_RESTARTED = 0.5, 0.4
-#: Shortest intervals of the cover, 64 ratings, and shortest with interactions, 4,096 ratings.
-FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
-#: In the order of their numbers in the compiled loops.
-LOSSES = ("absolute", "huber", "squared")
-LEARNERS = ("both", "pold", "pola")
-MOST_RADII = 64
 #: Step of an interaction's entry, in units of error: large, because the projection spreads it over
 #: a whole row and column.
 INTERACTION_STEP = 8.0
@@ -61,90 +51,6 @@ SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
 GAP = 1e-6
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
 MOST_ROWS = 16_384
-
-
-class Expert(NamedTuple):
-    """Options of one expert."""
-
-    step: float  # of the mean and the biases, in units of error
-    radius: float = 0.0  # of interactions, in units of error times sqrt(users x items); 0: none
-    level: int = -1  # restarted every 2^level ratings; -1: never
-
-    @property
-    def name(self) -> str:
-        radius = f", radius {self.radius:g}" if self.radius else ""
-        level = f", every {1 << self.level:,}" if self.level >= 0 else ""
-        return f"step {self.step:g}{radius}{level}"
-
-
-@dataclass(frozen=True)
-class CompleterSettings:
-    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
-
-    loss: str
-    learner: str
-    radii: tuple[float, ...]
-    rank: int
-    weighting: float
-    memory: int
-    seed: int
-    keep_seen: bool = True
-
-    SAVED = Field(dict)
-
-    @classmethod
-    def checked(
-        cls,
-        loss: Any,
-        learner: Any,
-        radii: Any,
-        rank: Any,
-        weighting: Any,
-        memory: Any,
-        seed: Any,
-        keep_seen: Any,
-    ) -> Self:
-        """Return options of a user or a file, checked."""
-        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
-            checks.one_of(given, name, allowed)
-        if not isinstance(radii, Iterable):
-            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
-        balls = tuple(islice(radii, MOST_RADII + 1))
-        if len(balls) > MOST_RADII:
-            raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
-        weight = checks.nonnegative(weighting, "weighting")
-        if weight > 1.0:
-            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
-        if not isinstance(keep_seen, bool):
-            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
-        balls = tuple(checks.positive(radius, "radii") for radius in balls)
-        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
-        seed = checks.count(seed, "seed", least=0, most=math.inf)
-        return cls(loss, learner, balls, rank, weight, memory, seed, keep_seen)
-
-    def saved(self) -> dict[str, Any]:
-        """Return what a file has of them."""
-        return asdict(self)
-
-    @classmethod
-    def read(cls, options: dict[str, Any]) -> Self:
-        """Return the options of a file, checked."""
-        return cls.checked(**options)
-
-    def experts(self, t: int) -> list[Expert]:
-        """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
-        if self.learner == "pola":
-            found = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
-        else:
-            found = [Expert(step) for step in PLAIN_STEPS]
-            found += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
-        for level in range(FIRST_LEVEL, t.bit_length() if self.learner != "pold" else 0):
-            # Beyond the memory, interactions learned since a restart are those of the grid.
-            if level >= FIRST_LOW_RANK_LEVEL and 1 << level <= 2 * self.memory and self.radii:
-                found.append(Expert(LOW_RANK_RESTARTED, max(self.radii), level))
-            else:
-                found.append(Expert(PLAIN_RESTARTED, 0.0, level))
-        return found
 
 
 class Factors(NamedTuple):

@@ -7,11 +7,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.estimators.completer_experts import LOSSES, Factors
+from driftwolfe.estimators.completer_experts import Factors
 from driftwolfe.estimators.completer_tables import (
     ALL,
     BLENDS,
     ITEMS,
+    LOSSES,
     STAGES,
     USERS,
     ItemWeights,

@@ -13,7 +13,7 @@ import numpy as np
 from driftwolfe import storage
 from driftwolfe.domains import Simplex
 from driftwolfe.learners.archive import ensemble_kinds
-from driftwolfe.learners.contenders import SAOL
+from driftwolfe.learners.saol import SAOL
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes

@@ -9,7 +9,7 @@ import numpy as np
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.experts import combine
 from driftwolfe.learners.base import Learner
-from driftwolfe.learners.pold import GridLearner
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array
 

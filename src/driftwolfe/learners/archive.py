@@ -103,7 +103,7 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
     memory_fields = {
         "scalars": Field(tuple, (3,), items=Field(float), optional=True),
         "hint": Field(float, optional=True),
-        "shelf": Field(FactorBuffer, optional=True),
+        "buffer": Field(FactorBuffer, optional=True),
         "length": Field(float),
     }
     ticket_fields = dict.fromkeys(("excess", "positive", "largest"), Field(float))
@@ -113,7 +113,7 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "sparse": Kind(csr, sparse_fields, sparse_matrix),
         "factored": Kind(FactoredMatrix, factored_fields, factored),
         "product": Kind(ProductPoint, {"parts": Field(tuple, items=POINT)}, ProductPoint),
-        "shelf": Kind(FactorBuffer, buffer_fields, factor_buffer),
+        "factor_buffer": Kind(FactorBuffer, buffer_fields, factor_buffer),
         "gradient sum": Kind(GradientSum, sum_fields, gradient_sum),
         "job": Kind(Job, job_fields, Job),
         "leader": Kind(Leader, leader_fields, Leader),
@@ -129,7 +129,7 @@ OWN = "Learner"
 #: What every file of a learner says of it.
 LEARNER = {
     "domain": Field(dict, optional=True),
-    "device": Field(str, newer=True),
+    "device": Field(str),
     "arguments": Field(dict),
     "state": Field(dict),
     "class": Field(str, newer=True),
@@ -223,7 +223,7 @@ def load_learner(
     with storage.enough_memory(path):
         archive = storage.read_archive(path, check)
         settings, held = archive.settings, _held_class(archive, cls, path)
-        place = settings.get("device", "cpu")
+        place = settings["device"]
         if domain is None and device is None and place != "auto":
             try:
                 device_named(place)

@@ -465,8 +465,8 @@ class SemiBandit(Wrapper):
         found, gamma, random = np.stack(vertices), self.exploration, self._random()
         chances = (1.0 - gamma) * np.tensordot(weights, found != 0, 1)
         chances += gamma * (self._cover != 0).mean(axis=0)
-        family, shares = (self._cover, None) if random.random() < gamma else (found, weights)
-        vertex = family[random.choice(len(family), p=shares)]
+        family, drawn_by = (self._cover, None) if random.random() < gamma else (found, weights)
+        vertex = family[random.choice(len(family), p=drawn_by)]
         vertex.flags.writeable = False
         return vertex, np.where(chances > 0, chances, 1.0)
 

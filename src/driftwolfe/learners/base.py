@@ -12,9 +12,9 @@ from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
+from driftwolfe import bounds
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.ensemble.experts import require_finite
-from driftwolfe.learners import bounds
 from driftwolfe.learners.options import OPTIONS, Options, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
@@ -77,15 +77,15 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
 
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
     """Raise an error that names the set, for a loss that is not for its points."""
-    name, told = type(domain.unwrapped).__name__, ""
+    name, message = type(domain.unwrapped).__name__, ""
     try:
         loss.check_shape(domain.shape)
         if loss.only_on not in ("", name) and loss.only_on not in str(error):
-            told = f"{error}; {type(loss).__name__} is for a {loss.only_on}, not for this {name}"
+            message = f"{error}; {type(loss).__name__} is for a {loss.only_on}, not for this {name}"
     except ValueError as problem:
-        told = f"{problem}; the points of this {name} have shape {domain.shape}"
-    if told:
-        raise ValueError(told) from error
+        message = f"{problem}; the points of this {name} have shape {domain.shape}"
+    if message:
+        raise ValueError(message) from error
 
 
 class Learner(Guarded, ABC):
@@ -290,7 +290,7 @@ class Learner(Guarded, ABC):
             raise NotImplementedError(
                 f"no bound is known for {type(self).__name__} in this setting"
             )
-        return known if self._tickets is None else known + self._tickets.price(window)
+        return known if self._tickets is None else known + self._tickets.cost(window)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         """The bound for checked arguments; None where none is known."""

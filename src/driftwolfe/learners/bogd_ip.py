@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
+from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import Evaluation, require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import CacheOptions, Options, make_options
 from driftwolfe.points.kinds import Point
@@ -20,7 +21,7 @@ from driftwolfe.storage import require
 
 
 class BOGDIP(Learner):
-    r"""Blocked online gradient descent with infeasible projections (Algorithm 2 of the paper).
+    r"""Blocked online gradient descent with infeasible projections (Algorithm 1 of the paper).
 
     Plays x, adds up gradients for K rounds, and then
 
@@ -66,10 +67,19 @@ class BOGDIP(Learner):
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts")
-    STATE_KEYS: ClassVar = {"_experts": "_expert"}  # its name in files
     PARTS = ("_experts",)
     options: Options
     _experts: Descent
+
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Play x, add its gradient to the block, step and project when the block ends."""
+        f = as_loss(loss)
+        value, slope = f.value_and_slope_at(f.scores(self._experts.point(0)))
+        require_finite(value, slope)
+        suffered = float(value)
+        self._experts.step(f, Evaluation(suffered, suffered, np.array([suffered]), slope, True))
+        self._next_round()
+        return suffered
 
     def __init__(
         self,
@@ -81,16 +91,6 @@ class BOGDIP(Learner):
         super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz, loss_scale="auto", **options)
         self._begin(next(self._epochs()), domain.origin())
-
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play x, add its gradient to the block, step and project when the block ends."""
-        f = as_loss(loss)
-        value, slope = f.value_and_slope_at(f.scores(self._experts.point(0)))
-        require_finite(value, slope)
-        suffered = float(value)
-        self._experts.step(f, Evaluation(suffered, suffered, np.array([suffered]), slope, True))
-        self._next_round()
-        return suffered
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         super()._begin(epoch, start)
@@ -120,13 +120,14 @@ class BOGDIP(Learner):
         return self.options.plan(h, budget)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
+        known = self.options.measured(self._experts)
+
         def bound(epoch: Epoch) -> float:
             plan, rounds = self._plan(epoch.horizon), min(tau or epoch.rounds, epoch.rounds)
             # An interval starts anywhere, and cuts off two blocks.
             start = bounds.ANYWHERE if tau or epoch.start else bounds.AT_CENTER
-            return self.options.expert_bound(
-                plan, self._experts, self.lipschitz, rounds, path_length, start
-            ) + (2.0 * plan.block * self.lipschitz * self.options.D if tau else 0.0)
+            own = expert_regret(plan, known, rounds, path_length, start)
+            return own + (2.0 * plan.block * known.G * known.D if tau else 0.0)
 
         return self._over_epochs(bound)
 

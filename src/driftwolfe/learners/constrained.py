@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 
+from driftwolfe import bounds
+from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.descent import Cut
+from driftwolfe.ensemble.descent import HalfSpace
 from driftwolfe.ensemble.experts import require_finite
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, Outer, as_loss
 from driftwolfe.learners.bogd_ip import BOGDIP
 from driftwolfe.learners.options import CacheOptions, Options, make_options
@@ -342,14 +343,14 @@ class CutBOGDIP(BOGDIP):
             self._begin_block()
         return suffered
 
-    def _half_space(self, x: Point) -> Cut | None:
+    def _half_space(self, x: Point) -> HalfSpace | None:
         """The points that satisfy the linearised constraints of the block; None where there are none."""
         length = norm(self._normals)
         require_finite(length)
         if length <= 0.0 or self._block > 2.0 * self.domain.radius * length:
             return None  # no point of the set satisfies these constraints
         normal = (1.0 / length) * self._normals
-        return Cut(normal, inner(normal, x) - self._block / length)
+        return HalfSpace(normal, inner(normal, x) - self._block / length)
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         super()._begin(epoch, start)
@@ -389,9 +390,10 @@ class CutBOGDIP(BOGDIP):
             plan, rounds = self._plan(epoch.horizon), min(window or epoch.rounds, epoch.rounds)
             G, D, L = self.lipschitz, self.options.D, self._steepest
             start = bounds.ANYWHERE if window or epoch.start else bounds.AT_CENTER
-            regret = self.options.expert_bound(plan, self._experts, G, rounds, 0.0, start)
-            eta = self._experts.scale_for(G) * plan.step
-            tolerance = max(plan.tolerance, self._experts.largest_distance**2)
+            known = self.options.measured(self._experts)
+            regret = expert_regret(plan, known, rounds, 0.0, start)
+            eta = known.step_scale * plan.step
+            tolerance = max(plan.tolerance, known.largest_distance**2)
             gain = G * self.domain.diameter * rounds
             found = bounds.cut_violation(L, G, rounds, eta, plan.block, tolerance, regret + gain)
             # An interval cuts off a block, whose violations are at most L D each.

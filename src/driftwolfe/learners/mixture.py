@@ -23,7 +23,7 @@ from driftwolfe.storage import require
 class Mixture(Learner):
     r"""Plays the weighted mean of other learners on the same set, yours among them.
 
-    Each learner plays its own game and sees every loss. With ``weights="share"`` the mixture follows the
+    Each learner plays its own game and sees every loss. With ``weights="adahedge"`` the mixture follows the
     best of them (`AdaHedge` on the losses linearised at the mixture's decision); with
     ``weights="natural"``, for exp-concave losses, it loses at most :math:`\ln(1/p_i)/\alpha` more than
     learner i, in any number of rounds (`ExpConcaveHedge`). So to try a learner of your own, mix it with
@@ -38,12 +38,12 @@ class Mixture(Learner):
     horizon, lipschitz
         Passed on to those that are made here.
     weights
-        ``"share"`` or ``"natural"``.
+        ``"adahedge"`` or ``"natural"``.
     alpha
         For natural weights, the exp-concavity of the losses, over units of the loss: 1 for
         `PortfolioLoss`.
     prior
-        For natural weights, a positive number for each learner: its share p_i of their sum. All alike
+        For natural weights, a positive number for each learner: its part p_i of their sum. All alike
         if not given.
     {options}
 
@@ -73,13 +73,13 @@ class Mixture(Learner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        weights: str = "share",
+        weights: str = "adahedge",
         alpha: float = 1.0,
         prior: Any = None,
     ) -> None:
         super().__init__(domain)
         make_options(domain, horizon, lipschitz)  # checked as for any learner
-        checks.one_of(weights, "weights", ("share", "natural"))
+        checks.one_of(weights, "weights", ("adahedge", "natural"))
         given = (Constant, POLAR) if learners is None else learners
         if isinstance(given, Learner) or not isinstance(given, Sequence) or not given:
             raise TypeError(f"learners must be a list of learners or classes, got {given!r:.80}")

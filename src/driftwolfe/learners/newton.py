@@ -219,19 +219,19 @@ def minimum(domain: Domain, H: Array, c: Array, x: Array) -> tuple[Array, float]
 
     if domain.cheap_projection:
         return accelerated(H, c, x, project, domain.diameter / radius, ACCURACY, STEPS)
-    points, shares, gap = x[None], np.ones(1), math.inf
+    points, weights, gap = x[None], np.ones(1), math.inf
     for _ in range(CALLS):
         slope = H @ x + c
         vertex = (domain.lmo(slope.reshape(shape)) - center).ravel() / radius
         gap = max(0.0, float(slope @ (x - vertex)))
         if gap <= LMO_ACCURACY:
             break
-        points, shares = np.vstack((points, vertex)), np.append(shares, 0.0)
+        points, weights = np.vstack((points, vertex)), np.append(weights, 0.0)
         among = Simplex(len(points)).project
         inner, stop = points @ H @ points.T, (math.sqrt(2.0), 0.5 * LMO_ACCURACY, LMO_STEPS)
-        shares, _ = accelerated(inner, points @ c, shares, among, *stop)
-        x = shares @ points
-        points, shares = points[shares > 0.0], shares[shares > 0.0]
+        weights, _ = accelerated(inner, points @ c, weights, among, *stop)
+        x = weights @ points
+        points, weights = points[weights > 0.0], weights[weights > 0.0]
     return x, gap
 
 

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble import Hedge, ader_grid
@@ -15,7 +16,6 @@ from driftwolfe.ensemble.ball import BallExperts, approach, surrogate
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles.frank_wolfe import CALLS
@@ -61,7 +61,7 @@ class OneOracleAder(Learner):
         G T \sqrt{tol} + \min_i\Big[\frac{D^2/8 + D P/2}{\eta_i} + \frac{\eta_i K T G^2}{2} + H_i\Big]
         + (K - 1) G P \\ = O\big(G D\, T^{3/4} (1 + P/D)^{1/2}\big)
 
-    :math:`H_i` the price of Hedge for losses of range K G D, with an exact oracle: weaker in P than `POLD`
+    :math:`H_i` the regret of Hedge for losses of range K G D, with an exact oracle: weaker in P than `POLD`
     with the same budget. A design of this library; `docs/theory/budget.md` has the proof.
 
     References

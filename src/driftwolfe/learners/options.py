@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
+from driftwolfe.bounds.ensembles import Measured
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import block_length, projection_eps
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
-from driftwolfe.learners import bounds
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
@@ -46,7 +46,7 @@ class BudgetOptions(StepOptions, total=False):
 class CacheOptions(BudgetOptions, total=False):
     """Options of learners that can cache vertices."""
 
-    lazy: int
+    cache: int
 
 
 class EnsembleOptions(WeightOptions, CacheOptions, total=False):
@@ -110,7 +110,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         """``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round. `POLAR` has less regret with blocks.""",
     ),
-    "lazy": (
+    "cache": (
         0,
         """Number of vertices to cache and to try before the LMO is called (`Atoms`); for methods
         ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``.""",
@@ -156,11 +156,11 @@ class Options:
         """Return the paper's 3 eps for the step h, times `tolerance_scale`."""
         return 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
 
-    def plan(self, h: float, share: float = 0.0, lifetime: int = FOREVER) -> Plan:
-        """Return the expert with the step h, by the paper, or as its share surely affords."""
+    def plan(self, h: float, reserved: float = 0.0, lifetime: int = FOREVER) -> Plan:
+        """Return the expert with the step h, by the paper, or as the calls reserved for it surely afford."""
         if not self.planned:
-            return Plan(h, block_length(h), self.tolerance(h), share, lifetime)
-        plan = budgeted_plan(h, share, self.delay_factor)
+            return Plan(h, block_length(h), self.tolerance(h), reserved, lifetime)
+        plan = budgeted_plan(h, reserved, self.delay_factor)
         tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
         return plan._replace(tolerance=tolerance, lifetime=lifetime)
 
@@ -175,25 +175,25 @@ class Options:
         plan = self.plan(h, lifetime=lifetime)._replace(block=1)
         return plan._replace(tolerance=0.0) if self.oracle.method == "exact" else plan
 
-    def expert_bound(
-        self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float
-    ) -> float:
-        """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`.
+    def ball_plan(self, h: float, rounds: int, lifetime: int = FOREVER) -> Plan:
+        """Return the expert with the step h whose tolerance costs G D sqrt(T) in so many rounds T."""
+        exact = self.oracle.method == "exact"
+        tolerance = 0.0 if exact else self.tolerance_scale * self.D**2 / rounds
+        return Plan(h, 1, tolerance, 0.0, lifetime)
 
-        Where gradients are random, it is on the mean of its regret.
-        """
+    def measured(self, experts: Any) -> Measured:
+        """Return what bounds need to know of a game with these experts."""
+        G = max(self.lipschitz or 0.0, experts.largest_gradient)
         mean, noise = self.random_gradients or (G, 0.0)
-        return bounds.blocked_descent(
-            experts.gradient_factor * mean,
-            self.D,
-            rounds,
-            experts.scale_for(G) * plan.step,
-            plan.block,
-            max(plan.tolerance, experts.largest_distance**2),
-            path_length,
-            start,
+        return Measured(
+            G=G,
+            D=self.D,
+            diameter=experts.diameter,
+            step_scale=experts.scale_for(G),
             shrinking_steps=self.step_scale is None,
+            largest_distance=experts.largest_distance,
             delay_factor=self.delay_factor,
+            surrogates=experts.gradient_factor * mean,
             noise=noise,
         )
 
@@ -225,10 +225,10 @@ def make_options(
     }
     o |= {name: value for name, value in defaults.items() if o[name] is None}
     method = _method(domain, o, leaders)
-    if o["lazy"] is None:
+    if o["cache"] is None:
         scarce = leaders and budget is not None and not certified and o["schedule"] == "blocks"
         dense = method == "corrective" and not domain.rank_one_atoms
-        o["lazy"] = CACHED if scarce and dense else 0
+        o["cache"] = CACHED if scarce and dense else 0
     D = 2.0 * domain.radius
     learned = isinstance(lipschitz, str) and lipschitz == "auto"
     G = None if learned else checks.positive(lipschitz, 'lipschitz, if not "auto",')
@@ -252,7 +252,7 @@ def make_options(
             budget=None if budget is None else checks.positive(budget, "lmo_budget"),
             pooled=budget is not None and not certified,
             even=o["schedule"] == "even",
-            lazy=checks.count(o["lazy"], "lazy", least=0),
+            cached_vertices=checks.count(o["cache"], "cache", least=0),
             by_gap=certified,
         ),
     )
@@ -280,23 +280,23 @@ def require_projection(domain: Domain, learner: str, instead: str) -> None:
 
 def _method(domain: Domain, o: Mapping[str, Any], leaders: bool) -> str:
     """The method asked for; with a budget, one whose only cost is LMO calls."""
-    method, budget, schedule, lazy = (o[n] for n in ("method", "lmo_budget", "schedule", "lazy"))
+    method, budget, schedule, cache = (o[n] for n in ("method", "lmo_budget", "schedule", "cache"))
     checks.one_of(schedule, "schedule", ("blocks", "even"))
     if schedule == "even" and budget is None:
         raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
-    if schedule == "even" and lazy:
-        raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
+    if schedule == "even" and cache:
+        raise ValueError('cache works with schedule="blocks"; leave one of the two out')
     if schedule == "even":
         checks.one_of(
             method, "with an even schedule, method", ("auto", "halfspace")
         )  # runs that can pause
         return "halfspace"
-    if lazy:
-        checks.one_of(method, "with lazy, method", ("auto", "halfspace", "corrective"))
-    if method != "auto" or (budget is None and not lazy):
+    if cache:
+        checks.one_of(method, "with a cache, method", ("auto", "halfspace", "corrective"))
+    if method != "auto" or (budget is None and not cache):
         return str(method)
     return (
-        "halfspace" if o["tuning"] == "certified" or (lazy and not leaders) else domain.lmo_method
+        "halfspace" if o["tuning"] == "certified" or (cache and not leaders) else domain.lmo_method
     )
 
 

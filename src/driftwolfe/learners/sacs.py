@@ -10,20 +10,21 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge
 from driftwolfe.ensemble.ball import SelfConfidentBall
 from driftwolfe.ensemble.dense import SelfConfidentDescent
 from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import FOREVER, Plan
-from driftwolfe.learners import bounds
+from driftwolfe.learners.base import as_loss
+from driftwolfe.learners.ensembles import CoverLearner
 from driftwolfe.learners.options import (
     Options,
     WeightOptions,
     make_options,
     require_projection,
 )
-from driftwolfe.learners.pola import CoverLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
@@ -139,7 +140,22 @@ class SACS(CoverLearner):
         plan = partial(_plan, checked, self.loss_threshold is None)
         super().__init__(domain, checked, plan, meta, start, experts)
 
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Play the mean of the experts awake; weigh them; step; wake and retire where an interval ends."""
+        f = as_loss(loss)
+        evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
+        start, over = self._first_point(), self._interval_over(evaluation)
+        self._meta.update(evaluation.played, evaluation.losses)
+        self._experts.step(f, evaluation)
+        self.t += 1
+        if over:
+            self._turn_over(start)
+        self._weights = self._meta.weights
+        self._experts.settle(self._weights)
+        return evaluation.value
+
     def _interval_over(self, evaluation: Evaluation) -> bool:
+        """Whether the shortest interval ends with this round: after one, or by the losses."""
         if self.loss_threshold is None:
             return True
         if evaluation.losses.min() < 0.0:
@@ -164,12 +180,12 @@ class SACS(CoverLearner):
         number = min(rounds, self._interval)
         path_length = min(path_length, max(0, rounds - 1) * self.domain.diameter)
         if tau is None:
-            return bounds.over_game(number, self._level_bound, self._level_price, path_length)
+            return bounds.over_game(number, self._level_bound, self._level_per_path, path_length)
         # A window has at most that many intervals, two runs of shorter ones around some of length 2^k.
-        best, shorter, price = math.inf if number else 0.0, 0.0, 0.0
+        best, shorter, per_path = math.inf if number else 0.0, 0.0, 0.0
         for k in range(number.bit_length()):
-            one, price = self._level_bound(k), max(price, self._level_price(k))
-            best = min(best, 2.0 * shorter + (number >> k) * one + path_length * price)
+            one, per_path = self._level_bound(k), max(per_path, self._level_per_path(k))
+            best = min(best, 2.0 * shorter + (number >> k) * one + path_length * per_path)
             shorter += one
         # It may begin inside a shortest interval, all of which costs no more than this.
         return best + self._most_lost + self._weighing(0)
@@ -200,7 +216,7 @@ class SACS(CoverLearner):
         one = bounds.weighing(meta, 1, self.t, created)  # for a C of 1 in units of B
         return one * math.sqrt(meta.worst[k] / meta.scale)
 
-    def _level_price(self, k: int) -> float:
+    def _level_per_path(self, k: int) -> float:
         found = self._experts
         return self._root(k) / found.confidence.a if k < len(found.worst) else math.inf
 

@@ -8,12 +8,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
+from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, make_options, require_projection
-from driftwolfe.learners.pold import GridLearner
 from driftwolfe.learners.sword import check_past, over_tables
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
@@ -43,7 +45,7 @@ class Scream(GridLearner):
     domain
         A set that can project.
     switching
-        :math:`\lambda`, in [f]/[x]: a multiple of G is a price that matters.
+        :math:`\lambda`, in [f]/[x]: a multiple of G is a cost that matters.
     {options}
 
     Notes
@@ -85,7 +87,7 @@ class Scream(GridLearner):
         require_projection(domain, "Scream", "POLD")
         self.moved = 0.0
         plans = partial(_plans, checked, self.switching)
-        self._past: list[Array] = []  # what finished epochs cost, see `_prices`
+        self._past: list[Array] = []  # what finished epochs cost, see `_epoch_costs`
         super().__init__(domain, checked, plans, weights=_scale_free)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -104,7 +106,7 @@ class Scream(GridLearner):
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         if self.t:
-            self._past = [*self._past, self._prices()]
+            self._past = [*self._past, self._epoch_costs()]
         super()._begin(epoch, start)
         self._moves, self._excess = np.zeros(
             (2, self._experts.size)
@@ -116,20 +118,22 @@ class Scream(GridLearner):
         require(min(self.moved, self._moves.min()) >= 0.0, "moves")
         check_past(self._past, self)
 
-    def _prices(self) -> Array:
+    def _epoch_costs(self) -> Array:
         """What the epoch has cost each expert: static regret with that of the weights, and per path."""
-        epoch = Epoch(self._epoch_start, self._epoch_length, self.t - self._epoch_start)
-        plans, D = self._plans(epoch.horizon), self.options.D
+        plans, known = self._plans(self._epoch_length), self.options.measured(self._experts)
+        start = bounds.ANYWHERE if self._epoch_start else bounds.AT_CENTER
+        rounds = self.t - self._epoch_start
         own, more = (
-            np.array([self._expert_bound(plan, epoch, path) for plan in plans]) for path in (0.0, D)
+            np.array([expert_regret(plan, known, rounds, path, start) for plan in plans])
+            for path in (0.0, known.D)
         )
         fixed = self._meta.regret_bound() + self.switching * self._excess
-        return np.stack((own + fixed, (more - own) / D))
+        return np.stack((own + fixed, (more - own) / known.D))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        played = over_tables([*self._past, self._prices()], path_length)
+        played = over_tables([*self._past, self._epoch_costs()], path_length)
         return played + self.switching * self.moved
 
 

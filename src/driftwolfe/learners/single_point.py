@@ -6,10 +6,10 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.experts import SUMS, require_below, require_finite
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
@@ -53,9 +53,11 @@ class SinglePointLearner(Learner):
         """The feasible point x."""
         return self._x.copy()
 
-    def _move(self, vertex: Point, share: float) -> None:
-        """Go a share of the way to a vertex; a share of 1 leaves nothing of x behind."""
-        self._x = (1.0 - share) * self._x + share * vertex if share < 1.0 else vertex.copy()
+    def _move(self, vertex: Point, fraction: float) -> None:
+        """Go a fraction of the way to a vertex; all of it leaves nothing of x behind."""
+        self._x = (
+            (1.0 - fraction) * self._x + fraction * vertex if fraction < 1.0 else vertex.copy()
+        )
 
 
 class Constant(SinglePointLearner):
@@ -227,13 +229,13 @@ class OnlineFrankWolfe(SinglePointLearner):
     def _step(self, gradient: Point) -> None:
         self._largest = max(self._largest, norm(gradient))
         require_below(SUMS, self._largest)
-        eta, share = self._rates(self.lipschitz, self.t + 1)
+        eta, fraction = self._rates(self.lipschitz, self.t + 1)
         before, self._gradients = self._gradients, self._gradients + gradient
         if self.variant == "optimized":
             direction = self._x - self._first + eta * self._gradients
         else:  # without the newest gradient, and with twice the regulariser
             direction = 2.0 * (self._x - self._first) + eta * before
-        self._move(self._counted.lmo(direction), share)
+        self._move(self._counted.lmo(direction), fraction)
 
     @property
     def lipschitz(self) -> float:
@@ -287,8 +289,8 @@ def bound_against_minimisers(
     if variation is None or first_gap is None or beta is None or not steps:
         needed = "" if self.smoothness else "a horizon, smoothness=, "
         raise NotImplementedError(f"the bound of {name} needs {needed}variation= and first_gap=")
-    share, diameter = self.horizon**-0.5 if self.horizon else None, self.domain.diameter
-    return bounds.smooth_frank_wolfe(beta, diameter, self.t, variation, first_gap, share)
+    fraction, diameter = self.horizon**-0.5 if self.horizon else None, self.domain.diameter
+    return bounds.smooth_frank_wolfe(beta, diameter, self.t, variation, first_gap, fraction)
 
 
 class KalhanOFW(SinglePointLearner):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import SQUARES, require_below
-from driftwolfe.learners import bounds
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
@@ -94,10 +94,10 @@ class StronglyConvexOFW(SinglePointLearner):
                 self._costs += bounds.curved_distance(
                     size, bend, math.sqrt(2 * gap / bend / rounds)
                 )
-            share = line_search_step(gap, bend * rounds * length * length)
-            if share == 0.0:
+            fraction = line_search_step(gap, bend * rounds * length * length)
+            if fraction == 0.0:
                 break
-            self._move(vertex, share)
+            self._move(vertex, fraction)
 
     @property
     def lipschitz(self) -> float:

@@ -8,19 +8,19 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, as_loss
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import (
     Options,
     StepOptions,
     make_options,
     require_projection,
 )
-from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
@@ -32,8 +32,8 @@ class Sword(GridLearner):
     .. math:: \hat x^i \leftarrow P_K(\hat x^i - \eta_i g_t), \qquad
               x^i_{t+1} = P_K(\hat x^i - \eta_i m_{t+1}), \qquad g_t = \nabla f_t(x_t)
 
-    All expect a share of the last gradient again, :math:`m_{t+1} = \kappa_t g_t`, and so do the weights
-    (`OptimisticHedge`); :math:`\kappa_t \in [0, 1]` is the share that has been best so far, by least squares.
+    All expect a fraction of the last gradient again, :math:`m_{t+1} = \kappa_t g_t`, and so do the weights
+    (`OptimisticHedge`); :math:`\kappa_t \in [0, 1]` is the fraction that has been best so far, by least squares.
     :math:`\eta_i = c\, 2^{i-1}/(4\sqrt T)` up to c = D/G. With :math:`q_t = \lVert g_t - m_t\rVert`
     and :math:`A = \sum_t q_t^2`, regret against comparators of path length P is at most
 
@@ -122,7 +122,7 @@ class Sword(GridLearner):
             require_projection(domain, "Sword", "POLAR")
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
         beta = self.smoothness or 0.0
-        self._past: list[Array] = []  # what finished epochs cost, see `_prices`
+        self._past: list[Array] = []  # what finished epochs cost, see `_epoch_costs`
         kind = OwnOptimisticDescent if own else OptimisticDescent
         experts = partial(kind, checked.oracle, checked.step_scale, 2.0 * beta, each)
         slow = bounds.SLOW_WEIGHTS * beta * checked.D**2
@@ -144,13 +144,13 @@ class Sword(GridLearner):
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         if self.t:
-            self._past = [*self._past, self._prices()]
+            self._past = [*self._past, self._epoch_costs()]
         super()._begin(epoch, start)
 
     def _restart_point(self) -> Point:
         return self._experts.x
 
-    def _prices(self) -> Array:
+    def _epoch_costs(self) -> Array:
         """What the epoch has cost each expert: its static regret with the weights', and that per path."""
         experts, rounds = self._experts, self.t - self._epoch_start
         shrinking, first = self.options.step_scale is None, not self._epoch_start
@@ -168,7 +168,7 @@ class Sword(GridLearner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        return over_tables([*self._past, self._prices()], path_length)
+        return over_tables([*self._past, self._epoch_costs()], path_length)
 
     def check_state(self) -> None:
         super().check_state()
@@ -176,7 +176,7 @@ class Sword(GridLearner):
 
 
 def over_tables(tables: list[Array], path_length: float) -> float:
-    """Return the sum over epochs of their best expert's price, from tables of static prices and per path."""
+    """Return the sum over epochs of their best expert's costs, from tables of static ones and those per path."""
     return float(sum(max(0.0, (own + path_length * per).min()) for own, per in tables))
 
 

@@ -94,6 +94,6 @@ class Tickets:
         self.positive += max(excess, 0.0)
         self.largest = max(self.largest, excess)
 
-    def price(self, tau: int | None) -> float:
+    def cost(self, tau: int | None) -> float:
         """What delays add to a bound on the regret: so far, or on any tau losses in a row."""
         return self.excess if tau is None else min(self.positive, tau * self.largest)

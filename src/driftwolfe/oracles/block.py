@@ -16,18 +16,18 @@ from driftwolfe.points.devices import device_of, is_array, namespace
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import ritz_space
 
-#: Random columns added to the warm start: at least this many, and this share of it.
-_RANDOM_COLUMNS, _RANDOM_SHARE = 8, 0.2
+#: Random columns added to the warm start: at least this many, and this fraction of it.
+_RANDOM_COLUMNS, _RANDOM_FRACTION = 8, 0.2
 #: Columns from which one and two rounds of power iteration pay; narrower blocks need fewer.
 _POWER_COLUMNS = (48, 96)
-#: Share of the shorter side above which a block costs more than all singular values (measured on
+#: Fraction of the shorter side above which a block costs more than all singular values (measured on
 #: 943 x 1,682), and the entries up to which those are computed: 32 MB for the dense matrix.
-_FULL_SHARE, _FULL_ENTRIES = 0.4, 4_000_000
+_FULL_FRACTION, _FULL_ENTRIES = 0.4, 4_000_000
 #: Bytes that a block of vectors may take; the work ends where it would need more.
 _LARGEST_BLOCK = 1 << 30
-#: Share of the allowed gap that the error of the certificate may take, and the largest relative
+#: Fraction of the allowed gap that the error of the certificate may take, and the largest relative
 #: error that is ever asked for.
-_CERTIFICATE_SHARE, _LARGEST_ERROR = 0.5, 0.1
+_CERTIFICATE_FRACTION, _LARGEST_ERROR = 0.5, 0.1
 #: Up to this accuracy a singular value that the certificate missed cannot break the contract: it
 #: lies within 6.5 residuals of 1/130 or more, so that the gap stays below half the squared distance.
 _SAFE_ACCURACY = 0.1
@@ -68,10 +68,10 @@ def block(
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
     right = (x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)).V
-    right = _with_random_columns(right, most, _RANDOM_SHARE, rng)
+    right = _with_random_columns(right, most, _RANDOM_FRACTION, rng)
     calls, mixed = 0, is_array(y) and isinstance(x, FactoredMatrix)
     while True:
-        if dense and right.shape[1] > _FULL_SHARE * full:
+        if dense and right.shape[1] > _FULL_FRACTION * full:
             nearest = domain.project(FactoredMatrix._all_stored(y) if mixed else y)
             return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, "block")
         space = ritz_space(y, right, sum(right.shape[1] >= wide for wide in _POWER_COLUMNS))
@@ -97,7 +97,7 @@ def block(
         # The error that the certificate may have, relative to an LMO value of this size.
         size = radius * float((s - kept).max())
         enough = min(stop.accuracy, _SAFE_ACCURACY) * pair.squared
-        allowed = _CERTIFICATE_SHARE * (enough if stop.gap is None else stop.gap)
+        allowed = _CERTIFICATE_FRACTION * (enough if stop.gap is None else stop.gap)
         hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
         # The ball is symmetric: y - x', which shares y's entries, has the opposite vertex of x' - y.
         residual = y - nearest
@@ -125,9 +125,11 @@ def _with_factors(result: InfeasibleProjection, factors: Any) -> InfeasibleProje
     return replace(result, feasible=factors, infeasible=infeasible)
 
 
-def _with_random_columns(right: Array, most: int, share: float, rng: np.random.Generator) -> Array:
+def _with_random_columns(
+    right: Array, most: int, fraction: float, rng: np.random.Generator
+) -> Array:
     """The block with random columns added, whose images show what it lacks."""
     n, held = right.shape
-    wanted = min(most, held + max(_RANDOM_COLUMNS, int(share * held)))
+    wanted = min(most, held + max(_RANDOM_COLUMNS, int(fraction * held)))
     fresh = device_of(right).normal(rng, (n, max(0, wanted - held)))
     return namespace(right).concat((right, fresh), axis=1)[:, :most]

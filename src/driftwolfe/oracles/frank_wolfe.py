@@ -23,9 +23,9 @@ LMORequests: TypeAlias = Generator[tuple[Point, float], tuple[Point, float], R]
 #: ||x||^2, <x, y>, ||y||^2.
 Scalars: TypeAlias = tuple[float, float, float]
 
-#: Largest error of a vertex, as a share of the gap, that `frank_wolfe` does not try to avoid.
-_ERROR_SHARE = 0.03
-#: A gap of at most this share of ||x - y||^2 makes y' = x' nearer to every point of K than y is.
+#: Largest error of a vertex, as a fraction of the gap, that `frank_wolfe` does not try to avoid.
+_ERROR_FRACTION = 0.03
+#: A gap of at most this fraction of ||x - y||^2 makes y' = x' nearer to every point of K than y is.
 COLLAPSE = 0.5
 #: Columns of y' beyond twice those of x' from which it is recompressed.
 _SPARE_COLUMNS = 40
@@ -91,26 +91,26 @@ class Pair:
             self.squared = inner(self._residual, self._residual)
             return self.squared < before
         (xx, xy, yy), xv, yv = self.scalars, self._xv, self._xv - self.slope
-        share = line_search_step(self.gap, vv - 2 * xv + xx)
-        rest = 1.0 - share
-        mixed = self._buffer.mix(rest, self.x, share, self._move)
+        fraction = line_search_step(self.gap, vv - 2 * xv + xx)
+        rest = 1.0 - fraction
+        mixed = self._buffer.mix(rest, self.x, fraction, self._move)
         self.x, self._residual = self._trimmed(0, mixed), None
-        xx = rest**2 * xx + 2 * share * rest * xv + share**2 * vv
-        self._expand(xx, rest * xy + share * yv, yy)
+        xx = rest**2 * xx + 2 * fraction * rest * xv + fraction**2 * vv
+        self._expand(xx, rest * xy + fraction * yv, yy)
         return self.squared < before
 
-    def pull(self, share: float) -> None:
-        """Move the target towards x: y <- y + share (x - y)."""
+    def pull(self, fraction: float) -> None:
+        """Move the target towards x: y <- y + fraction (x - y)."""
         if self.dense:
-            self._residual *= 1.0 - share
+            self._residual *= 1.0 - fraction
             self.y = self.x - self._residual
         else:
-            self.y = self._trimmed(1, (1.0 - share) * self.y + share * self.x)
+            self.y = self._trimmed(1, (1.0 - fraction) * self.y + fraction * self.x)
             self._residual = None
             xx, xy, yy = self.scalars
-            yy = (1 - share) ** 2 * yy + 2 * share * (1 - share) * xy + share**2 * xx
-            self.scalars = xx, (1 - share) * xy + share * xx, yy
-        self.squared *= (1.0 - share) ** 2
+            yy = (1 - fraction) ** 2 * yy + 2 * fraction * (1 - fraction) * xy + fraction**2 * xx
+            self.scalars = xx, (1 - fraction) * xy + fraction * xx, yy
+        self.squared *= (1.0 - fraction) ** 2
 
     def _expand(self, xx: float, xy: float, yy: float) -> None:
         """Compute ||x - y||^2 from the scalars, or directly where they cancel."""
@@ -136,7 +136,7 @@ class Memory(NamedTuple):
 
     scalars: Scalars | None = None  # of x and y
     hint: float | None = None  # the accuracy to ask of the first vertex
-    shelf: FactorBuffer | None = None  # the buffer that x lies in, by its name in saved files
+    buffer: FactorBuffer | None = None  # that x lies in
     length: float = 0.0  # how far x may move before its objective rises by about its gap
 
 
@@ -189,7 +189,7 @@ def frank_wolfe(
     max_lmo_calls
         Limit on the LMO calls, at least 1; None for no limit.
     accuracy
-        Stop also at a gap of this share of :math:`\lVert x - y\rVert^2`; None for no such stop.
+        Stop also at a gap of this fraction of :math:`\lVert x - y\rVert^2`; None for no such stop.
     memory
         That of an earlier run which ended in this x; it only saves work.
 
@@ -231,7 +231,7 @@ def approach(
     known: Memory,
 ) -> LMORequests[Approach]:
     """Run as `frank_wolfe` does on a set of that radius; yields the LMO calls."""
-    pair, calls = Pair(x, y, known.scalars, known.shelf), 0
+    pair, calls = Pair(x, y, known.scalars, known.buffer), 0
     careful = gap / (8.0 * radius**2)
     hint = careful if known.hint is None else known.hint
     while True:
@@ -241,8 +241,8 @@ def approach(
         spent = max_lmo_calls is not None and calls >= max_lmo_calls
         enough = max(gap, (accuracy or 0.0) * pair.squared)
         if not pair.dense:
-            wanted, size = _ERROR_SHARE * max(reached, enough), abs(pair.slope)
-            asked = min(_ERROR_SHARE, wanted / size) if size > 0 else _ERROR_SHARE
+            wanted, size = _ERROR_FRACTION * max(reached, enough), abs(pair.slope)
+            asked = min(_ERROR_FRACTION, wanted / size) if size > 0 else _ERROR_FRACTION
             # Where the last error was larger than asked, as far from the origin, ask for less.
             hint = asked if error <= wanted else min(asked, hint * wanted / error)
             if reached <= 2.0 * enough:  # the next gap may end the run
@@ -252,7 +252,7 @@ def approach(
     if pair.dense:
         return Approach(pair.x, reached, calls, Memory())
     length = max(0.0, reached) / pair.distance if pair.squared > 0 else 0.0
-    return Approach(pair.x, reached, calls, Memory(pair.scalars, hint, known.shelf, length))
+    return Approach(pair.x, reached, calls, Memory(pair.scalars, hint, known.buffer, length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,11 +398,11 @@ class Run:
     def half_space_step(self, gap: float) -> InfeasibleProjection:
         """Return x and the projection of y on the half-space that the gap certifies."""
         pair, lands = self.pair, gap <= self.half_space_gap()
-        share = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
-        apart, moved = (1.0 - share) * pair.distance, share * pair.distance
+        fraction = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
+        apart, moved = (1.0 - fraction) * pair.distance, fraction * pair.distance
         if isinstance(pair.y, FactoredMatrix) and isinstance(pair.x, FactoredMatrix):
-            y = (1.0 - share) * pair.y + share * pair.x if share else pair.y
-            if share and y.rank > 2 * pair.x.rank + _SPARE_COLUMNS:
+            y = (1.0 - fraction) * pair.y + fraction * pair.x if fraction else pair.y
+            if fraction and y.rank > 2 * pair.x.rank + _SPARE_COLUMNS:
                 # ||y' - z||^2 <= ||y - z||^2 - moved^2: an error of what that gains for the farthest z
                 # keeps the contract.
                 error = moved * moved / (2.0 * math.hypot(apart + 2.0 * self.domain.radius, moved))
@@ -411,7 +411,7 @@ class Run:
                 y, error = y.truncate(error=error)
                 apart += error
         else:
-            y = pair.y + share * pair.direction()
+            y = pair.y + fraction * pair.direction()
         return InfeasibleProjection(pair.x, y, self.calls, gap, apart, self.method, lands)
 
 

@@ -30,7 +30,7 @@ from driftwolfe.points.rounding import whole_above
 #: The methods that `infeasible_projection` knows, beside ``"auto"``.
 METHODS = ("paper", "halfspace", "corrective", "block", "exact", "separation")
 
-#: Gap, as a share of the squared distance, at which `corrective` and `block` stop by default.
+#: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
 
 
@@ -69,7 +69,7 @@ def infeasible_projection(
         ``"auto"``: exact where the set's projection is cheap, block on larger trace-norm balls, separation
         on sets that have no LMO, corrective on other sets of dense points, halfspace on the rest.
     accuracy
-        Where to stop: at a gap of this share of the squared distance from y (for halfspace and
+        Where to stop: at a gap of this fraction of the squared distance from y (for halfspace and
         corrective, except on trace-norm balls, of at most a tenth of the squared radius). Up to 1/2
         the result is (x', x'). Default: 0.1 for corrective and block; halfspace stops as soon as its
         half-space step lands within the tolerance, and paper always follows the paper.
@@ -266,7 +266,7 @@ def paper(run: Run, given: Point) -> InfeasibleProjection:
     if run.near():
         return run.stay()
     y, apart = pair.y, distance(pair.x, given)
-    share = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
+    fraction = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
     while True:
         while not (run.near() or run.spent()):  # Algorithm 3
             _, gap = run.ask(hint)
@@ -279,7 +279,7 @@ def paper(run: Run, given: Point) -> InfeasibleProjection:
         if gap > pair.squared - eps or run.spent():
             result = run.give_up(gap)
             break
-        pair.pull(share)
+        pair.pull(fraction)
     # <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
     return replace(result, gap=result.gap + distance(y, pair.y) * 2 * run.domain.radius)
 

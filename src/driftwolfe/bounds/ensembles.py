@@ -1,0 +1,259 @@
+"""Bounds of ensembles, from the plans of their experts, their weights and measured constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from driftwolfe.bounds.inequalities import (
+    ANYWHERE,
+    AT_CENTER,
+    blocked_descent,
+    lazy_descent,
+    over_game,
+    over_windows,
+    strongly_convex_leader,
+    weighing,
+)
+from driftwolfe.ensemble import Hedge
+from driftwolfe.ensemble.plan import Plan
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Constants of a game, as given or as measured so far."""
+
+    G: float  # bound on gradient norms
+    D: float  # twice the radius of the set
+    diameter: float  # that of the set in which the experts' points lie
+    step_scale: float  # c: the steps taken are c times those of the plans
+    shrinking_steps: bool  # whether c falls as larger gradients are seen
+    largest_distance: float  # of projections that ended before their tolerance
+    delay_factor: float  # 3 where a block's gradients are worked on during the next, else 1
+    surrogates: float  # bound on the norms of the gradients that steps take, or of their means
+    noise: float  # bound on the norms of random gradients
+
+
+def expert_regret(
+    plan: Plan, known: Measured, rounds: int, path_length: float = 0.0, start: float = ANYWHERE
+) -> float:
+    """Return the bound on one agile expert, see `blocked_descent`; on its mean, if gradients are random."""
+    return blocked_descent(
+        known.surrogates,
+        known.D,
+        rounds,
+        known.step_scale * plan.step,
+        plan.block,
+        max(plan.tolerance, known.largest_distance**2),
+        path_length,
+        start,
+        shrinking_steps=known.shrinking_steps,
+        delay_factor=known.delay_factor,
+        noise=known.noise,
+    )
+
+
+def regret_per_path(plan: Plan, known: Measured, rounds: int) -> float:
+    """Return what a unit of path adds to `expert_regret`, which is affine in the path length."""
+    still, moving = (expert_regret(plan, known, rounds, path) for path in (0.0, known.D))
+    return (moving - still) / known.D
+
+
+def best_expert(regrets: Sequence[float], weights: Any, spread: float, rounds: int) -> float:
+    """Return the bound of the best expert, by those of all, plus the regret of Hedge or AdaHedge.
+
+    Losses of one round differ by at most `spread`; no weights learn a larger range.
+    """
+    if spread == 0.0:
+        return min(regrets)
+    if isinstance(weights, Hedge):
+        return min(
+            own + weights.regret_bound(i, rounds, spread) for i, own in enumerate(regrets, start=1)
+        )
+    in_advance = () if weights.rounds else (0, rounds, spread)
+    return float(min(regrets) + weights.regret_bound(*in_advance))
+
+
+def leader_regret(
+    G: float,
+    D: float,
+    eta: float,
+    epoch: int,
+    rounds: int,
+    path_length: float,
+    curvature: float | None,
+) -> float:
+    """Return the bound on a leader that restarts after each epoch, of convex or strongly convex losses.
+
+    D^2/eta + eta G^2 gamma/4 + G gamma sqrt(gap) for each epoch of gamma rounds, and gamma G P.
+    """
+    moving = epoch * G * path_length
+    if curvature is not None:
+        whole, rest = divmod(rounds, epoch)
+        one, last = (strongly_convex_leader(G, curvature, each) for each in (epoch, rest))
+        return whole * one + last + moving
+    one = D**2 / eta + eta * G**2 * epoch / 4.0 + G * epoch * D / math.sqrt(epoch)
+    return math.ceil(rounds / epoch) * one + moving
+
+
+def on_cover(
+    level_bound: Callable[[int], float],
+    level_per_path: Callable[[int], float],
+    rounds: int,
+    path_length: float,
+    tau: int | None,
+    diameter: float,
+) -> float:
+    """Return the bound of experts on a cover, in a game or on its windows of tau rounds.
+
+    The levels are as in `over_windows`. No comparators of a set of that diameter have a longer path.
+    """
+    number = rounds if tau is None else min(tau, rounds)
+    path_length = min(path_length, max(0, number - 1) * diameter)
+    over = over_game if tau is None else over_windows
+    return over(number, level_bound, level_per_path, path_length)
+
+
+@dataclass(frozen=True)
+class PolarBound:
+    """The bounds of POLAR after some rounds; `docs/theory/polar.md` has the proofs."""
+
+    plan: Callable[[str, int], Plan]  # of the expert of a kind, for epochs of so many rounds
+    kinds: tuple[str, ...]  # "lazy", "origin", "agile"
+    lengths: Sequence[int]  # rounds of epochs, shortest first; each twice the one before
+    shortest: int  # rounds of the shortest, which may not have begun
+    weights: Any  # AdaHedge, or AdaNormalHedge
+    sleeping: bool  # whether it is the latter
+    known: Measured
+    exact: bool  # whether projections are
+    rounds: int  # played so far
+
+    def bound(self, path_length: float, tau: int | None, diameter: float) -> float | None:
+        """Return the bound on the game, or on windows of tau rounds, where one is known."""
+        windows = self.sleeping and self.kinds != ("agile",)
+        if tau is not None:
+            return self._on_cover(path_length, tau, diameter) if windows else None
+        if not self.rounds:
+            return 0.0
+        path_length = min(path_length, (self.rounds - 1) * diameter)
+        whole = self.whole(self.rounds) + self._moving(self.rounds) * path_length
+        found = [whole + self._weighing(self.rounds)]
+        if windows:
+            found.append(self._on_cover(path_length, tau, diameter))
+        return min(found + self._lazy(path_length) + self._agile(path_length))
+
+    def _on_cover(self, path_length: float, tau: int | None, diameter: float) -> float:
+        """By a lazy expert on each interval of a cover, with sleeping weights."""
+
+        def level(k: int) -> float:
+            length = 1 << k
+            trivial = self.known.G * diameter * length
+            if length < self.shortest:
+                return trivial
+            own = min(self.epoch(kind, length) for kind in self.kinds if kind != "agile")
+            return min(trivial, own + self._weighing(length))
+
+        def per_path(k: int) -> float:
+            return 0.0 if 1 << k < self.shortest else self._moving(1 << k)
+
+        return on_cover(level, per_path, self.rounds, path_length, tau, diameter)
+
+    def _lazy(self, path_length: float) -> list[float]:
+        """By one lazy expert after the whole game's, which plays until the first epoch: one change."""
+        if self.sleeping:
+            return []
+        kinds, found = [kind for kind in self.kinds if kind != "agile"], list[float]()
+        for length in self.lengths:
+            epochs = math.ceil((self.rounds - length + 1) / length)
+            for kind in kinds:
+                static = self.whole(length - 1) + epochs * self.epoch(kind, length)
+                moving = self._moving(length) * path_length
+                found.append(static + moving + self.weights.regret_bound(1))
+        return found
+
+    def _agile(self, path_length: float) -> list[float]:
+        """By one agile expert after another, each until the next joins."""
+        if "agile" not in self.kinds:
+            return []
+        first, found = self.shortest - 1, list[float]()
+        static, per_path = self.whole(first), self._moving(first)
+        static += self._weighing(first) if self.sleeping else 0.0
+        for changes, length in enumerate(self.lengths, start=1):
+            plan, rest = self.plan("agile", length), self.rounds - length + 1
+            weighing = self._weighing(rest) if self.sleeping else self.weights.regret_bound(changes)
+            per_path = max(per_path, regret_per_path(plan, self.known, rest))
+            last = expert_regret(plan, self.known, rest)
+            found.append(static + last + weighing + per_path * path_length)
+            until_next = expert_regret(plan, self.known, min(rest, length))
+            static += until_next + (self._weighing(length) if self.sleeping else 0.0)
+        return found
+
+    def _weighing(self, rounds: int) -> float:
+        """The regret of the weights against an expert that has played so many rounds."""
+        if not self.sleeping:
+            return float(self.weights.regret_bound(0))
+        return weighing(self.weights, rounds, self.rounds, self._created) if rounds else 0.0
+
+    @cached_property
+    def _created(self) -> int:
+        """Experts that have ever begun, restarts counted."""
+        return 1 + len(self.kinds) * sum((self.rounds + 1) // length for length in self.lengths)
+
+    def _moving(self, rounds: int) -> float:
+        """What a unit of path inside so many rounds adds to static regret."""
+        return self.known.G * max(0, rounds - 1)
+
+    def _apart(self, plan: Plan) -> float:
+        """How far an expert may be from its projections."""
+        if self.exact:
+            return 0.0
+        return max(min(self.known.D, math.sqrt(plan.tolerance)), self.known.largest_distance)
+
+    def _descent(
+        self, last: Plan, squares: float, apart: float, start: float, drops: float = 0.0
+    ) -> float:
+        """The static regret of a lazy expert with steps in units of c, see `lazy_descent`."""
+        known = self.known
+        return lazy_descent(
+            known.G,
+            known.D,
+            known.step_scale * last.step,
+            known.step_scale * squares,
+            last.block,
+            apart,
+            start,
+            shrinking_steps=known.shrinking_steps,
+            delay_factor=known.delay_factor,
+            drops=drops,
+        )
+
+    def epoch(self, kind: str, length: int) -> float:
+        """The static regret of a lazy expert in an epoch."""
+        plan = self.plan(kind, length)
+        plan = plan._replace(block=min(plan.block, length))
+        parts = plan, plan.step * plan.block * length, length * self._apart(plan)
+        if kind == "lazy":
+            return self._descent(*parts, ANYWHERE)
+        kept = plan.block * self.known.G * self.known.D  # it plays on where it was for a block
+        return kept + self._descent(*parts, AT_CENTER)
+
+    def whole(self, rounds: int) -> float:
+        """The static regret of the expert that never restarts: its steps shrink at powers of two."""
+        if not rounds:
+            return 0.0
+        plans = [self.plan("whole", 1 << k) for k in range((rounds - 1).bit_length() + 1)]
+        squares = apart = drops = 0.0
+        back = (
+            4 if self.known.delay_factor > 1.0 else 2
+        )  # levels in which a point may have been found
+        for k, plan in enumerate(plans):
+            number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
+            squares += plan.step * plan.block * number
+            apart += number * max(map(self._apart, plans[max(0, k - back) : k + 1]))
+            if k:  # one block keeps the step of a level or two before
+                squares += plans[max(0, k - 2)].step * plan.block**2
+                drops += 1.0 - plan.step / plans[k - 1].step
+        return self._descent(plans[-1], squares, apart, AT_CENTER, drops)

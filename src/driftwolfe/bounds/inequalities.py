@@ -1,0 +1,455 @@
+"""Regret bounds of single experts and on intervals of time, with all constants; `docs/theory` has the proofs.
+
+D is twice the radius. Lengths have the units of a decision, and G is in loss per length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from driftwolfe.ensemble import SleepingMeta
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array
+
+__all__ = [
+    "ANYWHERE",
+    "AT_CENTER",
+    "SLOW_WEIGHTS",
+    "asked",
+    "blocked_descent",
+    "curved_distance",
+    "cut_violation",
+    "frank_wolfe_tracking",
+    "gradient_variation",
+    "lazy_descent",
+    "over_game",
+    "over_windows",
+    "smooth_frank_wolfe",
+    "strongly_convex_frank_wolfe",
+    "strongly_convex_leader",
+    "weighing",
+]
+
+#: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
+ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
+#: Inverse rate of weights that are slow enough for `gradient_variation`, in units of smoothness times D^2.
+SLOW_WEIGHTS = math.sqrt(7.5)
+
+
+def asked(path_length: float, tau: int | None) -> tuple[float, int | None]:
+    """Return what `Learner.bound` was asked for, checked.
+
+    Parameters
+    ----------
+    path_length, tau
+        A finite number >= 0; a whole number of rounds >= 1, or None for the whole game.
+
+    Examples
+    --------
+    >>> asked(2, None)
+    (2.0, None)
+    """
+    length = checks.nonnegative(path_length, "path_length")
+    return length, None if tau is None else checks.count(tau, "tau")
+
+
+def blocked_descent(
+    G: float,
+    D: float,
+    rounds: int,
+    eta: float,
+    block: int,
+    tolerance: float,
+    path_length: float = 0.0,
+    start: float = ANYWHERE,
+    shrinking_steps: bool = False,
+    delay_factor: float = 1.0,
+    noise: float = 0.0,
+) -> float:
+    r"""Return the master inequality for blocked gradient descent with infeasible projections.
+
+    .. math:: G T \sqrt{tol} + \frac{v_0 D^2 + D P/2}{\eta} + \frac{r\,\eta K T G^2}{2} + (K-1) G P
+
+    bounds :math:`\sum_t f_t(x_t) - f_t(u_t)` for any :math:`u_t \in K` of path length P. Where steps
+    shrink as larger gradients are seen, eta is the last one, :math:`v_0 = 1/2` and the path term
+    doubles. Where gradients are random, it bounds the mean of the sum; G bounds the norms of their means,
+    and :math:`G + noise/\sqrt K` takes its place in the third term (`docs/theory/bandit.md`).
+
+    Parameters
+    ----------
+    G, D
+        Bound on gradient norms, and twice the radius.
+    noise
+        Bound on the norms of gradients that are random; 0 for exact ones.
+    rounds, block
+        Rounds T, and rounds K in a block.
+    eta, tolerance
+        The step, a length over G; squared distance tol between feasible and infeasible points.
+    path_length, start
+        P, that of the comparators; :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8).
+    shrinking_steps, delay_factor
+        Whether steps shrink; r: 1, and 3 where a block's gradients are worked on during the next.
+
+    Examples
+    --------
+    >>> round(blocked_descent(1.0, 2.0, 100, eta=0.2, block=1, tolerance=0.0), 6)
+    20.0
+    """
+    if G == 0:
+        return 0.0
+    weight, first = (1.0, ANYWHERE) if shrinking_steps else (0.5, start)
+    apart = G * rounds * np.sqrt(tolerance)
+    moving = (first * D**2 + weight * D * path_length) / eta
+    stepping = delay_factor * eta * block * rounds * (G + noise / np.sqrt(block)) ** 2 / 2.0
+    return float(apart + moving + stepping + (block - 1) * G * path_length)
+
+
+def lazy_descent(
+    G: float,
+    D: float,
+    eta: float,
+    squares: float,
+    longest: int,
+    apart: float,
+    start: float = ANYWHERE,
+    shrinking_steps: bool = False,
+    delay_factor: float = 1.0,
+    drops: float = 0.0,
+) -> float:
+    r"""Return the bound on the static regret of a lazy expert, which projects the sum of its gradients.
+
+    .. math:: \frac{v_0 D^2}{\eta} + \frac{r}{2} G^2 \sum_m \eta_m K_m^2 + G \sum_t \delta_t
+
+    with steps :math:`\eta_m` and blocks of :math:`K_m` rounds. Where steps shrink as larger gradients
+    are seen, eta is the last one, the second term has :math:`(r + 1)/2` and :math:`2 r K G D` is added.
+    Where a block's gradients are worked on during the next (r = 3), so is K G D times `drops`.
+    `docs/theory/polar.md` has the proof.
+
+    Parameters
+    ----------
+    G, D, start, shrinking_steps, delay_factor
+        As in `blocked_descent`.
+    eta, squares, longest
+        The last step, a length over G; :math:`\sum_m \eta_m K_m^2`; K, the rounds of the longest block.
+    apart
+        :math:`\sum_t \delta_t`, distances of the points played from the exact projections.
+    drops
+        The sum of :math:`1 - \eta_{m+1}/\eta_m` over planned changes of the step.
+
+    Examples
+    --------
+    >>> round(lazy_descent(1.0, 2.0, eta=0.2, squares=0.2 * 100, longest=1, apart=0.0), 6)
+    20.0
+    """
+    if G == 0:
+        return 0.0
+    found = start * D**2 / eta + delay_factor * squares * G**2 / 2.0 + G * apart
+    if shrinking_steps:
+        found += squares * G**2 / 2.0 + 2.0 * delay_factor * longest * G * D
+    return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
+
+
+def cut_violation(
+    L: float, G: float, rounds: int, eta: float, block: int, tolerance: float, slack: float
+) -> float:
+    r"""Return the bound on the violation of blocked descent with half-spaces.
+
+    .. math:: L \big(K \sqrt{2 \eta M S} + T \sqrt{tol} + \eta K T G\big), \qquad M = \lceil T/K\rceil.
+
+    Parameters
+    ----------
+    L, G
+        Bounds on the gradient norms of constraints and losses.
+    rounds, eta, block, tolerance
+        As in `blocked_descent`.
+    slack
+        S: the bound on the regret, plus what comparators may lose to the decisions, :math:`G D T`.
+
+    Examples
+    --------
+    >>> cut_violation(1.0, 1.0, 100, eta=0.02, block=10, tolerance=0.0, slack=10.0)
+    40.0
+    """
+    blocks = -(-rounds // block)
+    pushes = block * np.sqrt(2.0 * eta * blocks * slack)
+    return float(L * (pushes + rounds * np.sqrt(tolerance) + eta * block * rounds * G))
+
+
+def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:
+    """Return the regret of the weights against the expert of one interval that ends by round `end`.
+
+    NotImplementedError where losses differed by more than the meta's scale.
+
+    Parameters
+    ----------
+    meta, length, end, created
+        As it is after the game; rounds of the interval; the last round of the game, or a later one;
+        and as in `SleepingMeta.regret_bound`.
+
+    Examples
+    --------
+    >>> from driftwolfe.ensemble import AdaNormalHedge
+    >>> round(weighing(AdaNormalHedge(1.0), length=64, end=100), 1)
+    38.0
+    """
+    if meta.largest_difference > meta.scale * (1.0 + 1e-9):
+        raise NotImplementedError(
+            f"no bound is known: losses differed by {meta.largest_difference:g} in a round, more "
+            f"than the loss_scale of {meta.scale:g}; give a larger lipschitz or loss_scale"
+        )
+    return meta.regret_bound(length, max(1, end), meta.scale, created)
+
+
+def over_windows(
+    tau: int,
+    level_bound: Callable[[int], float],
+    level_per_path: Callable[[int], float] | None = None,
+    path_length: float = 0.0,
+) -> float:
+    r"""Return a bound on the dynamic regret on every window of length tau.
+
+    For each k, a window is a head of :math:`a < 2^k` rounds, q intervals of length :math:`2^k` and a tail
+    of :math:`c < 2^k` rounds; head and tail are geometric-cover intervals of the lengths that the binary
+    digits of a and c name. The answer is
+
+    .. math:: \min_k \max_{a + c + q 2^k = \tau} \big[S(a) + q B_k + S(c)\big] + P \max_{j \le k} p_j
+
+    with S the sum of the :math:`B_j` over digits. `docs/theory/bounds.md` has the proof.
+
+    Parameters
+    ----------
+    tau, path_length
+        Rounds of the window, and the path length P of the comparators inside it.
+    level_bound, level_per_path
+        Take k, return a bound :math:`B_k` on the static regret on one interval of length :math:`2^k`, and
+        what a unit of path inside it adds, :math:`p_k`, needed where `path_length` is not 0.
+
+    Examples
+    --------
+    >>> over_windows(3, lambda k: 1.0, lambda k: 10.0**k, path_length=1.0)
+    4.0
+    """
+    if path_length and level_per_path is None:
+        raise ValueError("a path_length needs a level_per_path")
+    sums: Array = np.zeros(1)  # S(a) for a < 2^k
+    best, per_path = np.inf if tau else 0.0, 0.0
+    for k in range(tau.bit_length()):
+        one, (q, rest) = level_bound(k), divmod(tau, sums.size)
+        if path_length and level_per_path is not None:
+            per_path = max(per_path, level_per_path(k))
+        short, long = sums[: rest + 1], sums[rest + 1 :]  # a + c = rest, or 2^k + rest
+        worst = q * one + (short + short[::-1]).max()
+        if long.size:
+            worst = max(worst, (q - 1) * one + (long + long[::-1]).max())
+        best = min(best, worst + path_length * per_path)
+        sums = np.concatenate((sums, sums + one))
+    return float(best)
+
+
+def over_game(
+    rounds: int,
+    level_bound: Callable[[int], float],
+    level_per_path: Callable[[int], float],
+    path_length: float,
+) -> float:
+    """Return a bound on the dynamic regret in a game of so many rounds; see `over_windows`.
+
+    For each k, the game is intervals of 1, 2, ..., 2^(k-1) rounds and then as many of 2^k as it takes.
+    The path is split over them, so the largest addition per unit covers all of it.
+
+    Parameters
+    ----------
+    rounds, level_bound, level_per_path, path_length
+        As in `over_windows`, with `rounds` for tau.
+
+    Examples
+    --------
+    >>> over_game(3, lambda k: 1.0, lambda k: 10.0**k, path_length=0.0)
+    2.0
+    """
+    best, shorter, per_path = np.inf, 0.0, 0.0
+    for k in range(rounds.bit_length()):
+        one, per_path = level_bound(k), max(per_path, level_per_path(k))
+        many = -(-(rounds - (1 << k) + 1) // (1 << k))
+        best = min(best, shorter + many * one + path_length * per_path)
+        shorter += one
+    return float(best) if rounds else 0.0
+
+
+def frank_wolfe_tracking(
+    G: float, D: float, diameter: float, rounds: int, eta: float, fraction: float
+) -> float:
+    r"""Return the bound for online Frank-Wolfe with one LMO call per round.
+
+    With a step of a fixed fraction s, the gap of its objective stays below H, the root of
+    :math:`s H = s^2 diam^2/2 + \eta G \sqrt{2H}`, and be-the-leader gives
+    :math:`D^2/(8\eta) + G T \sqrt{2 H}`.
+
+    Parameters
+    ----------
+    G, D, diameter
+        Bound on gradient norms, twice the radius, and a bound on the diameter of the set.
+    rounds, eta, fraction
+        Rounds T; the step, a length over G; s, between 0 and 1.
+
+    Examples
+    --------
+    >>> round(frank_wolfe_tracking(1.0, 2.0, 2.0, 100, eta=0.01, fraction=0.1), 3)
+    124.031
+    """
+    a = eta * G * np.sqrt(2.0)
+    root = (a + np.sqrt(a**2 + 2.0 * fraction**3 * diameter**2)) / (2.0 * fraction)
+    return float(D**2 / (8.0 * eta) + G * rounds * np.sqrt(2.0) * root)
+
+
+def smooth_frank_wolfe(
+    smoothness: float,
+    diameter: float,
+    rounds: int,
+    variation: float,
+    first_gap: float,
+    fraction: float | None = None,
+) -> float:
+    r"""Return the bound on :math:`\sum_t f_t(x_t) - \min f_t` for Frank-Wolfe on smooth losses.
+
+    :math:`e_{t+1} \le (1 - s) e_t + \beta s^2 diam^2/2 + 2 v_t` for every s in [0, 1], where
+    :math:`v_t = \sup_K|f_{t+1} - f_t|`. With line search (`fraction` None):
+    :math:`\sqrt{2\beta\,diam^2\,T E} + 2E`, with a fixed fraction s: :math:`E/s + \beta\,diam^2\,s T/2`;
+    :math:`E = e_1 + 2 \sum_t v_t`.
+
+    Parameters
+    ----------
+    smoothness, diameter, rounds
+        :math:`\beta`, in loss over squared length; a bound on the diameter of the set; rounds T.
+    variation, first_gap
+        :math:`\sum_t v_t` and :math:`e_1 = f_1(x_1) - \min f_1`, in units of the loss.
+    fraction
+        s, between 0 and 1, or None for line search.
+
+    Examples
+    --------
+    >>> smooth_frank_wolfe(2.0, 1.0, rounds=100, variation=2.0, first_gap=0.0)
+    48.0
+    """
+    total = first_gap + 2.0 * variation
+    curvature = smoothness * diameter**2
+    if fraction is None:
+        return float(np.sqrt(2.0 * curvature * rounds * total) + 2.0 * total)
+    return float(total / fraction + curvature * fraction * rounds / 2.0)
+
+
+def gradient_variation(
+    G: float,
+    D: float,
+    smoothness: float,
+    steps: Array,
+    path_length: float = 0.0,
+    variation: float = 0.0,
+) -> float:
+    r"""Return a bound on the regret of `Sword` that knows the losses' smoothness.
+
+    .. math:: \min_{\eta \le 1/(16\beta)}\Big(\frac{D^2/8 + D P/2}{\eta} + \eta B\Big)
+              + D\sqrt{B\ln N} + (7.5 + \sqrt{7.5})\,\beta D^2\ln N + 4 G D, \qquad B = 2 G^2 + 4 V
+
+    Infinite where no step is small enough. `docs/theory/benign.md` has the proof.
+
+    Parameters
+    ----------
+    G, D, smoothness, steps
+        Bound on gradients, twice the radius, :math:`\beta`, and the N step sizes.
+    path_length, variation
+        P of the comparators, and :math:`V = \sum_{t > 1}\max_x\lVert\nabla f_t(x) - \nabla
+        f_{t-1}(x)\rVert^2`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> steps = 2.0 ** -np.arange(10)
+    >>> round(gradient_variation(1.0, 2.0, 0.1, steps, variation=4.0))
+    37
+    """
+    total, ways = 2.0 * G**2 + 4.0 * variation, math.log(len(steps))
+    small = np.asarray(steps)[np.multiply(16.0 * smoothness, steps) <= 1.0]
+    if not small.size:
+        return math.inf
+    best = float(((AT_CENTER * D + 0.5 * path_length) * D / small + small * total).min())
+    slow = (7.5 + SLOW_WEIGHTS) * smoothness * D**2 * ways
+    return best + D * math.sqrt(total * ways) + slow + 4.0 * G * D
+
+
+def curved_distance(G: float, curvature: float, distance: float) -> float:
+    r"""Return the largest :math:`G d - \lambda d^2/2` with d at most `distance`.
+
+    That is how much better than x a point so far away can be, for a :math:`\lambda`-strongly convex loss whose
+    gradient at x has the norm G.
+
+    Parameters
+    ----------
+    G, curvature, distance
+        The norm; :math:`\lambda`, in loss over squared length; a length.
+
+    Examples
+    --------
+    >>> curved_distance(2.0, 1.0, 1.0), curved_distance(2.0, 1.0, 9.0)
+    (1.5, 2.0)
+    """
+    d = min(distance, G / curvature)
+    return G * d - 0.5 * curvature * d * d
+
+
+def strongly_convex_frank_wolfe(
+    G: float, curvature: float, diameter: float, rounds: int, calls: int = 1
+) -> float:
+    r"""Return the bound for online Frank-Wolfe on strongly convex losses, :math:`O(T^{2/3})`.
+
+    :math:`H_t`, the gap of :math:`F_t` at :math:`x_t`, is at most the root of
+    :math:`H = e_{t-1} + G\sqrt{2H/(\lambda t)}`, and each step brings it to
+    :math:`H - H^2/(2\lambda t\,diam^2)` (to :math:`\lambda t\,diam^2/2`, if it is above twice that); regret is at
+    most :math:`\sum_t G d_t - \lambda d_t^2/2`, :math:`d_t = \sqrt{2 H_t/(\lambda t)}`.
+
+    Parameters
+    ----------
+    G, curvature, diameter
+        Bound on gradient norms; :math:`\lambda`, in loss over squared length; that of the set.
+    rounds, calls
+        Rounds T, and LMO calls per round.
+
+    Examples
+    --------
+    >>> few, many = (strongly_convex_frank_wolfe(1.0, 1.0, 1.0, T) for T in (2_000, 16_000))
+    >>> bool(4.0 < many / few < 4.5)
+    True
+    """
+    total, gap = 0.0, 0.0
+    for t in range(1, rounds + 1):
+        b = G * math.sqrt(2.0 / (curvature * t))
+        gap = (0.5 * (b + math.sqrt(b * b + 4.0 * gap))) ** 2
+        total += curved_distance(G, curvature, math.sqrt(2.0 * gap / (curvature * t)))
+        bend = curvature * t * diameter**2
+        for _ in range(calls):
+            gap = gap - gap * gap / (2.0 * bend) if gap < bend else 0.5 * bend
+    return total
+
+
+def strongly_convex_leader(G: float, curvature: float, rounds: int) -> float:
+    r"""Return the bound for the leader of strongly convex losses, found to a gap of :math:`G^2/(2\lambda t)`.
+
+    :math:`\sum_t G d_t - \lambda d_t^2/2` with
+    :math:`d_t = (G/\lambda)\min(1, (1 + \sqrt{2 + 1/t})/(t + 1))`: about :math:`2.41\,(G^2/\lambda)\ln T`.
+
+    Parameters
+    ----------
+    G, curvature, rounds
+        Bound on gradient norms; :math:`\lambda`, in loss over squared length; rounds T.
+
+    Examples
+    --------
+    >>> strongly_convex_leader(2.0, 1.0, 1), round(strongly_convex_leader(1.0, 1.0, 1000), 2)
+    (2.0, 13.89)
+    """
+    t = np.arange(1.0, rounds + 1.0)
+    d = np.minimum(1.0, (1.0 + np.sqrt(2.0 + 1.0 / t)) / (t + 1.0))
+    return float(G**2 / curvature * (d - 0.5 * d * d).sum())

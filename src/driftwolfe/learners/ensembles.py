@@ -1,0 +1,231 @@
+"""What learners with a grid of steps, or with a cover of time, share around their loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from driftwolfe import bounds
+from driftwolfe.bounds.ensembles import best_expert, expert_regret, on_cover, regret_per_path
+from driftwolfe.domains import Domain
+from driftwolfe.ensemble import GeometricCover, Hedge, SleepingMeta
+from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.plan import Plan
+from driftwolfe.learners import ahead
+from driftwolfe.learners.base import Epoch, Learner
+from driftwolfe.learners.options import Options
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.rounding import near_largest
+from driftwolfe.storage import require
+
+#: The weights of so many experts for so many rounds.
+Weights: TypeAlias = Callable[[int, int], Any]
+
+
+class GridLearner(Learner):
+    """A fixed number of experts, one for each step size of a grid, weighted by Hedge or AdaHedge.
+
+    `plans` is the grid: the experts for an epoch of so many rounds, smallest step first. `experts` makes
+    those of some plans on the counted set, at a point, and `weights` the weights of so many experts for
+    so many rounds; by default these are gradient descents and Hedge. Each learner writes its own `update`.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts", "_meta")
+    PARTS = ("_experts", "_meta")
+    options: Options
+    _experts: Any
+
+    def __init__(
+        self,
+        domain: Domain,
+        options: Options,
+        plans: Callable[[int], Sequence[Plan]],
+        experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
+        weights: Weights | None = None,
+    ) -> None:
+        super().__init__(domain)
+        self.options = options
+        self._plans = plans
+        self._make_experts = experts or partial(Options.experts, options)
+        self._make_weights = weights or partial(Hedge, loss_scale=options.loss_scale)
+        self._begin(next(self._epochs()), domain.origin())
+
+    @property
+    def decision(self) -> Point:
+        """The weighted mean of the experts' points."""
+        return self._experts.mean(self._meta.weights)
+
+    @property
+    def expert_names(self) -> list[str]:
+        """The step sizes; relative to c where that is learned."""
+        c, steps = self.options.step_scale, [plan.step for plan in self._plans(self._epoch_length)]
+        if c is None:
+            return [f"h = {step:.3g}" for step in steps]
+        return [f"η = {float(f'{c * step:.3g}'):,g}" for step in steps]
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+
+    def check_state(self) -> None:
+        super().check_state()
+        number = len(self._plans(self._epoch_length))
+        require(self._experts.size == self._meta.size == number, "experts and weights")
+
+    def _restart_point(self) -> Point:
+        return self._experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
+
+    def _begin(self, epoch: Epoch, start: Point) -> None:
+        super()._begin(epoch, start)
+        plans = self._plans(epoch.horizon)
+        experts = self._make_experts(self._counted, plans, start)
+        if self.t:
+            experts.take_over(self._experts)
+        self._experts, self._meta = experts, self._make_weights(len(plans), epoch.horizon)
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        if tau is not None:
+            return None
+        return self._over_epochs(partial(self._epoch_bound, path_length=path_length))
+
+    def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
+        plans, known = self._plans(epoch.horizon), self.options.measured(self._experts)
+        start = bounds.ANYWHERE if epoch.start else bounds.AT_CENTER
+        regrets = [expert_regret(plan, known, epoch.rounds, path_length, start) for plan in plans]
+        spread = known.G * known.diameter
+        return best_expert(regrets, self._weights_of(epoch), spread, epoch.rounds)
+
+    def _weights_of(self, epoch: Epoch) -> Any:
+        """The weights of an epoch: those in use, or as they were at its start."""
+        if epoch.start == self._epoch_start:
+            return self._meta
+        return self._make_weights(len(self._plans(epoch.horizon)), epoch.horizon)
+
+    runs_ahead = property(ahead.possible)
+    update_many = ahead.update_many
+
+
+class CoverLearner(Learner):
+    """An expert for every interval of a geometric cover of time, and weights for sleeping experts.
+
+    `plan` says which expert is for an interval of so many rounds, `meta` holds the weights, and `experts`
+    makes the experts of some plans on the counted set, at a point; by default gradient descents. New ones
+    start at the point played last, or, where points are factored and the mean would pile up factors, at
+    the heaviest expert's (of several as heavy, that of the longest interval), or at the centre. Each learner
+    writes its own `update`.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("_experts", "_meta", "_ends", "_lengths")
+    PARTS = ("_experts", "_meta")
+    options: Options
+    _unit = "round"  # what lengths count
+
+    def __init__(
+        self,
+        domain: Domain,
+        options: Options,
+        plan: Callable[[int], Plan],
+        meta: SleepingMeta,
+        start: str = "current",
+        experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
+    ) -> None:
+        super().__init__(domain)
+        checks.one_of(start, "start", ("current", "origin"))
+        self.options = options
+        self.start = start
+        self._plan = plan
+        self._cover = GeometricCover()
+        self._meta = meta
+        self._experts = (experts or options.experts)(self._counted, [], domain.origin())
+        self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
+        self._lengths: list[int] = []  # rounds of its interval
+        self._add(self._cover.starting(1), domain.origin())
+        self._weights = self._meta.weights  # of the coming round
+
+    @property
+    def _interval(self) -> int:
+        """Which of the shortest intervals the coming round is in, from 1."""
+        return self.t + 1
+
+    def _first_point(self) -> Point:
+        """Where experts start whose intervals begin with the coming round."""
+        if self.start == "origin":
+            return self.domain.origin()
+        return self._experts.restart_point(self._weights, self._heaviest)
+
+    def _turn_over(self, start: Point) -> None:
+        """End the intervals that are over, and let experts of those that begin now start at a point."""
+        # The shortest intervals end and others of the same lengths follow: these experts restart in
+        # place. Now and then a longer one comes.
+        now = self._interval
+        starting = self._cover.starting(now)
+        number = min(len(starting), len(self._lengths))
+        self._experts.restart(slice(number), start)
+        self._meta.restart(slice(number))
+        self._ends = self._ends.copy()
+        self._ends[:number] = [now - 1 + length for length in starting[:number]]
+        if longer := starting[number:]:
+            self._add(longer, start)
+        self._weights = self._meta.weights
+
+    @property
+    def decision(self) -> Point:
+        """The weighted mean of the experts that are awake."""
+        return self._experts.mean(self._weights)
+
+    @property
+    def expert_ends(self) -> Indices:
+        """The last round, or interval, of each expert that is awake, in the order of `expert_weights`."""
+        return self._ends.copy()
+
+    @property
+    def expert_names(self) -> list[str]:
+        """The lengths of their intervals."""
+        return [f"{n:,} {self._unit}{'s' if n > 1 else ''}" for n in self._lengths]
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+
+    def check_state(self) -> None:
+        super().check_state()
+        sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
+        require(len(sizes) == 1, "experts and intervals")
+        require(all(type(length) is int for length in self._lengths), "intervals")
+        # The cover says which experts are awake: no file can make them more.
+        awake = sorted((each.end, each.length) for each in self._cover.active(self._interval))
+        held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
+        require(held == awake, "intervals and rounds")
+        if isinstance(self._experts, Descent):
+            lifetimes = [self._plan(length).lifetime for length in self._lengths]
+            require(self._experts.lifetimes.tolist() == lifetimes, "plans of experts")
+        self._weights = self._meta.weights
+
+    def _heaviest(self, weights: Array) -> int:
+        """The expert of the largest weight; of several, that of the longest interval."""
+        return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
+
+    def _add(self, lengths: list[int], start: Point) -> None:
+        self._experts.add(start, [self._plan(length) for length in lengths])
+        self._meta.add(lengths)
+        self._lengths = self._lengths + lengths
+        self._ends = np.concatenate((self._ends, self._interval - 1 + np.array(lengths)))
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        levels = self._level_bound, self._level_per_path
+        return on_cover(*levels, self.t, path_length, tau, self.domain.diameter)
+
+    def _level_bound(self, k: int) -> float:
+        """The static regret on an interval of length 2^k: its expert's, and that of the weights."""
+        own = expert_regret(self._plan(1 << k), self.options.measured(self._experts), 1 << k)
+        return own + bounds.weighing(self._meta, 1 << k, self.t)
+
+    def _level_per_path(self, k: int) -> float:
+        """What a unit of path inside an interval of length 2^k adds."""
+        return regret_per_path(self._plan(1 << k), self.options.measured(self._experts), 1 << k)
