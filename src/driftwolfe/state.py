@@ -265,7 +265,9 @@ def _fields(
         path = prefix + name
         if isinstance(spec, Field):
             shape = spec.shape and tuple(_renamed(size, sizes) for size in spec.shape)
-            found[path] = replace(spec, shape=shape, below=_renamed(spec.below, sizes))
+            below = _renamed(spec.below, sizes)
+            same = not sizes or (shape, below) == (spec.shape, spec.below)
+            found[path] = spec if same else replace(spec, shape=shape, below=below)
         elif hasattr(spec.kind, "SAVED"):
             found[path] = spec.kind.SAVED
         else:
@@ -370,10 +372,14 @@ def read_state(
         found = {name: Nested(cls) for name, cls in parts.items()}
         return {name: part for name, part in found.items() if name != optional or name in there}
 
+    table: dict[str, Field] = {}
+
     def check(archive: Archive) -> None:
+        nonlocal table  # the same before and after arrays are read
         check_fields(fields, archive.settings, kind)
         values = archive.settings["state"] | archive.arrays
-        check_fields(_fields(present(values), values), values, kind)
+        table = table or _fields(present(values), values)
+        check_fields(table, values, kind)
 
     with enough_memory(path):
         archive = read_archive(path, check, kind)
