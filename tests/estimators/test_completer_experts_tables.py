@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import state
-from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_tables
+from driftwolfe.estimators import MatrixCompleter, completer_tables
 from driftwolfe.estimators.completer_tables import SeenPairs
 from driftwolfe.state import state_of as declared_state
 from estimators.rating_streams import turning
@@ -183,7 +183,7 @@ def held(completer):
 @pytest.mark.parametrize("batch", [1, 37, 5000])
 @pytest.mark.parametrize("learner", ["pold", "both"])
 def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
-    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
     memory, users, items, rank = 512, 30, 20, 3
     completer = MatrixCompleter(memory=memory, learner=learner, rank=rank, radii=(0.3, 1.0))
     pairs, ratings = turning(10 * memory, users, items)

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter, completer_experts
+from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_tables
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import one_by_one, state_of, turning
 
@@ -20,7 +20,7 @@ def few_rows(monkeypatch):
 
 def make_few_rows(patch):
     patch.setattr(completer_experts, "MOST_ROWS", 5)
-    patch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    patch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
 
 
 def coming_and_going(count=900, items=9, seed=0):
