@@ -292,6 +292,16 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path, part, spoil, messa
         TraceNormRegressor.load(path)
 
 
+@pytest.mark.parametrize("option", [{"radii": [1.0]}, {"random_features": 7}])
+def test_options_of_another_learner_are_refused(tmp_path, option):
+    path = tmp_path / "model.safetensors"
+    TraceNormRegressor().fit(*flipping(50)).save(path)
+    kind, settings, arrays = read_archive(path)
+    write_archive(path, kind, settings | option, arrays)
+    with pytest.raises(ValueError, match="options that do not fit together"):
+        TraceNormRegressor.load(path)
+
+
 # -- river -------------------------------------------------------------------------------------------
 
 

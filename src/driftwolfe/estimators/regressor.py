@@ -15,7 +15,7 @@ from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_one_row, as_
 from driftwolfe.estimators.regressor_experts import (
     RegressionLearner,
     RegressorOptions,
-    checked_regressor_radii,
+    check_options,
     checked_weights,
 )
 from driftwolfe.points import checks
@@ -165,7 +165,7 @@ class TraceNormRegressor(RegressorOptions, Guarded, RegressorMixin, BaseEstimato
         options, learner, names = read_state(path, cls.__name__, SAVED_OPTIONS, parts)
         single = options.pop("single")
         require(learner.outputs == 1 or not single, "outputs")
-        checked_regressor_radii(options["radii"])
+        check_options(options, learner)
         loaded = cls(**options)
         loaded._learner, loaded._single = learner, single
         set_feature_names(loaded, names, learner.map.features)

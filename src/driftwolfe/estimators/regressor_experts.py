@@ -267,6 +267,13 @@ class RegressionLearner(MappedLearner):
         return super().__getstate__() | {"state": self.state._replace(points=points)}
 
 
+def check_options(options: dict[str, Any], learner: RegressionLearner | None) -> None:
+    """Raise ValueError unless the options of a file are sound, and those of its learner."""
+    radii, random = checked_regressor_radii(options["radii"]), options["random_features"]
+    same = learner is None or (radii, random) == (tuple(learner.radii.tolist()), learner.random)
+    require(same, "options")
+
+
 def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     """Return the rows of positive weight, and their weights; one number is for all rows, None is 1."""
     weights = weights_of_rows(1.0 if given is None else given, number, what)

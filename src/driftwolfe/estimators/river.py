@@ -24,7 +24,7 @@ from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor_experts import (
     RegressionLearner,
     RegressorOptions,
-    checked_regressor_radii,
+    check_options,
     checked_weights,
 )
 from driftwolfe.points import checks
@@ -458,7 +458,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         options, learner, features = read_state(path, cls.__name__, fields, parts, "learner")
         sizes = (0, 1) if learner is None else (learner.map.features, learner.outputs)
         require(sizes == (len(features), 1), "features")
-        checked_regressor_radii(options["radii"])
+        check_options(options, learner)
         loaded = cls(**options)
         loaded._learner, loaded._features = learner, features
         return loaded
