@@ -20,7 +20,7 @@ Curve = Literal["loss", "seconds"] | Calls
 TWIN = "(synthetic twin)"
 
 
-class Oracle(NamedTuple):
+class CallStyle(NamedTuple):
     """How tables and figures name the calls of an oracle."""
 
     label: str
@@ -29,12 +29,12 @@ class Oracle(NamedTuple):
 
 
 #: The oracles whose calls are counted, by the names of their curves.
-CALLS: dict[Calls, Oracle] = {
-    "lmo": Oracle("LMO", CALL_NAMES["lmo"], ()),
-    "projection": Oracle("projection", CALL_NAMES["projection"], (4.0, 1.6)),
-    "gauge": Oracle("gauge", CALL_NAMES["gauge"], (1.0, 1.3)),
-    "membership": Oracle("membership", CALL_NAMES["membership"], (4.0, 1.3, 1.0, 1.3)),
-    "products": Oracle("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
+CALLS: dict[Calls, CallStyle] = {
+    "lmo": CallStyle("LMO", CALL_NAMES["lmo"], ()),
+    "projection": CallStyle("projection", CALL_NAMES["projection"], (4.0, 1.6)),
+    "gauge": CallStyle("gauge", CALL_NAMES["gauge"], (1.0, 1.3)),
+    "membership": CallStyle("membership", CALL_NAMES["membership"], (4.0, 1.3, 1.0, 1.3)),
+    "products": CallStyle("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
 }
 
 
