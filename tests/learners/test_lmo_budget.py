@@ -194,8 +194,7 @@ def test_what_does_not_go_together_is_refused():
         dw.POLA(ball, oracle=dw.Oracle(lmo_budget=1.0, schedule="even", cache=3))
     with pytest.raises(ValueError, match="cache"):
         dw.POLA(ball, oracle=dw.Oracle(cache=-1))
-    with pytest.raises(ValueError, match="use Ader or POLD"):
-        dw.OneOracleAder(ball, 10, oracle=dw.Oracle(lmo_budget=None))
+    assert dw.OneOracleAder(ball, 10, oracle="corrective").lmo_budget == 1.0
 
 
 # -- POLAR -----------------------------------------------------------------------------------------

@@ -177,8 +177,8 @@ def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     for name, value in learner._arguments.items():
         if name == "domain" or value is learner.domain:
             continue
-        if name == "oracle" and isinstance(value, str) and not _is_own(type(learner)):
-            value = Oracle(value)
+        if isinstance(value, Oracle) and value == Oracle(value.method):
+            value = value.method  # so that both ways to say it are one
         try:
             if isinstance(value, tuple) and value and isinstance(value[0], Learner):
                 arguments[name] = {"learners": [_written_learner(each, writer) for each in value]}

@@ -171,11 +171,8 @@ def make_options(
     checks.one_of(tuning, "tuning", ("practical", "certified"))
     checks.one_of(feedback, "feedback", ("full", "linear"))
     given, certified, D = Oracle.of(oracle), tuning == "certified", 2.0 * domain.radius
-    method, cache, budget = (
-        _method(domain, given, certified, leaders),
-        given.cache,
-        given.lmo_budget,
-    )
+    method = _method(domain, given, certified, leaders)
+    cache, budget = given.cache, given.lmo_budget
     if cache is None:
         scarce = leaders and budget is not None and not certified and given.schedule == "blocks"
         dense = method == "corrective" and not domain.rank_one_atoms
