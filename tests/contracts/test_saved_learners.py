@@ -24,12 +24,11 @@ from reliability.children import same_copy
 MORE = {
     "factored": {
         dw.BOGDIP: [{"oracle": dw.Oracle("block", seed=7)}],
-        dw.LOOBOGD: [{"seed": 7}],
+        dw.LOOBOGD: [{"oracle": dw.Oracle(seed=7)}],
         dw.POLD: [
             {"oracle": dw.Oracle("block", seed=7)},
-            {
-                "oracle": dw.Oracle("halfspace", lmo_budget=0.3, cache=4)
-            },  # matrices that share indices
+            # Matrices that share indices.
+            {"oracle": dw.Oracle("halfspace", lmo_budget=0.3, cache=4)},
         ],
         dw.POLA: [{"oracle": dw.Oracle("block", seed=7)}],
         dw.POLAR: [{"oracle": dw.Oracle("block", seed=7)}],
