@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure speed against peers: ratios within one run, contestants in turns, "
-        "medians. Prints a table, writes results.json, results.png and results.svg, and exits with "
+        "medians. Prints a table, writes results.json and results.png, and exits with "
         "status 1 if a ratio misses its limit. Close other programs first.",
         epilog="Real data is found through DRIFTWOLFE_DATA; rows that need it are skipped without. "
         "What each row measures, and its limits: benchmarks/README.md.",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from driftwolfe.storage import write, write_text
+from driftwolfe.storage import write_text
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -39,9 +39,7 @@ def new_figure(title: str, height: float) -> Any:
 
 
 def save_figure(figure: Any, folder: Path, name: str, **options: Any) -> None:
-    """Write a figure as PNG and SVG without dates, each atomically."""
-    for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-        write(
-            folder / f"{name}.{ending}",
-            lambda part, metadata=metadata: figure.savefig(part, metadata=metadata, **options),
-        )
+    """Write a figure as PNG."""
+    from driftwolfe.experiments.figure_style import save
+
+    save(figure, folder / f"{name}.png", **options)

@@ -164,7 +164,7 @@ LINE_HEIGHT = 0.25
 
 
 def plot(ratios: Sequence[Ratio], facts: Mapping[str, Any], folder: Path) -> None:
-    """Write results.png and results.svg: every ratio with its limit."""
+    """Write results.png: every ratio with its limit."""
     sides = {
         "theirs / ours: right of the bar is good": [r for r in ratios if r.at_most is None],
         "ours / theirs: left of the bar is good": [r for r in ratios if r.at_most is not None],

@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import hashlib
 import json
+import lzma
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from driftwolfe.estimators import (
     TraceNormRegressor,
 )
 from driftwolfe.experiments import trial as results
-from driftwolfe.experiments.sweep import EXAMPLE, Store, parse_spec, read_spec
+from driftwolfe.experiments.sweep import EXAMPLE, Store, packed, parse_spec, read_packed, read_spec
 from driftwolfe.experiments.trial import DataSet, Trial
 from driftwolfe.game import Checkpoint
 from driftwolfe.losses import AbsoluteEntries, LinearLoss
@@ -63,10 +64,10 @@ class Specimen:
 
     name: str
     file: str
-    make: Callable[[Path], None]
+    make: Callable[[Path], Any]
     craft: Callable[[Path, np.random.Generator, str], bytes]
     load: Callable[[Path], Any]
-    use: Callable[[Any], None]
+    use: Callable[[Any], Any]
 
     def mutation(self, original: Path, rng: np.random.Generator, canary: str) -> bytes:
         """One mutation of the file; three in four have a valid checksum."""
@@ -286,8 +287,8 @@ def _use_spec(spec: Any) -> None:
         require(Store(folder).path(trial).parent == folder / "trials", "a path leads elsewhere")
 
 
-def _write_result(path: Path) -> None:
-    result = results.Result(
+def _result() -> results.Result:
+    return results.Result(
         trial=Trial(
             method="POLA", data=DataSet(name="jumping-target", rounds=40), c=2.0, taus=(5,)
         ),
@@ -300,11 +301,10 @@ def _write_result(path: Path) -> None:
         drifts=[10, 20, 30],
         stream="jumping target",
         adaptive=[results.AdaptiveRegret(5, 1.5, 0.1, (3, 8))],
-        weights=results.Weights([0, 40], ["1 round", "2 rounds"], [[1.0, None], [0.5, 0.5]]),
+        weights=results.StoredWeights([0, 40], ["1 round", "2 rounds"], [[1.0, None], [0.5, 0.5]]),
         wall=1.0,
         environment={"python": "3", "packages": {"numpy": "2"}},
     )
-    path.write_bytes(result.encode())
 
 
 def _craft_json(original: Path, rng: np.random.Generator, canary: str) -> bytes:
@@ -333,6 +333,13 @@ def _use_plan(loaded: Any) -> None:
     for trial in trials:
         require(store.path(trial).parent == store.folder / "trials", "a path leads elsewhere")
     require(len(store.missing) == len(trials), "there are results without files")
+
+
+def _craft_packed(original: Path, rng: np.random.Generator, canary: str) -> bytes:
+    tree = json.loads(lzma.decompress(original.read_bytes()))
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        tree = mutated_tree(tree, rng)
+    return lzma.compress(json_text(tree, canary).encode())
 
 
 # -- data ---------------------------------------------------------------------------------------
@@ -479,10 +486,18 @@ SPECIMENS = (
     Specimen(
         "result (JSON)",
         "result.json",
-        _write_result,
+        lambda path: path.write_bytes(_result().encode()),
         _craft_json,
         lambda path: results.decode(path.read_bytes(), results.Result),
         _use_result,
+    ),
+    Specimen(
+        "packed results (xz)",
+        "trials.jsonl.xz",
+        lambda path: path.write_bytes(packed([_result()])),
+        _craft_packed,
+        read_packed,
+        lambda found: list(map(_use_result, found)),
     ),
     Specimen("trials (JSON)", "sweep.json", _write_plan, _craft_json, _load_plan, _use_plan),
     data_specimen("MovieLens", "ml-100k/u.data", packed=False),

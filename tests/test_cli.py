@@ -76,7 +76,7 @@ def swept(tmp_path_factory):
 @pytest.fixture
 def one_format(monkeypatch):
     """Figures are written once: all formats take seconds, and are in what `swept` wrote."""
-    monkeypatch.setattr("driftwolfe.experiments.figures.FORMATS", {"svg": {"Date": None}})
+    monkeypatch.setattr("driftwolfe.experiments.figures.FORMATS", ["svg"])
 
 
 def _run(arguments, **options):
@@ -100,6 +100,19 @@ def test_the_same_sweep_again_runs_nothing(swept, one_format, capsys):
     before = {path: path.stat().st_mtime_ns for path in folder.glob("found/trials/*.json")}
     assert cli.main(["sweep", str(folder / "steps.toml"), "--out", str(folder / "found")]) == 0
     assert before == {p: p.stat().st_mtime_ns for p in folder.glob("found/trials/*.json")}
+
+
+def test_a_packed_sweep_is_read_and_resumed(swept, one_format, capsys, tmp_path):
+    folder = shutil.copytree(swept[0], tmp_path / "copy")
+    before = (folder / "found" / "summary.md").read_text()
+    assert cli.main(["report", str(folder / "found"), "--pack"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("trials.jsonl.xz")
+    assert not (folder / "found" / "trials").exists()
+    (folder / "found" / "summary.md").unlink()
+    command = ["sweep", str(folder / "steps.toml"), "--out", str(folder / "found")]
+    assert cli.main(command) == 0
+    assert not (folder / "found" / "trials").exists()
+    assert (folder / "found" / "summary.md").read_text() == before
 
 
 def test_status_report_and_claims_read_what_is_there(swept, one_format, capsys):

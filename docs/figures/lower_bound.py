@@ -36,9 +36,9 @@ def lower(rounds: int, segments: float) -> float:
     return rounds / 2.0 / math.sqrt(1.0 + math.sqrt(2.0 * (rounds // segments)))
 
 
-def upper(rounds: int, path: float, shares: str) -> float:
+def upper(rounds: int, path: float, split: str) -> float:
     """The bound of POLD with one call per round, for a path length in units of D."""
-    plans, found = budgeted_grid(rounds, 0.125, 1.0, shares=shares), []
+    plans, found = budgeted_grid(rounds, 0.125, 1.0, split=split), []
     meta = Hedge(len(plans), rounds, 1.0)
     for i, plan in enumerate(plans, 1):
         numbers = plan.step, plan.block, plan.tolerance, path, dw.bounds.AT_CENTER
@@ -69,9 +69,9 @@ def main(folder: Path = HERE) -> None:
         places = [1.0 + math.sqrt(2.0) * path for path in paths]
         least = [lower(rounds, S) / unit for S in segments]
         axis.plot(places, least, color=INK, lw=2, label="every learner, at least")
-        for shares, dash in (("prior", "-"), ("mixed", "--")):
-            most_regret = [min(upper(rounds, path, shares), rounds) / unit for path in paths]
-            label = f"POLD, at most ({shares} shares)"
+        for split, dash in (("prior", "-"), ("mixed", "--")):
+            most_regret = [min(upper(rounds, path, split), rounds) / unit for path in paths]
+            label = f"POLD, at most ({split} split)"
             axis.plot(places, most_regret, color=SHADES["POLD"], ls=dash, lw=1.3, label=label)
         axis.axhline(rounds / unit, color=SOFT, ls=":", lw=1, label="G D T, trivial")
         axis.set(xscale="log", yscale="log", xlabel="1 + √2 P/D")
@@ -83,9 +83,9 @@ def main(folder: Path = HERE) -> None:
     left.set_ylabel("dynamic regret / (G D T$^{3/4}$)")
     right.plot([1e1, 1e4], [0.9, 0.9 * 1e3**0.25], color=SOFT, lw=1)
     right.text(4e2, 1.5, "slope 1/4", color=SOFT)
-    for shares in ("prior", "mixed"):  # a table of docs/theory/budget.md
-        row = [f"{upper(LONG, path, shares) / LONG**0.75:.3g}" for path in (0, 1, 3, 10, 100, 1000)]
-        print(shares, *row, sep=" | ")
+    for split in ("prior", "mixed"):  # a table of docs/theory/budget.md
+        row = [f"{upper(LONG, path, split) / LONG**0.75:.3g}" for path in (0, 1, 3, 10, 100, 1000)]
+        print(split, *row, sep=" | ")
     print("| $S$ | at least |", " | ".join(LEARNERS), "| POLD at most |")
     for S in SEGMENTS:
         found = {name: game(name, S) for name in LEARNERS}

@@ -48,14 +48,14 @@ def stage(source: Path, cache: Path) -> bool:
 
 def reports(extra: Path) -> None:
     """The interactive reports of the paper's experiments, made from the trials if missing."""
-    for folder in sorted((ROOT / "docs/results").glob("*/trials")):
-        place = extra / "results" / folder.parent.name
-        report = folder.parent / "report.html"
+    for folder in sorted(path.parent for path in (ROOT / "docs/results").glob("*/sweep.json")):
+        place = extra / "results" / folder.name
+        report = folder / "report.html"
         if not report.exists():
             report = place / "report.html"
         if not report.exists():
-            copy = extra.parent / "reports" / folder.parent.name
-            shutil.copytree(folder.parent, copy, dirs_exist_ok=True)
+            copy = extra.parent / "reports" / folder.name
+            shutil.copytree(folder, copy, dirs_exist_ok=True)
             run = [sys.executable, "-m", "driftwolfe.cli", "report", str(copy)]
             subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
             report = copy / "report.html"

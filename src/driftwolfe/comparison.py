@@ -141,11 +141,11 @@ class Comparison:
     def _repr_html_(self) -> str:
         heads, rows = self._cells
         lines = [("th", heads), *(("td", row) for row in rows)]
-        told = "".join(
+        body = "".join(
             f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
             for tag, cells in lines
         )
-        return f"<table>{told}</table>"
+        return f"<table>{body}</table>"
 
 
 def compare(

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
 from driftwolfe.experiments import figure_style as fs
+from driftwolfe.experiments.drawing import draw_colour_bar, draw_panel, expert_rows
+from driftwolfe.experiments.figure import (
+    Axis,
+    Band,
+    ExpertWeights,
+    Line,
+    Panel,
+    expert_size,
+    settled_range,
+)
 from driftwolfe.game import History
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
@@ -21,23 +31,9 @@ __all__ = ["calls", "colours", "losses", "regret", "weights"]
 
 #: A game; games by the names of their learners, of several streams each perhaps; or a comparison.
 Games = History | Comparison | Mapping[str, History | Sequence[History]]
-P = ParamSpec("P")
+_ROUND = Axis("round", "rounds")
 
 
-def _styled(draw: Callable[P, Axes]) -> Callable[P, Axes]:
-    """Draw a new figure in the style of the experiments; axes that are given keep theirs."""
-
-    @wraps(draw)
-    def drawing(*given: P.args, **options: P.kwargs) -> Axes:
-        if options.get("ax") is not None:
-            return draw(*given, **options)
-        with fs.print_style():
-            return draw(*given, **options)
-
-    return drawing
-
-
-@_styled
 def losses(
     histories: Games, *, average: bool = True, drifts: Iterable[int] = (), ax: Axes | None = None
 ) -> Axes:
@@ -73,7 +69,6 @@ def losses(
     return _lines(curves, unit, histories, drifts, ax, settled=average)
 
 
-@_styled
 def regret(
     histories: Games,
     comparators: Sequence[Point] | Array | None = None,
@@ -115,7 +110,6 @@ def regret(
     return axis
 
 
-@_styled
 def calls(
     histories: Games, *, oracle: str = "lmo", drifts: Iterable[int] = (), ax: Axes | None = None
 ) -> Axes:
@@ -144,7 +138,6 @@ def calls(
     return _lines(curves, f"{CALL_NAMES[oracle]} so far", histories, drifts, ax)
 
 
-@_styled
 def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
     """Draw the weight of each expert in each round as a map; beige where an expert is not active.
 
@@ -172,19 +165,17 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
             "there are no expert weights in this game; play it with record_weights=True"
         )
     names = dict.fromkeys(name for each in history.experts for name in each)
-    experts = sorted(names, key=fs.expert_size)
+    experts = sorted(names, key=expert_size)
     rows = {name: place for place, name in enumerate(experts)}
     table = np.full((len(experts), len(history.weights)), np.nan)
     for t, (names_then, held) in enumerate(zip(history.experts, history.weights, strict=True)):
         table[[rows[name] for name in names_then], t] = held
-    largest = fs.largest_weight([table])
-    axis = _axes(ax, 0.125 * max(6, min(len(experts), 2 * fs.NAMED)) + 1.0)
-    image = fs.weight_map(axis, experts, np.arange(1, table.shape[1] + 1), table, largest)
-    fs.mark_drifts(axis, drifts, color=fs.INK, zorder=3)
-    axis.set_xlabel("round")
-    fs.count_axis(axis, "x")
-    bar = axis.get_figure().colorbar(image, ax=axis, pad=0.015)  # type: ignore[union-attr]
-    bar.set_label("weight of the expert")
+    played = ExpertWeights(np.arange(1, table.shape[1] + 1), table)
+    y = Axis("", "experts", names=experts)
+    panel = Panel("", _ROUND, y, drifts=list(drifts), weights=played)
+    with _style(ax):
+        axis = _axes(ax, 0.125 * expert_rows(panel) + 1.0)
+        draw_colour_bar(draw_panel(axis, panel), [axis])
     return axis
 
 
@@ -222,6 +213,11 @@ def _by_name(given: Games) -> dict[str, Sequence[History]]:
     return found
 
 
+def _style(given: Axes | None) -> AbstractContextManager[None]:
+    """The style of the experiments for a new figure; axes that are given keep theirs."""
+    return fs.print_style() if given is None else nullcontext()
+
+
 def _axes(given: Axes | None, height: float = 2.7) -> Axes:
     if given is not None:
         return given
@@ -241,21 +237,19 @@ def _lines(
     settled: bool = False,
 ) -> Axes:
     """Draw the mean of each learner's curves and a band around it, as far as all of them go."""
-    axis, styles = _axes(ax), fs.line_styles(curves)
+    styles = fs.line_styles(curves)
     marked = given.drifts if isinstance(given, Comparison) else ()
-    fs.mark_drifts(axis, sorted({*marked, *drifts}))
-    bands = []
-    for place, (name, several) in enumerate(curves.items()):
+    lines = []
+    for name, several in curves.items():
         length = min(map(len, several))
         sample = np.array([each[:length] for each in several])
-        bands.append(fs.Band.of(np.arange(1, length + 1), sample))
-        fs.draw_band(axis, bands[-1], styles[name], place, label=fs.literal(name), markersize=4)
-    if settled:
-        axis.set_ylim(fs.settled_range(bands))
-    axis.set_xlabel("round")
-    axis.set_ylabel(unit)
-    fs.count_axis(axis, "x")
-    fs.count_axis(axis, "y")
-    if any(curves):
-        axis.legend()
+        lines.append(Line(name, name, styles[name], Band.of(np.arange(1, length + 1), sample)))
+    low, high = settled_range([line.band for line in lines]) if settled else (None, None)
+    y = Axis(unit, low=low, high=high)
+    panel = Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts}))
+    with _style(ax):
+        axis = _axes(ax)
+        draw_panel(axis, panel, markersize=4)
+        if any(curves):
+            axis.legend()
     return axis

@@ -35,7 +35,6 @@ def test_a_run_prints_a_table_and_writes_its_results(theirs, status, monkeypatch
     assert {path.name for path in tmp_path.iterdir()} == {
         "results.json",
         "results.png",
-        "results.svg",
     }
 
 

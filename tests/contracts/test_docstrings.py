@@ -37,7 +37,7 @@ _RESULTS = "draws results of a sweep, which take longer to make than an example 
 NO_EXAMPLE = {
     "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
     "driftwolfe.regret.Record": _PROTOCOL,
-    "driftwolfe.experiments.figures.draw_all": _RESULTS,
+    "driftwolfe.experiments.figures.all_figures": _RESULTS,
     "driftwolfe.experiments.figures.panels": _RESULTS,
     "driftwolfe.experiments.figures.save": _RESULTS,
     "driftwolfe.experiments.report.write_report": _RESULTS,

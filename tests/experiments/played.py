@@ -9,7 +9,7 @@ import numpy as np
 
 from driftwolfe.experiments.summary import Summary, summarise
 from driftwolfe.experiments.tables import RegretRow
-from driftwolfe.experiments.trial import DataSet, Result, Trial, Weights, run_trial
+from driftwolfe.experiments.trial import DataSet, Result, StoredWeights, Trial, run_trial
 from driftwolfe.terminal import Spread
 
 DATA = DataSet(name="jumping-target", rounds=120)
@@ -78,12 +78,12 @@ def made(
     )
 
 
-def _weights(at: np.ndarray, values: np.ndarray) -> Weights:
+def _weights(at: np.ndarray, values: np.ndarray) -> StoredWeights:
     """Experts in falling order; the largest asleep in the first line_style."""
     names = [f"{2**i:,} rounds" for i in reversed(range(values.shape[1]))]
     rows: list[list[float | None]] = values.round(5).tolist()
     rows[0][0] = None
-    return Weights(at.tolist(), names, rows)
+    return StoredWeights(at.tolist(), names, rows)
 
 
 def summary_of(results: Sequence[Result]) -> Summary:

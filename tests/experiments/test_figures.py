@@ -14,23 +14,24 @@ from matplotlib.text import Text
 
 from driftwolfe import plot
 from driftwolfe.experiments import figure_style, figures
-from driftwolfe.experiments.chart_data import band, rows, weight_chart
-from driftwolfe.experiments.figure_style import WARNING, evenly, expert_size, settled_range
+from driftwolfe.experiments.drawing import draw
+from driftwolfe.experiments.figure import evenly, expert_size, settled_range
+from driftwolfe.experiments.figure_style import WARNING
+from driftwolfe.experiments.figures import band, rows
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.terminal import Spread
 from experiments.played import made, played, regrets, summary_of
 
+NAMES = ("oracle-calls", "sensitivity", "weights", "regret", "prices", "regret-over-rounds")
 
-def all_figures(summary, rows) -> dict[str, Figure | None]:
-    return {
-        "panels": figures.panels(summary),
-        "oracle-calls": figures.oracle_calls(summary),
-        "sensitivity": figures.sensitivity(summary),
-        "weights": figures.weights(summary),
-        "regret": figures.regret(summary, rows),
-        "prices": figures.prices(summary),
-        "regret-over-rounds": figures.regret_curves(summary, rows),
-    }
+
+def all_figures(summary, rows) -> dict[str, Figure]:
+    _, *others = figures.all_figures(summary, rows)
+    return {each.name: draw(each) for each in (figures.panels(summary), *others)}
+
+
+def panels(*summaries, **options) -> Figure:
+    return draw(figures.panels(*summaries, **options))
 
 
 def texts(figure: Figure) -> list[str]:
@@ -40,7 +41,7 @@ def texts(figure: Figure) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def drawn() -> dict[str, Figure | None]:
+def drawn() -> dict[str, Figure]:
     return all_figures(played(), regrets(played()))
 
 
@@ -53,6 +54,7 @@ def unequal():
 
 
 def test_all_figures_are_drawn(drawn):
+    assert drawn.keys() == {"panels", *NAMES}
     assert all(isinstance(figure, Figure) for figure in drawn.values())
 
 
@@ -81,20 +83,16 @@ def test_axes_say_what_they_are_in(drawn):
 
 def test_nothing_is_drawn_of_what_is_not_known():
     bare = summary_of([made("POLD")])
-    assert figures.sensitivity(bare) is None
-    assert figures.weights(bare) is None
-    assert figures.regret(bare, []) is figures.regret_curves(bare, []) is None
-    assert figures.prices(bare) is None
+    assert [each.name for each in figures.all_figures(bare, [])] == ["panels", "oracle-calls"]
     silent = made("POLD")
     silent.lmo[:] = [0] * len(silent.lmo)
-    assert figures.oracle_calls(summary_of([silent])) is None
+    assert [each.name for each in figures.all_figures(summary_of([silent]), [])] == ["panels"]
 
 
 def test_every_figure_of_a_twin_says_so(unequal):
     for figure in all_figures(unequal, regrets(unequal)).values():
-        if figure is not None:
-            notes = [each for each in figure.findobj(Text) if each.get_color() == WARNING]
-            assert "Synthetic twin of MovieLens 100K" in " ".join(n.get_text() for n in notes)
+        notes = [each for each in figure.findobj(Text) if each.get_color() == WARNING]
+        assert "Synthetic twin of MovieLens 100K" in " ".join(n.get_text() for n in notes)
 
 
 def test_no_figure_of_other_data_says_that_they_are_a_twin(drawn):
@@ -102,10 +100,7 @@ def test_no_figure_of_other_data_says_that_they_are_a_twin(drawn):
         assert not any("twin" in text for text in texts(figure))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["panels", "oracle-calls", "weights", "regret", "sensitivity", "prices", "regret-over-rounds"],
-)
+@pytest.mark.parametrize("name", ["panels", *NAMES])
 def test_texts_lie_inside_the_figure_and_are_large_enough(drawn, name):
     figure = drawn[name]
     figure.draw_without_rendering()
@@ -124,7 +119,7 @@ def test_long_numbers_and_names_do_not_cover_each_other():
         RegretRow(title, Spread(6e5 + 2e5 * k, 27_053.0), {100: Spread(5e4, 3e3)})
         for k, title in enumerate(summary.chosen)
     ]
-    figure = figures.regret(summary, rows)
+    figure = draw(figures.regret(summary, rows))
     figure.draw_without_rendering()
     boxes = [(each.get_text(), each.get_window_extent()) for each in written(figure)]
     for (one, box), (other, beside) in combinations(boxes, 2):
@@ -150,17 +145,17 @@ def written(figure: Figure) -> list[Text]:
 
 def test_a_method_that_was_ended_says_how_far_it_came(unequal):
     assert unequal.chosen["Ader"].label == "Ader (first 120 rounds)"
-    assert "Ader (first 120 rounds)" in texts(figures.panels(unequal))
+    assert "Ader (first 120 rounds)" in texts(panels(unequal))
 
 
 def test_untuned_methods_have_thin_lines_and_a_row_of_their_own():
     titles = ["POLD", "POLA", "POLD, untuned"]
     other = [made(title, stream="other") for title in titles]
     both = summary_of([made(t) for t in titles]), summary_of(other)
-    figure = figures.panels(*both, name="Figure 9")
+    figure = panels(*both, name="Figure 9")
     assert [len(found) for found in curves(figure)] == [2] * 2 * 3
     assert any(text.startswith("Figure 9 · ") for text in texts(figure))
-    rest = figures.panels(*both, name="Figure 9", rest=True)
+    rest = panels(*both, name="Figure 9", rest=True)
     assert [len(found) for found in curves(rest)] == [1] * 2 * 3
     (thin,), (thick, _) = curves(rest)[0], curves(figure)[0]
     assert thin.get_linewidth() < 0.7 * thick.get_linewidth()
@@ -185,7 +180,7 @@ def test_a_panel_has_at_most_six_methods_the_papers_without_variants_first():
     assert set(others[0]) == set(untuned[:6])
     assert set(others[1]) == {*variants, untuned[6]}
     for rest in (False, True):
-        drawn = curves(figures.panels(summary, rest=rest))
+        drawn = curves(panels(summary, rest=rest))
         assert {len(lines) for lines in drawn} <= {4, 6} and len(drawn) == (6 if rest else 3)
     few = summary_of([made(title) for title in [*first[:2], untuned[0]]])
     assert rows(few) == [[t for t in few.titles if t in first], [untuned[0]]]
@@ -195,9 +190,9 @@ def test_a_panel_has_at_most_six_methods_the_papers_without_variants_first():
 
 
 def test_run_times_far_apart_are_on_a_logarithmic_axis(unequal):
-    assert figures.panels(unequal).axes[2].get_yscale() == "log"
+    assert panels(unequal).axes[2].get_yscale() == "log"
     alike = summary_of([made("POLD", speed=0.01), made("POLA", speed=0.1)])
-    assert figures.panels(alike).axes[2].get_yscale() == "linear"
+    assert panels(alike).axes[2].get_yscale() == "linear"
 
 
 def test_early_noise_does_not_squash_the_averages():
@@ -220,10 +215,10 @@ def test_sensitivity_says_on_how_many_rounds_c_was_chosen(drawn):
 
 
 def test_experts_are_in_order_and_those_asleep_are_left_out():
-    (table,) = weight_chart(summary_of([made("POLA", experts=5)])).panels
-    assert table.experts == ["1 rounds", "2 rounds", "4 rounds", "8 rounds", "16 rounds"]
-    assert np.isnan(table.values[4, 0])
-    assert np.isnan(table.values).sum() == 1
+    (panel,) = figures.weights(summary_of([made("POLA", experts=5)])).panels
+    assert panel.y.names == ["1 rounds", "2 rounds", "4 rounds", "8 rounds", "16 rounds"]
+    assert np.isnan(panel.weights.values[4, 0])
+    assert np.isnan(panel.weights.values).sum() == 1
 
 
 def test_the_size_of_an_expert_is_the_number_in_its_name():
@@ -238,7 +233,7 @@ def test_curves_are_thinned_evenly_and_keep_their_ends():
 
 def test_titles_are_shown_as_they_stand():
     odd = ["$x_1$ & co", "_hidden", "100 % {braces}"]
-    shown = texts(figures.panels(summary_of([made(title) for title in odd])))
+    shown = texts(panels(summary_of([made(title) for title in odd])))
     assert r"\$x_1\$ & co" in shown
     assert "\u200a_hidden" in shown
     assert "100 % {braces}" in shown
@@ -349,34 +344,34 @@ def files(tmp_path_factory):
     """All figures in one format: three take seconds, and are written by the tests below."""
     folder = tmp_path_factory.mktemp("figures")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "FORMATS", {"svg": figures.FORMATS["svg"]})
-        return folder, figures.draw_all(played(), regrets(played()), folder)
+        patch.setattr(figures, "FORMATS", ["svg"])
+        _, *others = figures.all_figures(played(), regrets(played()))
+        return folder, [path for each in others for path in figures.save(each, folder)]
 
 
 def test_all_files_are_written_and_nothing_else(files):
     folder, paths = files
-    names = {"prices", "oracle-calls", "sensitivity", "weights", "regret", "regret-over-rounds"}
-    assert {path.name for path in paths} == {f"{name}.svg" for name in names}
+    assert {path.name for path in paths} == {f"{name}.svg" for name in NAMES}
     assert set(folder.iterdir()) == set(paths)
 
 
 def test_files_are_always_the_same(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "FORMATS", {"svg": figures.FORMATS["svg"]})
-    (again,) = figures.save(figures.weights(played()), tmp_path, "weights")
+    monkeypatch.setattr(figures, "FORMATS", ["svg"])
+    (again,) = figures.save(figures.weights(played()), tmp_path)
     assert again.read_bytes() == (files[0] / "weights.svg").read_bytes()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [figures.panels, figures.weights])
-def test_files_of_all_formats_are_always_the_same(tmp_path, draw):
-    once = figures.save(draw(played()), tmp_path / "one", "figure")
-    again = figures.save(draw(played()), tmp_path / "two", "figure")
+@pytest.mark.parametrize("make", [figures.panels, figures.weights])
+def test_files_of_all_formats_are_always_the_same(tmp_path, make):
+    once = figures.save(make(played()), tmp_path / "one")
+    again = figures.save(make(played()), tmp_path / "two")
     for first, second in zip(once, again, strict=True):
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
 def test_fonts_are_embedded_and_pictures_are_fine_enough(tmp_path):
-    png, pdf, _ = figures.save(figures.panels(played()), tmp_path, "panels")
+    png, pdf, _ = figures.save(figures.panels(played()), tmp_path)
     width = int.from_bytes(png.read_bytes()[16:20], "big")
     assert width == 1400
     assert b"/FontFile2" in pdf.read_bytes()
@@ -386,10 +381,10 @@ def test_fonts_are_embedded_and_pictures_are_fine_enough(tmp_path):
 
 def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):
     (tmp_path / "panels.png").write_text("old")
-    figure = figures.panels(played())
+    figure = panels(played())
     figure.savefig = lambda part, **_: (part.write_text("half"), 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        figures.save(figure, tmp_path, "panels")
+        figure_style.save(figure, tmp_path / "panels.png")
     assert [path.name for path in tmp_path.iterdir()] == ["panels.png"]
     assert (tmp_path / "panels.png").read_text() == "old"
 
@@ -397,8 +392,8 @@ def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):
 def test_without_matplotlib_one_sentence_says_what_to_do():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from driftwolfe.experiments import figures\n"
-        "figures.panels(None)"
+        "from driftwolfe.experiments.drawing import draw\n"
+        "draw(None)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]

@@ -50,7 +50,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("command", ["status", "report", "claims", "overview"])
 def test_no_command_reaches_the_terminal(command, folder, capsys, monkeypatch):
-    monkeypatch.setattr("driftwolfe.experiments.figures.draw_all", lambda *_: [])
+    monkeypatch.setattr("driftwolfe.experiments.figures.save", lambda *_: [])
     assert cli.main([command, str(folder)]) == 0
     told = "".join(capsys.readouterr())
     assert not COMMANDS.search(told)
@@ -131,7 +131,7 @@ def test_markdown_shows_the_text_and_nothing_else():
 
 def test_figures_are_sound_files_whatever_the_label(tmp_path):
     (summary,) = summarise(hostile_results())
-    for path in save(panels(summary), tmp_path, "panels"):
+    for path in save(panels(summary), tmp_path):
         if path.suffix == ".svg":
             ET.parse(path)  # fails on letters that XML has no place for
             assert not COMMANDS.search(path.read_text(encoding="utf-8").replace("\r\n", "\n"))

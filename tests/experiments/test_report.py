@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from html.parser import HTMLParser
 
 import msgspec
 import pytest
 
 from driftwolfe.experiments import figure_style
-from driftwolfe.experiments.charts import axis_names, brief, dash, script_json
+from driftwolfe.experiments.figure import Axis, Figure, Panel, brief
 from driftwolfe.experiments.paper import experiment
 from driftwolfe.experiments.report import in_brief, overview, write_report
 from driftwolfe.experiments.sweep import Store
@@ -67,6 +68,10 @@ class Page(HTMLParser):
         }
 
 
+def lines(page: Page, name: str) -> list[dict]:
+    return [line for panel in page.charts[f"source-{name}-1"]["panels"] for line in panel["lines"]]
+
+
 def report_on(summaries, path, **options) -> Page:
     write_report(summaries, path, **options)
     return Page(path.read_text(encoding="utf-8"))
@@ -80,7 +85,8 @@ def page(tmp_path_factory) -> Page:
 
 
 def test_it_has_all_charts_and_says_what_each_shows(page):
-    kinds = ("panels", "regret-curves", "regret", "prices", "calls", "weights", "scales")
+    kinds = ("panels", "regret-over-rounds", "regret", "prices", "oracle-calls", "weights")
+    kinds += ("sensitivity",)
     assert list(page.charts) == [f"source-{kind}-1" for kind in kinds]
     shown = [attributes for _, attributes in page.elements if attributes.get("class") == "chart"]
     assert [each["data-source"] for each in shown] == list(page.charts)
@@ -167,51 +173,39 @@ def test_texts_stay_texts(tmp_path):
     outside = path.read_text(encoding="utf-8").replace(code[0], "")
     assert "<script>alert" not in outside
     assert "<!--" not in outside
-    names = {trace.get("name") for chart in page.charts.values() for trace in chart["traces"]}
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in names
-    assert not any("<" in name.replace("<br>", "") for name in names if name)
+    assert {line["label"] for line in lines(page, "panels")} == set(ATTACKS)
 
 
 @pytest.mark.parametrize("text", ATTACKS)
 def test_data_can_neither_end_nor_leave_their_script(text):
-    written = script_json({"name": text})
+    panel = Panel(text, Axis(text), Axis(text))
+    written = Figure("", [], [panel]).page_json(1)
     assert not set("<>&\u2028") & set(written)
-    assert json.loads(written) == {"name": text}
+    assert json.loads(written)["panels"][0]["x"]["title"] == text
 
 
-def test_numbers_and_dashes_are_brief_and_axes_are_named_as_plotly_takes_them():
+def test_numbers_are_brief():
     assert brief([1 / 3, 2.0, float("nan")]) == [0.333333, 2, None]
-    assert (dash(()), dash((4.0, 1.5))) == ("solid", "8px,3px")
-    assert axis_names(0) == {"xaxis": "x", "yaxis": "y"}
-    assert axis_names(2) == {"xaxis": "x3", "yaxis": "y3"}
 
 
 def test_methods_look_as_in_the_figures(page):
-    looks = figure_style.line_styles(played().titles)
-    for trace in page.charts["source-panels-1"]["traces"]:
-        if trace.get("name"):
-            line_style = looks[trace["legendgroup"]]
-            assert trace["line"]["color"] == line_style.colour
-            assert trace["line"]["dash"] == dash(line_style.dash)
+    styles = figure_style.line_styles(played().titles)
+    for line in lines(page, "panels"):
+        assert line["style"] == {**asdict(styles[line["method"]]), "dash": line["style"]["dash"]}
+        assert tuple(line["style"]["dash"]) == styles[line["method"]].dash
 
 
-def test_a_method_is_in_the_legend_once_and_in_all_panels(page):
-    traces = page.charts["source-panels-1"]["traces"]
-    for title in played().titles:
-        group = [trace for trace in traces if trace["legendgroup"] == title]
-        assert sum(trace["showlegend"] for trace in group) == 1
-        assert {trace["xaxis"] for trace in group} == {"x", "x2", "x3"}
+def test_a_method_is_in_all_panels(page):
+    for panel in page.charts["source-panels-1"]["panels"]:
+        assert [line["method"] for line in panel["lines"]] == played().titles
 
 
 def test_curves_end_where_the_results_do(page):
     series = played().chosen["POLA"]
-    found = [
-        trace
-        for trace in page.charts["source-panels-1"]["traces"]
-        if trace.get("name") == "POLA" and trace["xaxis"] == "x2"
-    ]
-    assert found[0]["x"][-1] == 120
-    assert found[0]["y"][-1] == pytest.approx(series.total("loss").mean, rel=1e-5)
+    panel = page.charts["source-panels-1"]["panels"][1]
+    (found,) = [line["band"] for line in panel["lines"] if line["label"] == "POLA"]
+    assert found["x"][-1] == 120
+    assert found["mean"][-1] == pytest.approx(series.total("loss").mean, rel=1e-5)
 
 
 def test_much_data_are_thinned(tmp_path):
@@ -222,10 +216,9 @@ def test_much_data_are_thinned(tmp_path):
     ]
     page = report_on([summary_of(results)], tmp_path / "r.html")
     assert sum(len(text) for a, text in page.scripts if a) < 1_500_000
-    trace = page.charts["source-calls-1"]["traces"][-1]
-    assert trace["x"][0] == 2
-    assert trace["x"][-1] == 8_000
-    assert len(trace["x"]) >= 60
+    x = lines(page, "oracle-calls")[-1]["band"]["x"]
+    assert (x[0], x[-1]) == (2, 8_000)
+    assert len(x) >= 60
 
 
 def test_it_is_always_the_same(tmp_path):
@@ -303,7 +296,6 @@ def test_the_report_of_a_twin_has_no_verdict(tmp_path):
 def test_of_more_than_six_methods_six_are_shown_and_all_are_listed(tmp_path):
     path = tmp_path / "report.html"
     write_report([summary_of([made(f"method {i}") for i in range(8)])], path)
-    traces = Page(path.read_text()).charts["source-panels-1"]["traces"]
-    listed = [trace for trace in traces if trace.get("showlegend")]
-    assert len(listed) == 8
-    assert sum(trace.get("visible") == "legendonly" for trace in listed) == 2
+    found = lines(Page(path.read_text()), "panels")
+    assert len(found) == 3 * 8
+    assert sum(line["hidden"] for line in found) == 3 * 2

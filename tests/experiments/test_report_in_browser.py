@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from driftwolfe.experiments.figure_style import line_styles
 from driftwolfe.experiments.report import write_report
 from experiments.played import made, played, regrets, summary_of
 
@@ -144,6 +145,18 @@ def test_every_chart_is_drawn(page):
     assert sizes[0][2] >= 12
 
 
+def test_lines_are_those_of_the_figures(page):
+    traces = page.evaluate("document.querySelector('#panels-1 .chart').data")
+    styles = line_styles(played().titles)
+    for title in played().titles:
+        group = [trace for trace in traces if trace["legendgroup"] == title]
+        assert sum(trace["showlegend"] for trace in group) == 1
+        assert {trace["xaxis"] for trace in group} == {"x", "x2", "x3"}
+        dash = ",".join(f"{2 * part:g}px" for part in styles[title].dash) or "solid"
+        for line in (trace["line"] for trace in group if "name" in trace):
+            assert (line["color"], line["dash"]) == (styles[title].colour, dash)
+
+
 def test_no_button_sends_anything_away(page):
     buttons = page.eval_on_selector_all(
         "#panels-1 .modebar-btn", "all => all.map((each) => each.dataset.title)"
@@ -201,7 +214,7 @@ def test_a_click_in_the_legend_hides_a_method_in_all_panels(opened):
     shown = {group for group, seen in after["seen"] if seen is True}
     assert hidden == {"POLA"}
     assert shown == set(played().titles) - {"POLA"}
-    assert {group for group, _ in page.evaluate(STATE, "calls-1")["seen"]} >= {"POLA"}
+    assert {group for group, _ in page.evaluate(STATE, "oracle-calls-1")["seen"]} >= {"POLA"}
 
 
 @pytest.mark.slow

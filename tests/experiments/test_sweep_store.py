@@ -1,6 +1,7 @@
 """A folder of results: what is whole is read, what is not is named."""
 
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -183,6 +184,92 @@ def test_what_a_killed_writer_left_is_not_a_result(store):
     path.with_name(f".{path.stem}.0123.json").write_bytes(made_up(one).encode()[:50])
     assert store.results == []
     assert len(store.missing) == 3
+
+
+def curves(one, rates=()):
+    """A result with more digits than a packed file keeps."""
+    made = made_up(one)
+    loss = [value / 3.0 for value in made.loss]
+    return msgspec.structs.replace(made, loss=loss, rates=[loss for _ in rates])
+
+
+def test_packed_results_are_one_small_file_that_is_read_as_before(store):
+    for one in store.trials[:2]:
+        store.write(curves(one, rates=(1,)))
+    before = store.results
+    path = store.pack()
+    assert sorted(os.listdir(store.folder)) == [".lock", "sweep.json", path.name]
+    for found in (store, Store(store.folder)):
+        assert [trial.seed for trial in found.missing] == [2]
+        for old, new in zip(before, found.results, strict=True):
+            assert new.loss == pytest.approx(old.loss, rel=1e-7)
+            assert new.loss != old.loss and new.loss[-1] == old.loss[-1]
+            assert new.rates == [new.loss]
+            same = {"loss": old.loss, "rates": old.rates, "seconds": old.seconds}
+            assert msgspec.structs.replace(new, **same) == old
+    packed = path.read_bytes()
+    assert store.pack().read_bytes() == packed  # again, it changes nothing
+    lines = lzma.decompress(packed).splitlines()
+    assert [json.loads(line)["trial"]["seed"] for line in lines] == [0, 1]
+
+
+def test_a_sweep_goes_on_from_a_packed_file_and_a_newer_file_counts(store):
+    first, second, third = store.trials
+    store.write(made_up(first))
+    store.pack()
+    store.write(made_up(third))
+    assert store.missing == [second]
+    newer = msgspec.structs.replace(made_up(first), wall=99.0)
+    store.write(newer)
+    assert store.results == [newer, made_up(third)]
+    store.pack()
+    assert Store(store.folder).results == [newer, made_up(third)]
+
+
+def test_an_experiment_and_its_tuning_have_one_packed_file(store):
+    store.write(made_up(store.trials[0]))
+    tuning = store.tuning
+    tuning.add("Steps", [trial(seed=7)])
+    tuning.write(made_up(trial(seed=7)))
+    path = store.pack()
+    assert path == store.folder / "trials.jsonl.xz" == Store(tuning.folder).packed_path
+    assert sorted(os.listdir(tuning.folder)) == [".lock", "sweep.json"]
+    assert [r.trial.seed for r in Store(tuning.folder).results] == [7]
+    assert [r.trial.seed for r in Store(store.folder).results] == [0]
+    Store(tuning.folder).pack()
+    assert [r.trial.seed for r in Store(store.folder).results] == [0]
+    own = Store(store.folder.parent / "elsewhere" / "tuning")  # with no experiment around it
+    assert own.packed_path.parent == own.folder
+
+
+@pytest.mark.parametrize("how", ["cut off", "empty", "changed", "no results", "two"])
+def test_a_spoilt_packed_file_is_named_with_what_to_do(store, how):
+    store.write(made_up(store.trials[0]))
+    path = store.pack()
+    content = path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes(
+        {
+            "cut off": content[:-20],
+            "empty": b"",
+            "changed": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+            "no results": lzma.compress(b'{"x": 1}'),
+            "two": content * 2,
+        }[how]
+    )
+    with pytest.raises(ValueError) as problem:
+        _ = Store(store.folder).results
+    said = str(problem.value)
+    assert said.startswith(f"{path} is not a file of packed results (")
+    assert said.endswith("; delete it, and the sweep runs its trials again")
+    assert "\n" not in said
+
+
+def test_packing_waits_for_no_running_sweep(store):
+    store.write(made_up(store.trials[0]))
+    with Store(store.folder).locked(), pytest.raises(ValueError, match="another sweep is running"):
+        store.pack()
+    assert store.path(store.trials[0]).exists() and not store.packed_path.exists()
 
 
 SECOND = """

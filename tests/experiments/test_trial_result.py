@@ -6,7 +6,7 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from driftwolfe.experiments.trial import AdaptiveRegret, Result, Weights, decode, run_trial
+from driftwolfe.experiments.trial import AdaptiveRegret, Result, StoredWeights, decode, run_trial
 from experiments.small import as_plain, made_up, trial
 
 
@@ -15,7 +15,7 @@ from experiments.small import as_plain, made_up, trial
     [
         made_up(),
         made_up(cut=True, membership=[4, 5, 6]),
-        made_up(weights=Weights([0, 20], ["a", "b"], [[1.0, None], [0.5, 0.5]])),
+        made_up(weights=StoredWeights([0, 20], ["a", "b"], [[1.0, None], [0.5, 0.5]])),
         made_up(adaptive=[AdaptiveRegret(5, 0.25, 0.0, (3, 8))]),
         made_up(trial("POLA", c=0.1, options={"start": "origin"}, label="kühl ✓", taus=(5,))),
         made_up(loss=[-1.0, 1e-300, 1.7e308]),
@@ -144,7 +144,7 @@ def test_nesting_without_end_is_refused(depth):
         {"wall": math.nan},
         {"adaptive": [AdaptiveRegret(5, math.nan, 0.0, (0, 5))]},
         {"adaptive": [AdaptiveRegret(5, 1.0, math.inf, (0, 5))]},
-        {"weights": Weights([0], ["a"], [[math.nan]])},
+        {"weights": StoredWeights([0], ["a"], [[math.nan]])},
     ],
 )
 def test_a_result_that_could_not_be_read_again_is_not_made(change):

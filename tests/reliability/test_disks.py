@@ -100,7 +100,7 @@ FULL = {
     [(name, moment) for name in WRITERS for moment in list(FULL)[: 1 if name == "report" else 3]],
 )
 def test_a_full_disk_leaves_the_last_good_file(name, moment, tmp_path, monkeypatch):
-    monkeypatch.setattr("driftwolfe.experiments.figures.FORMATS", {"svg": {"Date": None}})
+    monkeypatch.setattr("driftwolfe.experiments.figures.FORMATS", ["svg"])
     write, file = WRITERS[name]
     write(tmp_path, 1)
     before = contents(tmp_path)

@@ -10,7 +10,7 @@ from driftwolfe.experiments.summary import Paired, Series, Summary, machines, pa
 from driftwolfe.experiments.tables import markdown_text, write_table
 from driftwolfe.terminal import counted, number
 
-#: Times quicker that count as significantly faster, the share of loss that counts as slight, the
+#: Times quicker that count as significantly faster, the part of a loss that counts as slight, the
 #: standard errors beyond which a difference counts, and the seeds that a verdict needs.
 MUCH_FASTER, SLIGHT, ERRORS, SEEDS = 5.0, 0.10, 2.0, 3
 #: By experiment: number and words of each claim, and whom it compares with whom.
@@ -130,8 +130,8 @@ def _faster(times: Paired, ours: list[str], theirs: list[str]) -> tuple[str, boo
     """At least `MUCH_FASTER` times, if both ran on one machine; theirs may have had a GPU on top."""
     own, other = times.means
     ratio = other / own if own else float("inf")
-    told = f"{number(own, 3)} s against {number(other, 3)} s for {times.rounds:,} rounds: "
-    measured = f"{told}{number(ratio, 3)} times as fast"
+    both = f"{number(own, 3)} s against {number(other, 3)} s for {times.rounds:,} rounds"
+    measured = f"{both}: {number(ratio, 3)} times as fast"
     if ours != theirs or len(ours) > 1:
         gpu = theirs[0].removesuffix(f", {ours[0]}")
         handicap = len(ours) == len(theirs) == 1 and gpu != theirs[0]
@@ -171,6 +171,6 @@ _SAME = f"no difference beyond {ERRORS:g} standard errors"
 def _measured(losses: Paired) -> str:
     """Both losses, their difference and its standard error."""
     (ours, theirs), (difference, error) = losses.means, losses.difference
-    told = f"{number(ours, 6)} against {number(theirs, 6)} after {losses.rounds:,} rounds: "
-    share = f"{difference / theirs:+.1%} ± {error / abs(theirs):.1%}"
-    return f"{told}{share}, mean and standard error over {len(losses.ours)} seeds"
+    both = f"{number(ours, 6)} against {number(theirs, 6)} after {losses.rounds:,} rounds"
+    change = f"{difference / theirs:+.1%} ± {error / abs(theirs):.1%}"
+    return f"{both}: {change}, mean and standard error over {len(losses.ours)} seeds"

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.storage import write
 from driftwolfe.terminal import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 WIDTH = 7.0  # of a page's text, in inches
+#: Formats, and the metadata without which files would differ from run to run.
+METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 INK, FAINT, WARNING = "#222222", "#8c8c8c", "#a33c00"
 INACTIVE = "#e3ddd3"  # of experts
 #: Okabe and Ito's colours without black and yellow, which a dark and a white page swallow, and a grey.
@@ -38,7 +37,7 @@ DASHES: tuple[tuple[float, ...], ...] = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BLUE, ORANGE, GREY, GREEN, PINK, AMBER, SKY = COLOURS
-#: The colour of a method in all figures, those that are shown first before others; methods that share one
+#: The colour of a method in all figures, those that are shown first before others; methods of one colour
 #: differ in dash and marker.
 METHODS = {
     "POLAR": BLUE,
@@ -56,9 +55,6 @@ METHODS = {
 }
 #: The end of the label of a method with the steps of its theory, c = D/G; its lines are thin.
 UNTUNED = ", untuned"
-_ROW = 0.165  # inches of a legend's row
-_MARKS = 6  # markers on a curve
-NAMED = 13  # experts that a map names at most
 
 
 def extra(module: str) -> ModuleType:
@@ -77,7 +73,7 @@ def print_style() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LineStyle:
     """A colour, a dash and a marker; any two of them tell methods apart, in grey as well."""
 
@@ -88,7 +84,7 @@ class LineStyle:
 
 
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
-    """A line style for each title: variants of a method share its colour, those untuned are thin.
+    """A line style for each title: variants of a method have its colour, those untuned are thin.
 
     Those of `METHODS` look the same in all figures, others take what is left.
     """
@@ -140,45 +136,20 @@ for _name, _colour in METHODS.items():
     _FIXED[_plain(_name)] = next(style for style in _alike if style not in _FIXED.values())
 
 
-class Band(NamedTuple):
-    """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
+def save(figure: Figure, path: Path, **options: Any) -> None:
+    """Write a figure in the format of the file's name, always with the same bytes.
 
-    x: Array | Indices
-    mean: Array
-    deviation: Array
+    A PNG has a palette of 256 colours, which no eye tells from all of them, and a third of the size.
+    """
+    kind = path.suffix.removeprefix(".")
 
-    @classmethod
-    def of(cls, x: Array | Indices, values: Array) -> Band:
-        """Of rows of values, one for each seed."""
-        deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
-        return cls(x, values.mean(axis=0), deviation)
+    def fill(part: Path) -> None:
+        figure.savefig(part, format=kind, metadata=METADATA[kind], **options)
+        if kind == "png":
+            image = extra("PIL.Image").open(part).convert("RGB")
+            image.quantize(256, method=1, kmeans=2, dither=0).save(part, kind, optimize=True)
 
-    def edges(self, *, positive: bool = False) -> tuple[Array, Array]:
-        """The mean less the deviation, above zero for a logarithmic axis, and their sum."""
-        low, high = self.mean - self.deviation, self.mean + self.deviation
-        return np.maximum(low, 0.1 * self.mean) if positive else low, high
-
-    def thinned(self, most: int) -> Band:
-        kept = evenly(len(self.x), most)
-        return Band(self.x[kept], self.mean[kept], self.deviation[kept])
-
-
-def evenly(size: int, most: int) -> Indices:
-    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
-    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
-
-
-def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
-    """A range that holds the bands but for their first rounds, or the first half of short ones."""
-    last = max(int(each.x[-1]) for each in bands)
-    # The averages of the first twentieth of the rounds are still noise.
-    settled = [
-        np.array(each.edges())[:, each.x >= min(0.05 * last, 0.5 * each.x[-1])] for each in bands
-    ]
-    low = min(float(edges.min()) for edges in settled)
-    high = max(float(edges.max()) for edges in settled)
-    margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
-    return low - margin, high + margin
+    write(path, fill)
 
 
 def literal(text: str) -> str:
@@ -211,83 +182,3 @@ def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
     style = {"color": FAINT, "linestyle": ":", "linewidth": 0.7, "zorder": 0.5, **line}
     for t in rounds:
         axis.axvline(t, **style)
-
-
-def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
-    """A line style as matplotlib takes it, and further options."""
-    dash = (0, style.dash) if style.dash else "-"
-    width = 1.2 * style.width  # as in figures.mplstyle
-    look = {"color": style.colour, "linestyle": dash, "marker": style.marker}
-    return {**look, "linewidth": width, **more}
-
-
-def draw_band(axis: Axes, band: Band, style: LineStyle, place: int, **options: Any) -> None:
-    """The mean, with a few markers apart from those of lines in other places, and the deviation."""
-    step = max(1, len(band.x) // _MARKS)
-    marks = slice(place * step // _MARKS % step, None, step)
-    axis.plot(band.x, band.mean, **pen(style, markeredgewidth=0.0, markevery=marks, **options))
-    if band.deviation.any():
-        edges = band.edges(positive=axis.get_yscale() == "log")
-        axis.fill_between(band.x, *edges, color=style.colour, alpha=0.18, linewidth=0.0)
-
-
-def key(style: LineStyle, text: str, **line: Any) -> Line2D:
-    """A legend's entry for a method."""
-    options = pen(style, label=literal(text), **{"markeredgewidth": 0.0, **line})
-    entry: Line2D = extra("matplotlib.lines").Line2D([], [], **options)
-    return entry
-
-
-def legend_below(figure: Figure, entries: Sequence[Line2D]) -> None:
-    """One legend for all panels, which become no smaller for it."""
-    lengths = [len(str(entry.get_label())) for entry in entries]
-    for rows in range(1, len(entries) + 1):
-        longest = [max(lengths[start : start + rows]) for start in range(0, len(lengths), rows)]
-        if sum(0.062 * length + 0.62 for length in longest) <= figure.get_figwidth():  # in inches
-            break
-    figure.set_figheight(figure.get_figheight() + _ROW * rows)
-    options: dict[str, Any] = {"loc": "outside lower center", "ncols": -(-len(entries) // rows)}
-    figure.legend(handles=list(entries), handlelength=3.2, columnspacing=1.4, **options)
-
-
-def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:
-    """One legend to the right, what is in brackets on a line of its own; the figure may grow."""
-    labels = [str(entry.get_label()).replace(" (", "\n(") for entry in entries]
-    for entry, label in zip(entries, labels, strict=True):
-        entry.set_label(label)
-    lines = 2 + len(labels) + "".join(labels).count("\n")
-    figure.set_figheight(max(figure.get_figheight(), _ROW * lines))
-    figure.legend(handles=list(entries), loc="outside right upper", handlelength=3.2)
-
-
-def expert_size(expert: str) -> float:
-    """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
-    number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
-    return float(number.group().replace(",", "")) if number else 0.0
-
-
-def largest_weight(tables: Iterable[Array]) -> float:
-    """The largest weight where several experts are active: a single one always has weight 1."""
-    contested = [values[:, (~np.isnan(values)).sum(axis=0) > 1] for values in tables]
-    return max((float(np.nanmax(values)) for values in contested if values.size), default=1.0)
-
-
-def weight_map(
-    axis: Axes, experts: Sequence[str], rounds: Indices, values: Array, largest: float
-) -> Any:
-    """A map of weights by expert and round; beige where an expert is not active, which is nan."""
-    if len(rounds) == 1:
-        edges = rounds[0] + np.array([-0.5, 0.5])
-    else:
-        edges = np.concatenate([rounds[:1], (rounds[1:] + rounds[:-1]) / 2.0, rounds[-1:]])
-    # White to dark blue: lighter is less, to every eye and in grey.
-    colours = extra("matplotlib").colormaps["Blues"].with_extremes(bad=INACTIVE)
-    weights, rows = np.ma.masked_invalid(values), np.arange(len(experts) + 1) - 0.5
-    options: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": largest, "rasterized": True}
-    image = axis.pcolormesh(edges, rows, weights, **options)
-    axis.grid(False)
-    named = range(0, len(experts), -(-len(experts) // NAMED))
-    axis.set_yticks(list(named), [literal(experts[place]) for place in named])
-    axis.tick_params(axis="y", length=0)
-    axis.spines[:].set_visible(False)
-    return image

@@ -1,49 +1,58 @@
-"""Figures of results for print, by matplotlib."""
+"""Figures of results: what each shows, and their files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from driftwolfe.experiments import chart_data
 from driftwolfe.experiments import figure_style as fs
-from driftwolfe.experiments.chart_data import Line, Panel
-from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, literal, print_style
-from driftwolfe.experiments.summary import CALLS, Summary
+from driftwolfe.experiments.drawing import draw
+from driftwolfe.experiments.figure import (
+    Axis,
+    Band,
+    ExpertWeights,
+    Figure,
+    Line,
+    Panel,
+    expert_size,
+    settled_range,
+)
+from driftwolfe.experiments.figure_style import INK, LineStyle, print_style
+from driftwolfe.experiments.summary import CALLS, Curve, Series, Summary, machines
 from driftwolfe.experiments.tables import RegretRow
-from driftwolfe.storage import write
-from driftwolfe.terminal import counted, spread_text
+from driftwolfe.terminal import Spread, counted, spread_text
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+__all__ = ["all_figures", "panels", "save"]
 
-__all__ = ["draw_all", "panels", "save"]
-
-#: Formats, and the metadata without which files would differ from run to run.
-FORMATS: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None},
-    "svg": {"Date": None},
-}
-_COLUMNS = 3  # panels of regrets side by side
-_ROW = 0.125  # inches of an expert's row
-#: Marks the chosen c, and a c that was chosen on fewer rounds.
-_RING: dict[str, Any] = {"markersize": 8.5, "markerfacecolor": "none", "markeredgewidth": 1.0}
-_HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
+FORMATS = ("png", "pdf", "svg")
+MOST = 6  # methods in a panel
 
 
-@print_style()
+def save(figure: Figure, folder: Path, name: str = "") -> list[Path]:
+    """Draw a figure and write it as PNG, PDF and SVG, always with the same bytes; return the paths.
+
+    Parameters
+    ----------
+    figure, folder, name
+        The figure, and where to: the files are ``folder/name.png`` and so on, by default under its own name.
+    """
+    paths = [folder / f"{name or figure.name}.{ending}" for ending in FORMATS]
+    with print_style():
+        sheet = draw(figure)
+        for path in paths:
+            fs.save(sheet, path, dpi=200)
+    return paths
+
+
 def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | None:
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
 
-    A row of panels for each summary with its first methods, see `chart_data.rows`; or rows with the
-    `rest` of them; None where there is none.
+    A row of panels for each summary with its first methods, see `rows`; or rows with the `rest` of them;
+    None where there is none.
 
     Parameters
     ----------
@@ -51,272 +60,246 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
         The trials of a sweep, summed up; the name of the figure, such as "Figure 1"; and whom it shows.
     """
     chosen = slice(1, None) if rest else slice(1)
-    found = [(each, row) for each in summaries for row in chart_data.rows(each)[chosen]]
+    found = [(each, row) for each in summaries for row in rows(each)[chosen]]
     if not found:
         return None
-    shown_seeds = chart_data.seeds(summary.chosen[title] for summary, row in found for title in row)
-    name = f"{name}, continued" if name and rest else name
-    figure = _sheet(summaries, shown_seeds, 2.3 * len(found), name=name)
-    axes = figure.subplots(len(found), 3, squeeze=False)
-    entries: dict[str, Any] = {}
-    for (summary, row), line_of_axes in zip(found, axes, strict=True):
-        panels = chart_data.loss_chart(summary, row).panels
-        for axis, panel in zip(line_of_axes, panels, strict=True):
-            fs.mark_drifts(axis, summary.drifts)
-            axis.grid(visible=False, axis="x")  # changes are marked there
-            _draw_panel(axis, summary, panel, x_ticks=4)
-            for line in panel.lines:
-                entries.setdefault(line.label, fs.key(line.style, line.label))
+    drawn = []
+    for summary, row in found:
+        first, *others = _loss_panels(summary, row)
         if rest or len(found) > 1:
             untuned = all(summary.chosen[title].untuned for title in row)
             kind = (": untuned, c = D/G" if untuned else ": other methods") if rest else ""
-            above = f"{literal(summary.data_name + kind)}\n{line_of_axes[0].get_title(loc='left')}"
-            line_of_axes[0].set_title(above, loc="left", fontweight="bold")
-    if any(summary.drifts for summary in summaries):
-        dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
-        entries["abrupt change"] = dotted
-    fs.legend_below(figure, list(entries.values()))
-    return figure
+            first = replace(first, title=f"{summary.data_name}{kind}\n{first.title}")
+        drawn += [first, *others]
+    shown = seeds(summary.chosen[title] for summary, row in found for title in row)
+    name = f"{name}, continued" if name and rest else name
+    made = _figure("panels", summaries, drawn, shown=shown, columns=3, height=2.3)
+    return replace(made, heading=[*filter(None, [name]), *made.heading])
 
 
-@print_style()
-def prices(summary: Summary) -> Figure | None:
-    """Loss per round against seconds, matrix-vector products and LMO calls; None where none is known."""
-    chart = chart_data.price_chart(summary)
-    if not chart.panels:
-        return None
-    figure = _sheet([summary], chart.shown, 2.5)
-    axes = figure.subplots(1, len(chart.panels), sharey=True, squeeze=False)[0]
-    entries: dict[str, Any] = {}
-    for axis, (unit, dots) in zip(axes, chart.panels, strict=True):
-        axis.set_xscale("log")
-        for dot in dots:
-            untuned = dot.style.width < 1.0
-            look = {"linestyle": "none", "markersize": 5.5, **(_HOLLOW if untuned else {})}
-            loss, error = dot.value or (np.nan, 0.0)
-            bar: dict[str, Any] = {"yerr": error or None, "elinewidth": 0.8}
-            axis.errorbar(dot.spent, loss, **bar, **fs.pen(dot.style, **look))
-            entries.setdefault(dot.label, fs.key(dot.style, dot.label, **look))
-        axis.margins(x=0.12)
-        axis.set_xlabel(unit)
-        fs.count_axis(axis, "x", 5)
-        fs.count_axis(axis, "y", 5)
-    axes[0].set_ylabel("loss per round")
-    fs.legend_below(figure, list(entries.values()))
-    return figure
-
-
-@print_style()
-def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
-    """Dynamic regret up to each round; None where it is not known."""
-    chart = chart_data.regret_curves(summary, regrets)
-    if not chart.panels:
-        return None
-    figure = _sheet([summary], chart.shown, 3.0)
-    axis, (panel,), first = figure.subplots(), chart.panels, chart_data.rows(summary)[0]
-    kept = [line for line in panel.lines if line.title in first] or panel.lines[: chart_data.MOST]
-    fs.mark_drifts(axis, summary.drifts)
-    _draw_panel(axis, summary, panel._replace(lines=kept))
-    fs.legend_beside(figure, [fs.key(line.style, line.label) for line in kept])
-    return figure
-
-
-@print_style()
-def oracle_calls(summary: Summary) -> Figure | None:
-    """Calls of each oracle up to each round, logarithmic; None where no method called any."""
-    chart = chart_data.call_chart(summary)
-    if not chart.panels:
-        return None
-    figure = _sheet([summary], chart.shown, 2.7)
-    _draw_panel(figure.subplots(), summary, chart.panels[0], y_ticks=8)
-    lines = chart.panels[0].lines
-    styles = {line.title: line.style for line in lines}
-    entries = [
-        fs.key(style, summary.chosen[title].label, linestyle="none", markersize=5)
-        for title, style in styles.items()
-    ]
-    dashes = {line.style.dash for line in lines}
-    for oracle in CALLS.values():
-        if oracle.dash in dashes:
-            entries.append(fs.key(LineStyle(INK, oracle.dash, ""), f"{oracle.label} calls"))
-    fs.legend_beside(figure, entries)
-    return figure
-
-
-@print_style()
-def sensitivity(summary: Summary) -> Figure | None:
-    """Mean loss per round against c; None where no method was run with several c."""
-    chart = chart_data.scale_chart(summary)
-    if not chart.panels:
-        return None
-    figure = _sheet([summary], chart.shown, 2.7)
-    _draw_panel(figure.subplots(), summary, chart.panels[0], x_ticks=8)
-    lines = chart.panels[0].lines
-    entries = [
-        fs.key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in lines
-    ]
-    if any(line.chosen is not None for line in lines):
-        entries.append(fs.key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))
-    fs.legend_beside(figure, entries)
-    return figure
-
-
-@print_style()
-def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
-    """Dynamic regret, and adaptive regret for each length of window; None where none is known."""
-    chart = chart_data.regret_chart(summary, regrets)
-    found = chart.panels
-    if not found:
-        return None
-    names = [literal(dot.label.replace(" (", "\n(")) for dot in found[0][1]]
-    columns = min(_COLUMNS, len(found))
-    lines = -(-len(found) // columns)
-    height = lines * (0.22 * len(names) + 0.75) + 0.4
-    figure = _sheet([summary], chart.shown, height, fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
-    axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    for axis, (measure, dots) in zip(axes.flat, found, strict=False):
-        for place, dot in enumerate(dots):
-            if dot.value:
-                bars: dict[str, Any] = {"xerr": dot.value.deviation or None, "elinewidth": 1.0}
-                look = fs.pen(dot.style, capsize=2.5, markersize=3.6, markeredgewidth=0.8)
-                axis.errorbar(dot.value.mean, place, **bars, **look)
-                at: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center"}
-                axis.text(1.03, place, spread_text(dot.value), **at, fontsize=7.0, color=INK)
-        axis.axvline(0.0, color=FAINT, linewidth=0.7)
-        axis.margins(x=0.08)
-        axis.set_xlabel("regret (loss)")
-        fs.count_axis(axis, "x", 2)
-        axis.grid(axis="x", visible=False)
-        axis.tick_params(axis="y", length=0)
-        axis.spines["left"].set_visible(False)
-        axis.set_title(measure.replace(", ", "\n"), loc="left")
-    for axis in axes.flat[len(found) :]:
-        axis.set_visible(False)
-    for axis in axes[:, 0]:
-        axis.set_yticks(range(len(names)), names)
-        axis.set_ylim(len(names) - 0.5, -0.5)
-    return figure
-
-
-@print_style()
-def weights(summary: Summary) -> Figure | None:
-    """A heat map of weights in the first seed for each method with experts; None where none has any."""
-    chart = chart_data.weight_chart(summary)
-    tables = chart.panels
-    if not tables:
-        return None
-    columns = 1 if len(tables) <= 3 else 2
-    heights = [max(4, min(len(table.experts), 2 * fs.NAMED)) for table in tables]
-    rows = [max(heights[start : start + columns]) for start in range(0, len(heights), columns)]
-    figure = _sheet([summary], chart.shown, _ROW * sum(rows) + 0.36 * len(rows) + 0.8)
-    axes = list(figure.subplots(len(rows), columns, height_ratios=rows, squeeze=False).flat)
-    for axis in axes[len(tables) :]:
-        axis.remove()
-    axes = axes[: len(tables)]
-    largest = fs.largest_weight(table.values for table in tables)
-    for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
-        image = fs.weight_map(axis, table.experts, table.rounds, table.values, largest)
-        axis.set_title(literal(table.label), loc="left", pad=3)
-        fs.mark_drifts(axis, summary.drifts, color=INK, zorder=3)
-        axis.set_xlim(0, summary.length)
-        fs.count_axis(axis, "x", 4)
-        if place < len(axes) - columns:
-            axis.tick_params(labelbottom=False)
-        else:
-            axis.set_xlabel("round")
-    shrink = min(1.0, 1.8 / figure.get_figheight())
-    bar = figure.colorbar(image, ax=axes, shrink=shrink, pad=0.015, aspect=16)
-    bar.set_label("weight of the expert")
-    bar.outline.set_visible(False)
-    if any(np.isnan(table.values).any() for table in tables):
-        inactive = extra("matplotlib.patches").Patch(color=fs.INACTIVE, label="expert not active")
-        figure.legend(handles=[inactive], loc="outside lower right")
-    return figure
-
-
-def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> list[Path]:
-    """Draw and write every figure of a summary but `panels`; return the paths of their files.
+def all_figures(summary: Summary, regrets: Sequence[RegretRow]) -> list[Figure]:
+    """The figures of a summary that there is something for; the first, of losses and times, has all methods.
 
     Parameters
     ----------
     summary, regrets
         The trials of a sweep, summed up, and known regrets of its methods; empty for none.
-    folder
-        Where the files go.
     """
-    figures = {
-        "prices": prices(summary),
-        "oracle-calls": oracle_calls(summary),
-        "sensitivity": sensitivity(summary),
-        "weights": weights(summary),
-        "regret": regret(summary, regrets),
-        "regret-over-rounds": regret_curves(summary, regrets),
+    found = [
+        _figure("panels", [summary], _loss_panels(summary), columns=3, height=2.3),
+        regret_over_rounds(summary, regrets),
+        regret(summary, regrets),
+        prices(summary),
+        oracle_calls(summary),
+        weights(summary),
+        sensitivity(summary),
+    ]
+    return [each for each in found if each.panels]
+
+
+def _loss_panels(summary: Summary, titles: Sequence[str] = ()) -> list[Panel]:
+    """Average loss, cumulative loss and run time of some methods; of all, those not first hidden."""
+    chosen = [summary.chosen[title] for title in titles or summary.chosen]
+    hidden = () if titles else set(summary.chosen) - set(rows(summary)[0])
+
+    def lines(curve: Curve, *, average: bool = False) -> list[Line]:
+        return [
+            _line(summary, each, band(each, curve, average=average), each.title in hidden)
+            for each in chosen
+        ]
+
+    losses, seconds = lines("loss", average=True), lines("seconds")
+    low, high = settled_range([line.band for line in losses])
+    log = _wide([float(line.band.mean[-1]) for line in seconds])
+    # The first rounds would take half of a logarithmic axis.
+    start = min(float(line.band.mean[len(line.band.mean) // 50]) for line in seconds)
+    time = "Run time, machines differ" if len(machines(*chosen)) > 1 else "Run time"
+    over = replace(_rounds(summary), ticks=4)
+    averages = Axis("loss per round", low=low, high=high)
+    times = Axis("processor time (s)", log=log, low=start if log else None)
+    return [
+        Panel("Average loss", over, averages, losses, drifts=summary.drifts),
+        Panel("Cumulative loss", over, Axis("loss"), lines("loss"), drifts=summary.drifts),
+        Panel(time, over, times, seconds, drifts=summary.drifts),
+    ]
+
+
+def regret_over_rounds(summary: Summary, regrets: Sequence[RegretRow]) -> Figure:
+    """Dynamic regret so far, of the methods of which it is known."""
+    known = {row.title: row.so_far for row in regrets if row.so_far is not None}
+    found = [each for each in summary.chosen.values() if each.title in known]
+    first = [each.title for each in found if each.title in rows(summary)[0]]
+    shown = first or [each.title for each in found[:MOST]]
+    lines = [
+        _line(summary, each, Band.of(each.rounds, known[each.title]), each.title not in shown)
+        for each in found
+    ]
+    y = Axis("dynamic regret so far")
+    panel = Panel("", _rounds(summary), y, lines, drifts=summary.drifts)
+    return _figure("regret-over-rounds", [summary], [panel], height=3.0)
+
+
+def oracle_calls(summary: Summary) -> Figure:
+    """Calls of each oracle so far, logarithmic; the dash says which oracle."""
+    lines, key = list[Line](), dict[str, LineStyle]()
+    for title, series in summary.chosen.items():
+        for kind, oracle in CALLS.items():
+            calls = band(series, kind)
+            if calls.mean[-1] > 0:
+                line = _line(summary, series, calls)
+                dashed = replace(line.style, dash=oracle.dash)
+                lines.append(replace(line, label=f"{line.label}: {oracle.label}", style=dashed))
+                key[line.label] = replace(summary.styles[title], width=0.0)  # the marker alone
+    dashes = {line.style.dash for line in lines}
+    for oracle in CALLS.values():
+        if oracle.dash in dashes:
+            key[f"{oracle.label} calls"] = LineStyle(INK, oracle.dash, "")
+    y = Axis("oracle calls so far", log=True, ticks=8)
+    panel = Panel("", _rounds(summary), y, lines)
+    return _figure("oracle-calls", [summary], [panel], key=list(key.items()))
+
+
+def sensitivity(summary: Summary) -> Figure:
+    """Mean loss per round by c, of the methods that were run with several."""
+    lines, means = list[Line](), list[float]()
+    for title, chosen in summary.chosen.items():
+        tried = summary.tuning(title)
+        if len(tried) < 2:
+            continue
+        scales = np.array([series.c for series in tried], dtype=float)
+        losses, deviations = np.array([series.mean_loss for series in tried]).T
+        first = max(series.played for series in tried)
+        partial = first < chosen.played
+        label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
+        best = next((place for place, c in enumerate(scales) if c == chosen.c), None)
+        points = Band(scales, losses, deviations)
+        lines.append(Line(title, label, summary.styles[title], points, best, partial))
+        means += losses.tolist()
+    shown = seeds(series for line in lines for series in summary.tuning(line.method))
+    x = Axis("scale c of the step sizes", "scales", log=True, ticks=8)
+    y = Axis("mean loss per round", log=_wide(means))
+    return _figure("sensitivity", [summary], [Panel("", x, y, lines, "bars")], shown=shown)
+
+
+def prices(summary: Summary) -> Figure:
+    """Loss against seconds, products and LMO calls, of the methods that played all rounds."""
+    whole = [series for series in summary.chosen.values() if series.played == summary.length]
+    units: dict[Curve, str] = {
+        "seconds": "processor time (s)",
+        "products": CALLS["products"].counted,
+        "lmo": CALLS["lmo"].counted,
     }
-    return [p for name, drawn in figures.items() if drawn for p in save(drawn, folder, name)]
+    drawn = list[Panel]()
+    for name, unit in units.items():
+        if name == "seconds" and len(machines(*whole)) > 1:
+            unit += ", machines differ"
+        spent = {series.label: series.total(name).mean for series in whole}
+        dots = [
+            _dot(summary, series, spent[series.label], series.mean_loss)
+            for series in whole
+            if spent[series.label] > 0.0  # others have no place on a logarithmic axis
+        ]
+        if len(dots) > 1:
+            drawn.append(Panel("", Axis(unit, log=True), Axis("loss per round"), dots, "dots"))
+    return _figure("prices", [summary], drawn, shown=seeds(whole), columns=len(drawn), height=2.5)
 
 
-@print_style()
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG, PDF and SVG, always with the same bytes; return their paths.
+def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure:
+    """Dynamic regret, and adaptive regret for each length of window, as far as they are known."""
+    known = [row for row in regrets if row.dynamic or row.adaptive]
+    measures = {"Dynamic regret": [row.dynamic for row in known]}
+    for tau in sorted({tau for row in known for tau in row.adaptive}):
+        measures[f"Adaptive regret, τ = {tau:,}"] = [row.adaptive.get(tau) for row in known]
+    series = [summary.chosen[row.title] for row in known]
+    methods = Axis("", "methods", names=[each.label for each in series])
+    drawn = list[Panel]()
+    for measure, values in measures.items():
+        dots = [
+            _dot(summary, each, place, value)
+            for place, (each, value) in enumerate(zip(series, values, strict=True))
+            if value
+        ]
+        if dots:
+            x, title = Axis("regret (loss)", "regret", ticks=2), measure.replace(", ", "\n")
+            drawn.append(Panel(title, x, methods, dots, "dots"))
+    return _figure("regret", [summary], drawn, columns=min(3, len(drawn)))
 
-    Parameters
-    ----------
-    figure, folder, name
-        The figure, and where to: the files are ``folder/name.png`` and so on.
+
+def weights(summary: Summary) -> Figure:
+    """Maps of weights in the first seed, for the methods with experts."""
+    drawn, of = list[Panel](), set[int]()
+    for series in summary.chosen.values():
+        result, found = series.results[0], series.results[0].weights
+        if found is not None and found.experts and found.rounds:
+            order = np.argsort([expert_size(name) for name in found.experts], kind="stable")
+            names = [found.experts[place] for place in order]
+            table = ExpertWeights(
+                np.array(found.rounds), np.array(found.values, dtype=float).T[order]
+            )
+            x, y = replace(_rounds(summary), ticks=4), Axis("", "experts", names=names)
+            drawn.append(Panel(series.label, x, y, drifts=summary.drifts, weights=table))
+            of.add(result.trial.seed)
+    shown = f"expert weights of seed {', '.join(map(str, sorted(of)))}"
+    return _figure("weights", [summary], drawn, shown=shown, columns=1 if len(drawn) <= 3 else 2)
+
+
+def rows(summary: Summary) -> list[list[str]]:
+    """Titles by row of panels, at most `MOST` in each: what to look at first, and all others.
+
+    The first are tuned methods, in the order of `METHODS`, without the variants if there are too many.
     """
-    paths = [folder / f"{name}.{ending}" for ending in FORMATS]
-    for path, metadata in zip(paths, FORMATS.values(), strict=True):
-        write(path, partial(figure.savefig, dpi=200, metadata=metadata))
-    return paths
+
+    def order(title: str) -> tuple[bool, int]:
+        return title.removesuffix(fs.UNTUNED) != fs.family(title), fs.rank(title)
+
+    untuned = {title for title, series in summary.chosen.items() if series.untuned}
+    titles = sorted(summary.chosen, key=lambda title: (title in untuned, *order(title)))
+    end = min(MOST, len(titles) - len(untuned) or MOST)
+    rest = sorted(titles[end:], key=lambda title: (title not in untuned, *order(title)))
+    parts = [titles[:end], *(rest[i : i + MOST] for i in range(0, len(rest), MOST))]
+    return [[title for title in summary.chosen if title in part] for part in parts]
 
 
-def _sheet(
-    summaries: Sequence[Summary], shown: str, height: float, width: float = fs.WIDTH, name: str = ""
+def seeds(series: Iterable[Series]) -> str:
+    """How many seeds stand behind the numbers."""
+    counts = sorted({len(each.results) for each in series})
+    if counts in ([], [1]):
+        return "one seed"
+    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"mean ± standard deviation over {number} seeds"
+
+
+def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
+    """A cumulative curve, or its average over the rounds up to each."""
+    return Band.of(series.rounds, series.curve(curve) / (series.rounds if average else 1))
+
+
+def _line(summary: Summary, series: Series, band: Band, hidden: bool = False) -> Line:
+    style, ended = summary.styles[series.title], not series.complete
+    return Line(series.title, series.label, style, band, ended=ended, hidden=hidden)
+
+
+def _dot(summary: Summary, series: Series, x: float, value: Spread) -> Line:
+    point = Band(np.array([x]), np.array([value.mean]), np.array([value.deviation]))
+    line = _line(summary, series, point)
+    return replace(line, hollow=series.untuned, value=spread_text(value))
+
+
+def _rounds(summary: Summary) -> Axis:
+    return Axis("round", "rounds", low=0, high=summary.length)
+
+
+def _wide(values: Sequence[float]) -> bool:
+    """Whether only a logarithmic axis shows them all."""
+    return bool(values) and 0.0 < 20.0 * min(values) < max(values)
+
+
+def _figure(
+    name: str, summaries: Sequence[Summary], panels: Sequence[Panel], shown: str = "", **layout: Any
 ) -> Figure:
-    """An empty figure that says what is `shown` and of which data."""
-    figure: Figure = extra("matplotlib.figure").Figure(
-        figsize=(width, height), dpi=100, layout="constrained"
-    )
+    """A figure whose heading says which data and seeds are shown; of a twin, with a warning."""
     data = (f"{each.data_name} · {counted(each.length, 'round')}" for each in summaries)
-    parts = [*filter(None, [name]), *dict.fromkeys(data), shown]
-    heading = wrap(" · ".join(parts), int(width / 0.064))
-    notices = dict.fromkeys(each.notice for each in summaries if each.notice)
-    heading += [line for notice in notices for line in wrap(notice, int(width / 0.064))]
-    colour = fs.WARNING if notices else "#444444"
-    place: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top"}
-    figure.suptitle(literal("\n".join(heading)), fontsize=7.5, color=colour, **place)
-    return figure
-
-
-def _draw_panel(
-    axis: Axes, summary: Summary, panel: Panel, *, x_ticks: int = 5, y_ticks: int = 5
-) -> None:
-    axis.set_title(panel.title, loc="left", fontweight="bold")
-    axis.set_xscale("log" if panel.over_c else "linear")
-    axis.set_yscale("log" if panel.log else "linear")
-    for line in panel.lines:
-        if panel.over_c:
-            _draw_scales(axis, line)
-        else:
-            fs.draw_band(axis, line.band, line.style, list(summary.chosen).index(line.title))
-            if not summary.chosen[line.title].complete:  # a cross at an early end
-                end = line.band.x[-1], line.band.mean[-1]
-                axis.plot(*end, "x", color=line.style.colour, markersize=6, markeredgewidth=1.4)
-    axis.set_xlabel("scale c of the step sizes" if panel.over_c else "round")
-    axis.set_ylabel(panel.unit)
-    if not panel.over_c:
-        axis.set_xlim(0, summary.length)
-    fs.count_axis(axis, "x", x_ticks)
-    fs.count_axis(axis, "y", y_ticks)
-    axis.set_ylim(panel.low, panel.high)
-
-
-def _draw_scales(axis: Axes, line: Line) -> None:
-    """A line with error bars, and a ring at the chosen c."""
-    band = line.band
-    marker = _HOLLOW if line.partial else {"markeredgewidth": 0.8}
-    bars: dict[str, Any] = {"yerr": band.deviation, "capsize": 1.8, "elinewidth": 0.8}
-    axis.errorbar(band.x, band.mean, **bars, **fs.pen(line.style, markersize=4.2, **marker))
-    if line.chosen is not None:
-        x, y = band.x[line.chosen], band.mean[line.chosen]
-        axis.plot(x, y, "o", color=line.style.colour, zorder=4, **_RING)
+    shown = shown or seeds(each for summary in summaries for each in summary.chosen.values())
+    warning = " ".join(dict.fromkeys(each.notice for each in summaries if each.notice))
+    filled = [panel for panel in panels if panel.lines or panel.weights]
+    return Figure(name, [*dict.fromkeys(data), shown], filled, warning, **layout)

@@ -4,6 +4,7 @@
   const paperWidth = 690;
   // Pixels between rows of panels, above and below them all, and of a row of the legend.
   const [between, above, below, legendRow] = [88, 38, 76, 21];
+  const expertRow = 15; // pixels
   const config = {
     responsive: true,
     displaylogo: false,
@@ -19,22 +20,15 @@
     separatethousands: true, ticks: "outside", ticklen: 4, tickcolor: grey, nticks: 7,
     title: { standoff: 6 },
   };
-  // What a chart leaves to the kind that it gives an axis.
+  // Of an axis of that kind, beyond its title and range.
   const kinds = {
+    number: {},
     rounds: {
-      title: { text: "round" }, tickangle: 0, hoverformat: ",d", tickformat: ",d",
+      tickangle: 0, hoverformat: ",d", tickformat: ",d",
       unifiedhovertitle: { text: "round %{x:,d}" },
     },
-    scales: {
-      title: { text: "scale c of the step sizes" }, type: "log", exponentformat: "power", dtick: 1,
-      unifiedhovertitle: { text: "c = %{x:,~g}" },
-    },
-    regret: {
-      title: { text: "regret (loss)" }, rangemode: "tozero", zeroline: true, zerolinecolor: grey,
-      nticks: 5, showgrid: false,
-    },
-    linear: {},
-    log: { type: "log", dtick: 1, tickformat: ",", automargin: true },
+    scales: { exponentformat: "power", tickformat: "", unifiedhovertitle: { text: "c = %{x:,~g}" } },
+    regret: { rangemode: "tozero", zeroline: true, zerolinecolor: grey, nticks: 5, showgrid: false },
     methods: {
       type: "category", categoryorder: "array", showline: false, ticks: "", ticklabelstandoff: 6,
       nticks: 0, fixedrange: true, automargin: true,
@@ -44,6 +38,12 @@
       automargin: true,
     },
   };
+  // Plotly's names of matplotlib's markers.
+  const symbols = {
+    o: "circle", s: "square", "^": "triangle-up", D: "diamond", v: "triangle-down", P: "cross", X: "x",
+  };
+  const lineWidth = 2;
+  const inactive = "#e3ddd3";
   // ColorBrewer's Blues, as in the static figures.
   const blues = ["#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594"];
   const template = {
@@ -78,21 +78,148 @@
       },
     },
   };
+  // A text that plotly shows unchanged: it reads some tags and entities.
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const broken = (text) => plain(text).replace(/ \(/g, "<br>(");
+  const symbol = ({ style, hollow }) => symbols[style.marker] + (hollow ? "-open" : "");
+
+  // The traces of a line: a mean with its band, or with error bars and a ring, or a dot.
+  const bandTraces = ({ y }, { style, band }, shared, varies) => {
+    if (!varies) {
+      return [];
+    }
+    const [low, high] = [-1, 1].map((side) => band.mean.map((mean, place) => {
+      const edge = mean + side * band.deviation[place];
+      return y.log ? Math.max(edge, 0.1 * mean) : edge;
+    }));
+    // Two lines that are not seen, and the colour between them.
+    const border = {
+      ...shared, x: band.x, mode: "lines", showlegend: false, hoverinfo: "skip",
+      line: { width: 0, color: style.colour },
+    };
+    return [{ ...border, y: low }, { ...border, y: high, fill: "tonexty", fillcolor: `${style.colour}2e` }];
+  };
+  const lineTraces = (panel, line, listed) => {
+    const { style, band, value } = line;
+    const { x, mean, deviation } = band;
+    const shared = { legendgroup: plain(line.method), ...(line.hidden && { visible: "legendonly" }) };
+    const varies = deviation.some((each) => each > 0);
+    const trace = {
+      ...shared,
+      name: plain(line.label),
+      showlegend: listed,
+      mode: "lines",
+      x,
+      y: mean,
+      line: {
+        color: style.colour, width: lineWidth * style.width,
+        dash: style.dash.map((part) => `${lineWidth * part}px`).join(",") || "solid",
+      },
+      hovertemplate: "%{y:,.4~g}" + (varies ? " ± %{customdata:,.2~g}" : ""),
+      ...(varies && { customdata: deviation }),
+    };
+    if (panel.form === "bands") {
+      return [...bandTraces(panel, line, shared, varies), trace];
+    }
+    // Markers with error bars; with a ring at the chosen c, or in a row with a name.
+    const [joined, named] = [panel.form === "bars", panel.y.names.length > 0];
+    trace.mode = joined ? "lines+markers" : "markers";
+    trace.marker = { symbol: symbol(line), size: joined ? 8 : 10, color: style.colour };
+    if (varies) {
+      trace[named ? "error_x" : "error_y"] = { array: deviation, thickness: 1.2, width: joined ? 3 : 4 };
+    }
+    if (named) {
+      const y = [broken(panel.y.names[x[0]])];
+      Object.assign(trace, { x: mean, y, showlegend: false, hovertemplate: `%{y}: ${value}<extra></extra>` });
+    } else if (!joined) {
+      trace.hovertemplate = `${value} for %{x:,.3~g}`;
+    }
+    const ring = {
+      ...shared, mode: "markers", showlegend: false, hoverinfo: "skip", x: [x[line.chosen]],
+      y: [mean[line.chosen]], marker: { symbol: "circle-open", size: 16, color: style.colour },
+    };
+    return line.chosen === null ? [trace] : [trace, ring];
+  };
+  // A map of the weights, and one of where experts were not active.
+  const weightTraces = ({ weights: { rounds, values }, y }) => {
+    const words = "round %{x:,d}<br>%{y}<br>";
+    const shared = { type: "heatmap", x: rounds, y: y.names.map(plain), hoverongaps: false };
+    return [
+      { ...shared, z: values, coloraxis: "coloraxis", hovertemplate: `${words}weight %{z:.3f}<extra></extra>` },
+      {
+        ...shared,
+        z: values.map((row) => row.map((weight) => (weight === null ? 0 : null))),
+        colorscale: [[0, inactive], [1, inactive]],
+        showscale: false,
+        hovertemplate: `${words}not active<extra></extra>`,
+      },
+    ];
+  };
+  const axisOf = ({ title, kind, log, low, high, names }, values, height) => {
+    const made = { ...structuredClone(kinds[kind]), ...(title && { title: { text: plain(title) } }) };
+    if (log) {
+      // Powers of ten, unless they would leave the axis without a number.
+      const wide = Math.max(...values) >= 10 * Math.min(...values);
+      Object.assign(made, { type: "log", tickformat: ",", automargin: true }, wide && { dtick: 1 }, kinds[kind]);
+    }
+    if (low !== null && high !== null) {
+      made.range = [low, high];
+    }
+    if (kind === "methods") {
+      Object.assign(made, { categoryarray: names.map(broken), range: [names.length - 0.5, -0.5] });
+    } else if (kind === "experts") {
+      made.dtick = Math.ceil((expertRow * names.length) / height);
+    }
+    return made;
+  };
+  // The figure as plotly draws it.
+  const chartOf = ({ panels, largest }) => {
+    const [{ weights, form }] = panels;
+    const most = Math.max(...panels.map((panel) => panel.y.names.length));
+    const columns = weights ? 1 : Math.min(4, panels.length);
+    let height = panels.length > 1 || form === "dots" ? 260 : 300;
+    if (most) {
+      height = weights ? Math.max(70, Math.min(expertRow * most, 400)) : 30 * most + 20;
+    }
+    const layout = { annotations: [], shapes: [], coloraxis: { cmin: 0, cmax: largest } };
+    if (weights || form === "dots") {
+      layout.hovermode = "closest";
+    }
+    const traces = panels.flatMap((panel, place) => {
+      const number = place ? place + 1 : "";
+      const axes = { xaxis: `x${number}`, yaxis: `y${number}` };
+      const values = (name) => panel.lines.flatMap(({ band }) => band[name]);
+      const across = axisOf(panel.x, values("x"), height);
+      if (columns > 1 && panel.x.kind === "rounds") {
+        across.nticks = 5;
+      }
+      // The rounds are named in the caption: between maps there is no room.
+      layout[`xaxis${number}`] = { ...across, ...(weights && { showgrid: false, title: null }) };
+      layout[`yaxis${number}`] = axisOf(panel.y, values("mean"), height);
+      const domain = { xref: `${axes.xaxis} domain`, yref: `${axes.yaxis} domain` };
+      layout.annotations.push({ text: `<b>${plain(panel.title).replace(/\n/g, "<br>")}</b>`, ...domain });
+      for (const t of panel.drifts) {
+        layout.shapes.push({ ...domain, xref: axes.xaxis, x0: t, x1: t, layer: weights ? "above" : "below" });
+      }
+      const drawn = panel.weights
+        ? weightTraces(panel)
+        : panel.lines.flatMap((line) => lineTraces(panel, line, place === 0));
+      return drawn.map((trace) => ({ ...axes, ...trace }));
+    });
+    return { traces, layout, columns, height };
+  };
   const charts = Array.from(document.querySelectorAll(".chart"), (place) => ({
     place,
-    ...JSON.parse(document.getElementById(place.dataset.source).textContent),
+    ...chartOf(JSON.parse(document.getElementById(place.dataset.source).textContent)),
   }));
   const layout = (chart) => {
     const made = structuredClone(chart.layout);
     const cells = Object.keys(made).filter((name) => name.startsWith("yaxis"));
     const columns = narrow.matches ? 1 : chart.columns;
     const rows = Math.ceil(cells.length / columns);
-    for (const [name, { kind, ...own }] of Object.entries(made)) {
-      if (kind) {
-        made[name] = { ...structuredClone(kinds[kind]), ...own };
-      }
-      if (kind === "methods") {
-        made[name].showticklabels = cells.indexOf(name) % columns === 0;
+    for (const [place, name] of cells.entries()) {
+      if (made[name].categoryarray) {
+        made[name].showticklabels = place % columns === 0;
       }
     }
     // A legend's entries, in pixels; they do not fill its rows. Where there are none, titles may have

@@ -241,7 +241,7 @@ def reproduce(
     Trials that choose c are kept in a store of their own, the folder ``tuning`` inside the other.
     """
     data = find_data(experiment, folder, say)
-    tuning = Store(store.folder / "tuning")
+    tuning = store.tuning
     say(plan(experiment, data, store, tuning))
     said, given_up = set[str](), set[str]()
     while True:
@@ -301,7 +301,7 @@ def choose(
     widened = 0
     while True:
         trials = [trial for c in grid for trial in experiment.tuning(contender, data, c)]
-        done = [trial for trial in trials if tuning.path(trial).exists()]
+        done = [trial for trial in trials if tuning.done(trial)]
         if any(trial.identity not in given_up for trial in trials if trial not in done):
             return Choice(trials)
         best = min(group(map(tuning.read, done)), key=preference, default=None)
@@ -324,7 +324,7 @@ def add_rated(
     """Add the trials with the best rate of the weights, by the results that measured it beside theirs."""
     c, settled = choose(experiment, contender, data, tuning)[1:]
     tried = [] if c is None else experiment.tuning(contender, data, c)
-    if not (settled and tried and all(tuning.path(trial).exists() for trial in tried)):
+    if not (settled and tried and all(tuning.done(trial) for trial in tried)):
         return
     found = [tuning.read(trial) for trial in tried]
     if not all(result.rates for result in found):
@@ -334,14 +334,15 @@ def add_rated(
     s = RATES[best]
     say(f"{contender.label}: s = {s:g} in the rate s/sqrt(T) of the weights")
     for trial in experiment.finals(contender, data, c):
-        if store.path(trial).exists() and (result := store.read(trial)).rates:
+        if store.done(trial) and (result := store.read(trial)).rates:
             options = {**trial.options, "loss_scale": loss_scale(s)}
             label = f"{contender.label}, tuned rate"
             rated = msgspec.structs.replace(trial, options=options, label=label)
             store.add(experiment.title, [rated])
-            # The experts, and so times and calls, are those of the run.
-            changed = {"trial": rated, "loss": result.rates[best], "weights": None, "rates": []}
-            store.write(msgspec.structs.replace(result, **changed))
+            if not store.done(rated):
+                # The experts, and so times and calls, are those of the run.
+                changed = {"trial": rated, "loss": result.rates[best], "weights": None, "rates": []}
+                store.write(msgspec.structs.replace(result, **changed))
 
 
 def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> str:
@@ -352,8 +353,8 @@ def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> 
         choice = choose(experiment, each, data, tuning)
         # Before c is known, any value counts the trials.
         finals = experiment.finals(each, data, choice.c or (each.scales or (None,))[0])
-        left = [t for t in choice.trials if not tuning.path(t).exists()]
-        left += [t for t in finals if not (choice.settled and store.path(t).exists())]
+        left = [t for t in choice.trials if not tuning.done(t)]
+        left += [t for t in finals if not (choice.settled and store.done(t))]
         total += len(choice.trials) + len(finals)
         missing += len(left)
         seconds += len(left) * each.seconds

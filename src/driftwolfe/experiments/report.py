@@ -13,7 +13,7 @@ from typing import Any
 
 from driftwolfe import storage, terminal
 from driftwolfe.experiments import claims, figures, tables
-from driftwolfe.experiments.charts import all_charts
+from driftwolfe.experiments.figure import Figure
 from driftwolfe.experiments.figure_style import extra
 from driftwolfe.experiments.summary import CALLS, Summary
 from driftwolfe.experiments.summary import summaries as summaries_of
@@ -65,11 +65,12 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
     file = figure.lower().replace(" ", "-") if figure else "panels"
     for rest, ending in ((False, ""), (True, "-rest")):
-        if drawn := figures.panels(*summaries, name=figure or "", rest=rest):
-            written += figures.save(drawn, folder, file + ending)
+        if found := figures.panels(*summaries, name=figure or "", rest=rest):
+            written += figures.save(found, folder, file + ending)
     for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
         place = folder / ("" if len(summaries) == 1 else str(i))
-        written += figures.draw_all(summary, rows, place)
+        _, *others = figures.all_figures(summary, rows)
+        written += [path for each in others for path in figures.save(each, place)]
     written.append(store.folder / "report.html")
     write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
     return written
@@ -135,9 +136,10 @@ def write_report(
     scripts = [extra("plotly.offline").get_plotlyjs(), _asset("page.js")]
     # The page's security policy knows scripts by these, and runs no other.
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
+    shown = [figures.all_figures(*pair) for pair in zip(summaries, known, strict=True)]
     for points in _POINTS:  # as fine as the limit allows
-        charts = [all_charts(*pair, points) for pair in zip(summaries, known, strict=True)]
-        if sum(len(chart["source"]) for each in charts for chart in each) <= DATA_LIMIT:
+        charts = [[(figure, figure.page_json(points)) for figure in each] for each in shown]
+        if sum(len(source) for each in charts for _, source in each) <= DATA_LIMIT:
             break
     text = template.render(
         title=title,
@@ -160,18 +162,21 @@ def _asset(name: str) -> str:
 
 
 def _section(
-    title: str, summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
+    title: str,
+    summary: Summary,
+    regrets: Sequence[RegretRow],
+    charts: list[tuple[Figure, str]],
 ) -> dict[str, Any]:
     """What the page says about a stream."""
     found, missing = claims.claims(summary, title)
-    told = tables.method_rows(summary, regrets)
+    rows = tables.method_rows(summary, regrets)
     # The least loss of those that played all rounds, if several did.
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
     return {
         "summary": summary,
         "real": _REAL.get(summary.series[0].trial.data.source.file),
-        "tables": [_columns("Loss and regret", told, False), _columns("Cost", told, True)],
+        "tables": [_columns("Loss and regret", rows, False), _columns("Cost", rows, True)],
         "best": best,
         "charts": charts,
         "notes": tables.tuning_notes(summary),
@@ -248,9 +253,9 @@ def in_brief(store: Store) -> list[str]:
         for series in summary.chosen.values():
             calls = {each.label: series.per_round(name) for name, each in CALLS.items()}
             calls.pop(CALLS["products"].label)  # summary.md has room for them
-            told = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
+            called = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
             loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
-            rows.append([f"  {series.label}", loss, seconds, told])
+            rows.append([f"  {series.label}", loss, seconds, called])
         heads = ("method", "loss per round", "seconds", "oracle calls per round")
         found, notes = claims.claims(summary, title)
         if found:

@@ -20,7 +20,7 @@ Curve = Literal["loss", "seconds"] | Calls
 TWIN = "(synthetic twin)"
 
 
-class CallStyle(NamedTuple):
+class CallNames(NamedTuple):
     """How tables and figures name the calls of an oracle."""
 
     label: str
@@ -29,12 +29,12 @@ class CallStyle(NamedTuple):
 
 
 #: The oracles whose calls are counted, by the names of their curves.
-CALLS: dict[Calls, CallStyle] = {
-    "lmo": CallStyle("LMO", CALL_NAMES["lmo"], ()),
-    "projection": CallStyle("projection", CALL_NAMES["projection"], (4.0, 1.6)),
-    "gauge": CallStyle("gauge", CALL_NAMES["gauge"], (1.0, 1.3)),
-    "membership": CallStyle("membership", CALL_NAMES["membership"], (4.0, 1.3, 1.0, 1.3)),
-    "products": CallStyle("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
+CALLS: dict[Calls, CallNames] = {
+    "lmo": CallNames("LMO", CALL_NAMES["lmo"], ()),
+    "projection": CallNames("projection", CALL_NAMES["projection"], (4.0, 1.6)),
+    "gauge": CallNames("gauge", CALL_NAMES["gauge"], (1.0, 1.3)),
+    "membership": CallNames("membership", CALL_NAMES["membership"], (4.0, 1.3, 1.0, 1.3)),
+    "products": CallNames("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
 }
 
 
@@ -100,7 +100,7 @@ class Paired(NamedTuple):
 
 
 def paired(one: Series, other: Series, name: Curve) -> Paired | None:
-    """Both over the seeds that they share, after the last round that both were read at."""
+    """Both over the seeds that both have, after the last round that both were read at."""
     rounds = np.intersect1d(one.rounds, other.rounds)
     shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
     if not (rounds.size and shared):
@@ -114,8 +114,8 @@ def paired(one: Series, other: Series, name: Curve) -> Paired | None:
 
 def machines(*series: Series) -> list[str]:
     """The machines that they ran on."""
-    told = (r.environment for each in series for r in each.results)
-    return list(dict.fromkeys(machine(environment) for environment in told))
+    found = (machine(r.environment) for each in series for r in each.results)
+    return list(dict.fromkeys(found))
 
 
 def machine(environment: dict[str, Any]) -> str:
@@ -195,5 +195,5 @@ def summarise(results: Iterable[Result], tuning: Iterable[Result] = ()) -> list[
 
 def summaries(store: Store) -> list[Summary]:
     """The summaries of a folder of results; trials that chose c are in its folder ``tuning``."""
-    tuning = store.folder / "tuning"
-    return summarise(store.results, Store(tuning).results if tuning.exists() else ())
+    tuning = store.tuning
+    return summarise(store.results, tuning.results if tuning.folder.exists() else ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import lzma
 import math
 import os
 import re
@@ -11,7 +12,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TextIO
@@ -39,6 +41,9 @@ from driftwolfe.terminal import printable, show
 
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
 _MOST_TRIALS = 100_000  # more are a mistake rather than a sweep
+#: Significant digits of packed losses and seconds, and decimals of packed weights; see `_rounded`.
+_LOSS_DIGITS, _SECONDS_DIGITS, _WEIGHT_DECIMALS = 8, 5, 3
+_MOST_PACKED = 1 << 30  # bytes of packed results, unpacked
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,8 +71,8 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         named = [n for n, v in self.options.items() if isinstance(v, list) or not self.label]
         for c, *chosen in itertools.product(*self.values):
             options = dict(zip(self.options, chosen, strict=True))
-            told = [self.label or self.method, *(f"{name}={options[name]}" for name in named)]
-            changed = {"label": ", ".join(told), "c": c, "options": options}
+            parts = [self.label or self.method, *(f"{name}={options[name]}" for name in named)]
+            changed = {"label": ", ".join(parts), "c": c, "options": options}
             yield {**msgspec.structs.asdict(self), **changed}
 
 
@@ -157,7 +162,10 @@ class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Store:
-    """One file for each finished trial, written whole or not at all, and the list of all trials."""
+    """The results of a sweep, each written whole or not at all, and the list of all trials.
+
+    A finished trial is a file of its own; `pack` moves all of them into one small file. Both are read.
+    """
 
     def __init__(self, folder: Folder) -> None:
         self.folder = Path(folder)
@@ -173,11 +181,16 @@ class Store:
 
     @property
     def missing(self) -> list[Trial]:
-        return [trial for trial in self.trials if not self.path(trial).exists()]
+        return [trial for trial in self.trials if not self.done(trial)]
 
     @property
     def results(self) -> list[Result]:
-        return [self.read(trial) for trial in self.trials if self.path(trial).exists()]
+        return [self.read(trial) for trial in self.trials if self.done(trial)]
+
+    @property
+    def tuning(self) -> Store:
+        """The trials that chose c for those of an experiment; their folder need not exist."""
+        return Store(self.folder / "tuning")
 
     @property
     def failures(self) -> dict[str, str]:
@@ -202,14 +215,27 @@ class Store:
     def path(self, trial: Trial) -> Path:
         return self.folder / "trials" / f"{trial.name}.json"
 
+    @property
+    def packed_path(self) -> Path:
+        """The file of packed results; an experiment has one, with those of its tuning."""
+        above = self.folder.parent
+        tuning = self.folder == Store(above).tuning.folder and (above / self._list.name).exists()
+        return (above if tuning else self.folder) / "trials.jsonl.xz"
+
     def checkpoint(self, trial: Trial) -> Path:
         """Where a trial under way keeps what it needs to resume."""
         return self.folder / "checkpoints" / f"{trial.name}.json"
 
+    def done(self, trial: Trial) -> bool:
+        """Whether there is a result of the trial."""
+        return self.path(trial).exists() or trial.identity in self._packed
+
     def read(self, trial: Trial) -> Result:
         """Return a trial's result, under the label that the trial has in the list."""
         path, remedy = self.path(trial), "; delete it, and the sweep runs its trial again"
-        result = read_file(path, Result, "a result", remedy)
+        result = self._packed.get(trial.identity)
+        if result is None or path.exists():  # a file is newer
+            result = read_file(path, Result, "a result", remedy)
         if result.trial.identity != trial.identity:
             raise ValueError(f"{path} holds the result of another trial{remedy}")
         return msgspec.structs.replace(result, trial=trial)
@@ -218,6 +244,30 @@ class Store:
         storage.write_bytes(self.path(result.trial), result.encode())
         self._failure(result.trial).unlink(missing_ok=True)
         remove_checkpoint(self.checkpoint(result.trial))
+
+    def pack(self) -> Path:
+        """Move all results, those of its tuning too, into one small file, and return its path."""
+        stores = [self, *([self.tuning] if self.tuning.folder.exists() else [])]
+        with ExitStack() as held:
+            for store in stores:
+                held.enter_context(store.locked())
+            results = self._packed | {
+                r.trial.identity: r for store in stores for r in store.results
+            }
+            storage.write_bytes(self.packed_path, packed(results.values()))
+            for store in stores:
+                for trial in store.trials:
+                    store.path(trial).unlink(missing_ok=True)
+                with suppress(OSError):  # it does not exist, or there is something else in it
+                    (store.folder / "trials").rmdir()
+            self.__dict__.pop("_packed", None)
+        return self.packed_path
+
+    @cached_property
+    def _packed(self) -> dict[str, Result]:
+        """Packed results, by the identity of their trial."""
+        found = read_packed(self.packed_path) if self.packed_path.exists() else []
+        return {result.trial.identity: result for result in found}
 
     def fail(self, trial: Trial, why: str) -> None:
         storage.write_text(self._failure(trial), why + "\n")
@@ -240,12 +290,55 @@ class Store:
     def _read_list(self) -> TrialList:
         if not self._list.exists():
             none = f"{self.folder} holds no sweep: there is no {self._list.name}"
-            told = none if self.folder.exists() else f"there is no folder {self.folder}"
-            raise FileNotFoundError(f"{told}; `driftwolfe sweep SPEC --out DIR` makes one")
+            problem = none if self.folder.exists() else f"there is no folder {self.folder}"
+            raise FileNotFoundError(f"{problem}; `driftwolfe sweep SPEC --out DIR` makes one")
         return read_file(self._list, TrialList, "the list of a sweep", largest=256 << 20)
 
     def _failure(self, trial: Trial) -> Path:
         return self.folder / "failures" / f"{trial.name}.txt"
+
+
+def packed(results: Iterable[Result]) -> bytes:
+    """The content of a file of packed results: a line of JSON for each, by LZMA, with a SHA-256 sum."""
+    lines = [msgspec.json.encode(_rounded(result)) for result in results]
+    return lzma.compress(b"\n".join(lines), check=lzma.CHECK_SHA256)
+
+
+def read_packed(path: Path) -> list[Result]:
+    """Read a file of packed results."""
+    try:
+        unpacked = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=256 << 20)
+        content = unpacked.decompress(path.read_bytes(), _MOST_PACKED)
+        if not unpacked.eof or unpacked.unused_data:
+            raise ValueError("it is cut off, or too long")
+        return [decode(line, Result) for line in content.splitlines()]
+    except (ValueError, EOFError, lzma.LZMAError) as problem:
+        remedy = "delete it, and the sweep runs its trials again"
+        raise ValueError(
+            f"{path} is not a file of packed results ({problem}); {remedy}"
+        ) from problem
+
+
+def _rounded(result: Result) -> Result:
+    """The result with curves of as many digits as tables and figures need; all last readings are exact."""
+
+    def rounded(values: list[float], digits: int = _LOSS_DIGITS) -> list[float]:
+        return [*(float(f"{value:.{digits}g}") for value in values[:-1]), values[-1]]
+
+    weights = result.weights
+    if weights is not None:
+        table = [
+            [None if weight is None else round(weight, _WEIGHT_DECIMALS) for weight in row]
+            for row in weights.values
+        ]
+        weights = msgspec.structs.replace(weights, values=table)
+    return msgspec.structs.replace(
+        result,
+        loss=rounded(result.loss),
+        rates=[rounded(curve) for curve in result.rates],
+        seconds=rounded(result.seconds, _SECONDS_DIGITS),
+        weights=weights,
+    )
 
 
 def run_sweep(
@@ -324,7 +417,7 @@ class Progress(AbstractContextManager["Progress"]):
             self.done += 1
             self.best = _best_by_stream([*self.best.values(), result])
         best = list(self.best.values())
-        latest = f"best: {_told(best[-1])}" if best else "no result yet"
+        latest = f"best: {_in_words(best[-1])}" if best else "no result yet"
         failed = f"{self.failed} failed; " if self.failed else ""
         if self._bar is not None:
             self._bar.update(result is not None)
@@ -353,12 +446,12 @@ def status(store: Store) -> str:
     lines = [f"{store.title}: {done} in {store.folder}"]
     lines += [f"  {title}: {n - left[title]} of {n}" for title, n in number.items()]
     for stream, best in _best_by_stream(store.results).items():
-        lines.append(f"best on {stream}: {_told(best)}")
+        lines.append(f"best on {stream}: {_in_words(best)}")
     lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
 
 
-def _told(result: Result) -> str:
+def _in_words(result: Result) -> str:
     return f"{describe(result.trial)}, loss {result.mean_loss:.4g} per round"
 
 

@@ -62,7 +62,7 @@ def minima(data: DataSet, seed: int, folder: str | Path | None = None) -> list[M
     """Solve for the best fixed point of every stretch between drifts."""
     stream = data.load(seed, folder)
     assert stream.domain is not None  # every data set has one
-    # A share of the loss of the origin.
+    # Relative to the loss of the origin.
     tolerance = 1e-6 if math.prod(stream.domain.shape) <= 10_000 else 1e-2
     found = []
     for start, end in pairwise([0, *stream.drifts, len(stream)]):
@@ -75,7 +75,7 @@ def stored_minima(
     place: Path, data: DataSet, seed: int, folder: str | Path | None = None, *, solve: bool = True
 ) -> list[Minimum]:
     """The result of `minima`, kept in the folder of a sweep; empty if not there and not to `solve`."""
-    # Where a seed only changes the order of rounds within stretches, all seeds share one file.
+    # Where a seed only changes the order of rounds within stretches, all seeds have one file.
     used = 0 if data.source.order_within_stretches else seed
     rounds = "" if data.rounds is None else f"-{data.rounds}"
     path = place / "minima" / f"{data.name}{rounds}-seed{used}.json"

@@ -253,7 +253,7 @@ def short(number: float) -> str:
     return exponent if float(exponent) == number and len(exponent) < len(text) else text
 
 
-class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Expert weights before the first round (round 0) and after some others."""
 
     rounds: list[int]
@@ -286,7 +286,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stream: str  # name of the data
     cut: bool = False  # whether the trial's time limit ended it
     adaptive: list[AdaptiveRegret] = []
-    weights: Weights | None = None  # where the learner has experts
+    weights: StoredWeights | None = None  # where the learner has experts
     membership: list[int] = []  # membership tests so far; empty for none
     products: list[int] = []  # matrix-vector products so far; empty for none, or not counted
     rates: list[list[float]] = []  # cumulative losses with other rates, see `rates.RATES`; or empty
@@ -579,7 +579,7 @@ def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | N
         stream=stream.name,
         cut=at.rounds[-1] < len(played),
         adaptive=adaptive,
-        weights=Weights(list(at.weights), experts, table) if at.weights else None,
+        weights=StoredWeights(list(at.weights), experts, table) if at.weights else None,
         wall=recorder.wall,
         environment=facts(device=learner.domain.device),
     )
