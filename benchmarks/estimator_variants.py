@@ -83,7 +83,7 @@ class LazyExperts(ClassExperts):
 
     def set_steps(self):
         super().set_steps()
-        self.balls, self._limits = self._radii, np.full(self.weights.size, np.inf)
+        self.balls, self._limits = self._radii, np.full(self._radii.size, np.inf)
 
     def learn(self, *given):
         self.before, ends = self.points.copy(), (self.t + 1) % 16 == 0

@@ -25,12 +25,15 @@ from benchmarks.rows.movielens import (
     one_projection_ader,
     pold,
 )
+from driftwolfe import Oracle
 from driftwolfe.experiments import machine
 
 #: The paper's grid for c, largest first: small steps stay inside the ball and are slowest.
 GRID = tuple(10.0**k for k in range(6, -2, -1))
 #: Rounds of each third of the stream that Ader's c is chosen on.
 TUNING_ROUNDS = 50
+#: Projections by LMO calls that give the losses of exact ones.
+ALMOST_EXACT = Oracle("block", accuracy=1e-3, tolerance_scale=1e-12)
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def contestants() -> dict[str, Sequence[Run]]:
     return {
         "pold": [_ratings(f"POLD, c = {c:g}", partial(pold, c)) for c in GRID],
         "pold-exact": [
-            _ratings(f"POLD, exact, c = {STEP_SCALE:g}", partial(pold, STEP_SCALE, method="exact"))
+            _ratings(f"POLD, exact, c = {STEP_SCALE:g}", partial(pold, STEP_SCALE, oracle="exact"))
         ],
         "ader": [_ratings(f"Ader, exact, c = {ADER_SCALE:g}", partial(ader, ADER_SCALE))],
         "ader-near-exact": [
@@ -73,7 +76,7 @@ def contestants() -> dict[str, Sequence[Run]]:
         "one-projection": [
             _ratings(
                 f"{NEAR_EXACT}, c = D/G",
-                partial(one_projection_ader, method="block", accuracy=1e-3, tolerance_scale=1e-12),
+                partial(one_projection_ader, oracle=ALMOST_EXACT),
             )
         ],
         "paper-bogd-ip": [
@@ -161,4 +164,4 @@ def _thinned() -> Iterator[Any]:
 
 def _near_exact_ader(c: float) -> Callable[[], Any]:
     """Ader with block Krylov projections accurate enough to give the losses of exact ones."""
-    return partial(ader, c, method="block", accuracy=1e-3, tolerance_scale=1e-12)
+    return partial(ader, c, oracle=ALMOST_EXACT)

@@ -204,7 +204,7 @@ class Game(Victim):
         self.expected = fingerprint(*self.play())
 
     def make_learner(self) -> dw.Learner:
-        return dw.POLA(dw.L1Ball(10), method="halfspace")
+        return dw.POLA(dw.L1Ball(10), oracle="halfspace")
 
     def make_losses(self, rng: np.random.Generator) -> list[Any]:
         return [SquaredDistance(rng.standard_normal(10)) for _ in range(60)]

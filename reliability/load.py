@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.completer_archive import pool_state
+from driftwolfe.state import state_of
 
 USERS, ITEMS, BATCH = 20_000, 5_000, 1_000
 
@@ -59,7 +59,7 @@ def run(ratings: int, users: int = USERS, items: int = ITEMS) -> list[Tenth]:
         error += float(np.abs(predicted - stars).sum())
         done += BATCH
         if done >= ratings / 10:
-            held = sum(array.nbytes for array in pool_state(completer._pool)[1].values())
+            held = sum(array.nbytes for array in state_of({"pool": completer._pool})[1].values())
             experts = len(completer.expert_names_)
             tenths.append(Tenth(1e6 * spent / done, error / done, experts, held / 2**20))
             spent, error, done = 0.0, 0.0, 0

@@ -433,10 +433,16 @@ SPECIMENS = (
     learner_specimen("POLD", lambda: dw.POLD(dw.Simplex(4), horizon=40)),
     learner_specimen(
         "POLD, even",
-        lambda: dw.POLD(dw.BirkhoffPolytope(3), horizon=40, lmo_budget=2.0, schedule="even"),
+        lambda: dw.POLD(
+            dw.BirkhoffPolytope(3), horizon=40, oracle=dw.Oracle(lmo_budget=2.0, schedule="even")
+        ),
     ),
-    learner_specimen("POLA, cached", lambda: dw.POLA(dw.Simplex(5), lmo_budget=1.0, cache=4)),
-    learner_specimen("OneOracleAder", lambda: dw.OneOracleAder(dw.L1Ball(4), lmo_budget=0.5)),
+    learner_specimen(
+        "POLA, cached", lambda: dw.POLA(dw.Simplex(5), oracle=dw.Oracle(lmo_budget=1.0, cache=4))
+    ),
+    learner_specimen(
+        "OneOracleAder", lambda: dw.OneOracleAder(dw.L1Ball(4), oracle=dw.Oracle(lmo_budget=0.5))
+    ),
     learner_specimen(
         "OneProjectionSAOL, factored",
         lambda: dw.OneProjectionSAOL(dw.TraceNormBall((7, 6), 3.0, representation="factored")),
@@ -449,7 +455,9 @@ SPECIMENS = (
     learner_specimen("POLAR", lambda: dw.POLAR(dw.Simplex(4), experts=("lazy", "origin", "agile"))),
     learner_specimen(
         "POLAR, sleeping, with a budget",
-        lambda: dw.POLAR(dw.BirkhoffPolytope(3), weights="sleeping", lmo_budget=1.0),
+        lambda: dw.POLAR(
+            dw.BirkhoffPolytope(3), weights="sleeping", oracle=dw.Oracle(lmo_budget=1.0)
+        ),
     ),
     learner_specimen(
         "POLAR, factored",
@@ -467,7 +475,7 @@ SPECIMENS = (
     learner_specimen("Ader", lambda: dw.Ader(dw.GroupLassoBall(5, [0, 0, 1, 1, 2]))),
     learner_specimen("PAMO", lambda: dw.PAMO(dw.LinfBall(3))),
     learner_specimen("SAOL", lambda: dw.SAOL(dw.Spectrahedron(3))),
-    learner_specimen("KalhanOFW", lambda: dw.KalhanOFW(dw.ConvexHull(np.eye(3)), inner_steps=3)),
+    learner_specimen("KalhanOFW", lambda: dw.KalhanOFW(dw.ConvexHull(np.eye(3)))),
     Specimen("game", "game.safetensors", _write_game, mutated_archive, _load_game, _use_game),
     _archive_specimen("MatrixCompleter", _write_completer, _use_completer),
     _archive_specimen("Recommender", _write_recommender, _use_recommender),

@@ -30,8 +30,8 @@ def factored(shape=(12, 10)):
 
 GAMES = {
     "OGD": (lambda: dw.OGD(dw.L1Ball(3)), distances()),
-    "POLA": (lambda: dw.POLA(dw.L1Ball(3), method="halfspace"), distances()),
-    "POLAR": (lambda: dw.POLAR(dw.L1Ball(3), lmo_budget=0.5), distances()),
+    "POLA": (lambda: dw.POLA(dw.L1Ball(3), oracle="halfspace"), distances()),
+    "POLAR": (lambda: dw.POLAR(dw.L1Ball(3), oracle=dw.Oracle(lmo_budget=0.5)), distances()),
     "POLD in epochs": (lambda: dw.POLD(dw.Simplex(3), feedback="linear"), distances(80)),
     "PAMO": (lambda: dw.PAMO(dw.L1Ball(3)), distances()),
     "own set": (lambda: dw.BOGDIP(dw.LMODomain(3, dw.L2Ball(3).lmo, radius=1.0)), distances()),
@@ -301,7 +301,9 @@ def test_arguments_may_be_told_in_another_way(tmp_path):
     """Defaults in words, numbers of NumPy's: the learner is the same."""
     path = tmp_path / "game.safetensors"
     dw.play(dw.POLD(_box(2.0), 50), distances(20), checkpoint=path)
-    told = dw.POLD(_box(2.0), horizon=np.int64(50), lipschitz="auto", seed=0, step_scale=None)
+    told = dw.POLD(
+        _box(2.0), horizon=np.int64(50), lipschitz="auto", oracle=dw.Oracle(seed=0), step_scale=None
+    )
     assert len(dw.play(told, distances(), checkpoint=path)) == ROUNDS
 
 

@@ -16,7 +16,7 @@ def test_the_history_is_what_happened():
     losses = stream()
     ball = dw.L1Ball(3)
     history = dw.play(
-        dw.POLD(ball, horizon=30, method="halfspace"),
+        dw.POLD(ball, horizon=30, oracle="halfspace"),
         losses,
         record_decisions=True,
         record_weights=True,

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,7 +95,7 @@ PAPER = ("POLD", "POLA", "BOGD_IP")
 
 @dataclass(frozen=True)
 class Setting:
-    """A learner and its options; `kind` names what is special, and is part of stored records."""
+    """A learner, its options and those of its oracle; `kind`, part of stored records, says what is special."""
 
     title: str
     kind: str
@@ -116,6 +116,11 @@ class Setting:
     def make(self, domain: dw.Domain, rounds: int, lipschitz: float) -> dw.Learner:
         """A new learner; the certified tuning gets G, the practical one learns it."""
         given: dict[str, Any] = {"horizon": rounds, **self.options}
+        oracle = {
+            each.name: given.pop(each.name) for each in fields(dw.Oracle) if each.name in given
+        }
+        if oracle:
+            given["oracle"] = dw.Oracle(**oracle)
         if given.get("tuning") == "certified":
             given["lipschitz"] = lipschitz
         return TITLES[self.title](domain, **given)

@@ -73,7 +73,9 @@ ENSEMBLES: dict[str, Callable[[Any], dw.Learner]] = {
 OF_MATRICES: dict[str, Callable[[Any], dw.Learner]] = {
     "POLD": ENSEMBLES["POLD"],
     "POLA": dw.POLA,
-    "POLD(lmo_budget=1)": lambda domain: dw.POLD(domain, horizon=HORIZON, lmo_budget=1.0),
+    "POLD(lmo_budget=1)": lambda domain: dw.POLD(
+        domain, horizon=HORIZON, oracle=dw.Oracle(lmo_budget=1.0)
+    ),
     "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=10),  # its blocks end within these rounds
     "OnlineFrankWolfe": lambda domain: dw.OnlineFrankWolfe(domain, horizon=HORIZON),
     "KalhanOFW": dw.KalhanOFW,

@@ -31,7 +31,7 @@ def matrix_completion(short: bool) -> list[Ratio]:
     """POLD on MovieLens 100K: time against Ader, loss against Ader and exact projections."""
     rounds, sampled, stretches, compared = SIZES[short]
     stream = movielens()
-    ours, exact = Played(pold()), Played(pold(method="exact"))
+    ours, exact = Played(pold()), Played(pold(oracle="exact"))
     theirs, faster = Played(ader(gram=True)), Played(ader())
     with threads(1):
         Played(pold()).play(stream[:20])

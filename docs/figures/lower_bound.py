@@ -22,7 +22,7 @@ from driftwolfe.ensemble.plan import budgeted_grid
 PLAYED, LONG = 2048, 10**6
 SEGMENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 TICKS = (0.5, 1, 2, 5, 10, 20)
-CERTIFIED = {"tuning": "certified", "lmo_budget": 1.0}
+CERTIFIED = {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=1.0)}
 LEARNERS: dict[str, tuple[type[dw.Learner], dict[str, Any], str]] = {
     "POLD": (dw.POLD, CERTIFIED, "o"),
     "BOGD_IP": (dw.BOGDIP, CERTIFIED, "s"),

@@ -35,7 +35,8 @@ def _public(module: str) -> list[str]:
 def groups() -> dict[str, Group]:
     """All groups by the name of their page."""
     streams = [name for name in _public("driftwolfe.streams") if name not in ("drift", "synthetic")]
-    oracle = [name for name in _public("driftwolfe.oracles") if name != "infeasible_projection"]
+    root = ["infeasible_projection", "Oracle"]
+    oracle = [name for name in _public("driftwolfe.oracles") if name not in root]
     points = [name for name in _public("driftwolfe.points") if name != "FactoredMatrix"]
     return {
         "learners": Group(
@@ -59,7 +60,7 @@ def groups() -> dict[str, Group]:
         "oracle": Group(
             "The oracle",
             "Infeasible projections, built from LMO calls.",
-            {"driftwolfe": ["infeasible_projection"], "driftwolfe.oracles": oracle},
+            {"driftwolfe": root, "driftwolfe.oracles": oracle},
         ),
         "game": Group(
             "Playing and saving",

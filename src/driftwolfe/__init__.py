@@ -13,7 +13,7 @@ from driftwolfe.domains import *
 from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
 from driftwolfe.learners import *
-from driftwolfe.oracles import infeasible_projection
+from driftwolfe.oracles import Oracle, infeasible_projection
 from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FactoredMatrix",
     "History",
+    "Oracle",
     "__version__",
     "bounds",
     "compare",

@@ -125,7 +125,7 @@ def learners(stream: Stream) -> dict[str, Learner]:
     """Make POLAR, which only minimises linear functions, and OGD with the step size of its theory."""
     domain = Simplex(PLACES)
     ogd = OGD(domain, horizon=len(stream), lipschitz=stream.lipschitz)
-    return {"POLAR": POLAR(domain, method="corrective"), "OGD": ogd}
+    return {"POLAR": POLAR(domain, oracle="corrective"), "OGD": ogd}
 
 
 def play_both(stream: Stream) -> list[PlayedGame]:

@@ -26,7 +26,8 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.saved_state import Field, TreeReader, TreeWriter, check_fields
+from driftwolfe.saved_state import TreeReader, TreeWriter
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import Archive, refused, require
 
 Callback = Callable[[Any, float], None]

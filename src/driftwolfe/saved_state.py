@@ -1,94 +1,17 @@
-"""Saved states: one table of fields says what each part must be; objects become JSON and arrays."""
+"""Saved states of learners: objects become JSON and arrays."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.storage import Archive, StoredArray
-
-LARGEST_FLOAT = sys.float_info.max
-
-
-@dataclass(frozen=True)
-class Field:
-    """What one part of a saved state must be.
-
-    The shape is that of an array, or the length of a list or tuple. Each size is a number, None for
-    any size, a name for the same size wherever it appears, or "a b" for the product of two named sizes.
-    """
-
-    kind: Any  # the exact type, or several; NumPy's scalar types stand for arrays of them
-    shape: tuple[Any, ...] | None = None
-    least: float = -LARGEST_FLOAT  # the default bounds refuse NaN and infinities
-    most: float = LARGEST_FLOAT
-    below: int | str | None = None  # a number or a named size: the bound of indices
-    items: Field | None = None  # what each item of a list or tuple must be
-    optional: bool = False  # whether it may be None
-    newer: bool = False  # whether it may be missing, in files from before there was such a part
-
-    def fits(self, value: Any, sizes: dict[str, int]) -> bool:
-        """Whether a value is that; names of sizes that are new are added to `sizes`."""
-        if value is None and self.optional:
-            return True
-        kind, listed = type(value), type(value) in (list, tuple)
-        if kind in (np.ndarray, StoredArray):
-            kind = value.dtype.type
-        if kind not in (self.kind if isinstance(self.kind, tuple) else (self.kind,)):
-            return False
-        if self.shape is not None:
-            shape = (len(value),) if listed else value.shape
-            pairs = zip(self.shape, shape, strict=False)
-            if len(shape) != len(self.shape) or not all(_fits_size(*p, sizes) for p in pairs):
-                return False
-        if listed:
-            return self.items is None or all(self.items.fits(item, sizes) for item in value)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "c":
-            return bool(np.isfinite(value).all())
-        if isinstance(value, np.ndarray) and value.size:
-            with np.errstate(invalid="ignore"):
-                low, high = value.min().item(), value.max().item()
-        elif isinstance(value, int | float):
-            low = high = value
-        else:
-            return True
-        end = sizes[self.below] if isinstance(self.below, str) else self.below
-        return bool(self.least <= low and high <= self.most and (end is None or high < end))
-
-
-def _fits_size(expected: Any, size: Any, sizes: dict[str, int]) -> bool:
-    if not isinstance(expected, str):
-        return expected is None or bool(expected == size)
-    if expected.isidentifier():
-        return sizes.setdefault(expected, size) == size
-    return math.prod(sizes[name] for name in expected.split()) == size
-
-
-def check_fields(
-    fields: Mapping[str, Field], values: Any, what: str, **sizes: int
-) -> dict[str, int]:
-    """Raise ValueError unless named values are what a table of fields says; return the named sizes.
-
-    Of arrays that have not been read yet (`StoredArray`), types and shapes are checked.
-
-    >>> fields = {"x": Field(np.float64, ("n",)), "places": Field(np.int64, ("k",), 0, below="n")}
-    >>> check_fields(fields, {"x": np.ones(3), "places": np.array([2])}, "point")
-    {'n': 3, 'k': 1}
-    """
-    needed = {name for name, field in fields.items() if not field.newer}
-    if not isinstance(values, dict) or not needed <= values.keys() <= fields.keys():
-        raise ValueError(f"this archive does not hold the state of a {what}")
-    for name, field in fields.items():
-        if name in values and not field.fits(values[name], sizes):
-            raise ValueError(f"this archive holds a {what} whose {name.strip('_')} does not fit")
-    return sizes
+from driftwolfe.state import Field, check_fields
+from driftwolfe.storage import Archive
 
 
 class Kind(NamedTuple):

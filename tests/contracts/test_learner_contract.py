@@ -1,6 +1,7 @@
 """What every learner promises, on every set it can work on."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -236,7 +237,7 @@ def test_bad_options_are_refused(cls):
         "loss_scale": [0.0, "big", -2.0],
         "tolerance_scale": [0.0, -1.0],
         "accuracy": [0.0, -1.0],
-        "method": ["magic"],
+        "oracle": ["magic", 3, None],
         "feedback": ["some"],
         "tuning": ["perfect"],
         "start": ["elsewhere"],
@@ -248,7 +249,6 @@ def test_bad_options_are_refused(cls):
         "budget_split": ["fair"],
         "experts": ["lazy", (), ("eager",), ("lazy", 3), 5, {"lazy"}],
         "smoothness": [0.0],
-        "inner_steps": [0],
         "max_inner": [0],
         "strong_convexity": [0.0],
         "projections": ["none"],
@@ -265,7 +265,9 @@ def test_bad_options_are_refused(cls):
         if name not in parameters or name in unused.get(cls, set()):
             continue
         for value in values:
-            with pytest.raises((ValueError, TypeError), match=name):
+            with pytest.raises(
+                (ValueError, TypeError), match="method" if value == "magic" else name
+            ):
                 cls(domain, **{name: value})
     with pytest.raises(TypeError, match="domain"):
         cls("not a set")
@@ -275,8 +277,33 @@ def test_bad_options_are_refused(cls):
     "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL, dw.PAMO, dw.MultiOCG]
 )
 def test_every_ensemble_has_the_common_options(cls):
-    common = {"horizon", "lipschitz", "step_scale", "loss_scale", "tolerance_scale", "accuracy"}
-    assert common | {"feedback", "tuning"} <= set(inspect.signature(cls).parameters)
+    common = {"horizon", "lipschitz", "step_scale", "loss_scale", "feedback", "tuning"}
+    assert common <= set(inspect.signature(cls).parameters)
+
+
+WITH_ORACLE = [cls for cls in LEARNER_CASES if "oracle" in inspect.signature(cls).parameters]
+
+
+@pytest.mark.parametrize("cls", WITH_ORACLE)
+def test_what_an_oracle_has_is_no_keyword_of_a_learner(cls):
+    former = {"accuracy": 0.5, "lmo_budget": 1.0, "schedule": "even", "cache": 3, "seed": 1}
+    former |= {"tolerance_scale": 0.1}
+    for name, value in former.items():
+        way = f"{cls.__name__} has no {name}: give oracle=driftwolfe.Oracle({name}={value!r})"
+        with pytest.raises(TypeError, match=re.escape(way)):
+            cls(dw.L1Ball(3), **{name: value})
+    with pytest.raises(TypeError, match=f"{cls.__name__} has no method: give oracle='auto'"):
+        cls(dw.L1Ball(3), method="auto")
+
+
+@pytest.mark.parametrize("cls", WITH_ORACLE)
+def test_a_budget_is_kept_or_refused(cls):
+    asked = dw.Oracle(lmo_budget=1.0)
+    if inspect.signature(cls).parameters["oracle"].default == "auto":
+        assert cls(dw.L1Ball(3), oracle=asked).lmo_budget == 1.0
+        return
+    with pytest.raises(ValueError, match=f"{cls.__name__} has no budget of LMO calls"):
+        cls(dw.L1Ball(3), oracle=asked)
 
 
 def test_certified_needs_a_lipschitz_constant():

@@ -23,16 +23,17 @@ from reliability.children import same_copy
 #: More settings: what is drawn at random, and projections that are cut off.
 MORE = {
     "factored": {
-        dw.BOGDIP: [{"seed": 7, "method": "block"}],
-        dw.LOOBOGD: [{"seed": 7}],
+        dw.BOGDIP: [{"oracle": dw.Oracle("block", seed=7)}],
+        dw.LOOBOGD: [{"oracle": dw.Oracle(seed=7)}],
         dw.POLD: [
-            {"seed": 7, "method": "block"},
-            {"lmo_budget": 0.3, "method": "halfspace", "cache": 4},  # matrices that share indices
+            {"oracle": dw.Oracle("block", seed=7)},
+            # Matrices that share indices.
+            {"oracle": dw.Oracle("halfspace", lmo_budget=0.3, cache=4)},
         ],
-        dw.POLA: [{"seed": 7, "method": "block"}],
-        dw.POLAR: [{"seed": 7, "method": "block"}],
+        dw.POLA: [{"oracle": dw.Oracle("block", seed=7)}],
+        dw.POLAR: [{"oracle": dw.Oracle("block", seed=7)}],
     },
-    "l1": {dw.BOGDIP: [{"method": "paper", "tolerance_scale": 1e-9, "accuracy": 1e-7}]},
+    "l1": {dw.BOGDIP: [{"oracle": dw.Oracle("paper", accuracy=1e-7, tolerance_scale=1e-9)}]},
 }
 #: With doubling guesses of the horizon and of G, and with both known.
 UNKNOWN, KNOWN = {}, {"horizon": 26, "lipschitz": 10.0}
@@ -412,7 +413,9 @@ class Tuned(dw.POLD):
 
 OWN_LEARNERS = {
     "plain": lambda domain: Declared(domain),
-    "options": lambda domain: Tuned(domain, factor=2.0, horizon=40, lmo_budget=2.0),
+    "options": lambda domain: Tuned(
+        domain, factor=2.0, horizon=40, oracle=dw.Oracle(lmo_budget=2.0)
+    ),
     "a known name": lambda domain: POLA(domain, step_scale=0.5),
 }
 

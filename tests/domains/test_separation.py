@@ -171,8 +171,8 @@ def test_so_ogd_is_within_its_bound_of_regret_and_calls(twins):
 WITHOUT_LMO = {
     "POLD": lambda domain: dw.POLD(domain, horizon=100),
     "POLA": lambda domain: dw.POLA(domain),
-    "Ader": lambda domain: dw.Ader(domain, horizon=100, method="separation"),
-    "SAOL": lambda domain: dw.SAOL(domain, method="separation"),
+    "Ader": lambda domain: dw.Ader(domain, horizon=100, oracle="separation"),
+    "SAOL": lambda domain: dw.SAOL(domain, oracle="separation"),
     "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=100),
     "Bandit": lambda domain: dw.Bandit(domain, dw.POLD, points=2, horizon=100),
     "SOOGD": lambda domain: dw.SOOGD(domain),

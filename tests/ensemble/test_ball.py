@@ -19,7 +19,7 @@ def entry_losses(shape, rounds):
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-@pytest.mark.parametrize("options", [{}, {"method": "block", "accuracy": 1e-9}])
+@pytest.mark.parametrize("options", [{}, {"oracle": dw.Oracle("block", accuracy=1e-9)}])
 def test_factored_points_are_played_as_dense_ones_are(cls, options):
     shape, losses = (80, 70), entry_losses((80, 70), 30)  # block projects smaller ones exactly
     dense, factored = (
@@ -43,7 +43,7 @@ def test_factored_points_are_played_as_dense_ones_are(cls, options):
 def test_certified_gaps_are_small_enough(cls, method):
     """The bound of the certified tuning is that of its tolerances: every run ends within its own."""
     ball = dw.TraceNormBall((80, 70), 8.0, representation="factored")
-    learner = cls(ball, 40, 10.0, tuning="certified", method=method)
+    learner = cls(ball, 40, 10.0, tuning="certified", oracle=method)
     for loss in entry_losses(ball.shape, 40):
         learner.update(loss)
     tolerance = 16.0**2 / (40 if cls is dw.OneProjectionAder else 32)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from driftwolfe import streams
-from driftwolfe.estimators import classifier_archive, classifier_kernels
+from driftwolfe import state, streams
+from driftwolfe.estimators import classifier_kernels
 from driftwolfe.estimators.classifier_experts import ClassExperts
 from driftwolfe.estimators.core.rows import SparseRows, as_rows
 from driftwolfe.estimators.random_views import RandomViews
@@ -61,7 +61,7 @@ def seen_as(z):
 
 def state_of(learner):
     """The whole state of a `ClassLearner`, byte by byte."""
-    numbers, arrays = classifier_archive.state_of(learner)
+    numbers, arrays = state.state_of({"learner": learner})
     return numbers, {
         name: (array.dtype.str, array.shape, array.tobytes()) for name, array in arrays.items()
     }

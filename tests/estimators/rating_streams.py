@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from driftwolfe.estimators.completer_archive import pool_state
+from driftwolfe.state import state_of as declared_state
 
 
 def turning(count=600, users=12, items=9, seed=0, new=0):
@@ -34,7 +34,7 @@ def one_by_one(completer, pairs, ratings):
 
 def state_of(completer):
     """Everything that a `MatrixCompleter` knows, byte by byte."""
-    settings, arrays = pool_state(completer._pool)
+    settings, arrays = declared_state({"pool": completer._pool})
     held = {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
     return settings, held, completer.users_, completer.items_
 

@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from driftwolfe.estimators import classifier_archive
 from driftwolfe.estimators.classifier import TraceNormClassifier
+from driftwolfe.state import state_of as declared_state
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
 
@@ -234,7 +234,7 @@ def test_whatever_comes_probabilities_stay_probabilities(features, seed):
     assert np.isfinite(p).all() and (p >= 0.0).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert np.isfinite(model.decision_function(X)).all()
-    _, arrays = classifier_archive.state_of(model._learner)
+    _, arrays = declared_state({"learner": model._learner})
     assert all(np.isfinite(array).all() for array in arrays.values())
 
 

@@ -8,7 +8,6 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.completer_archive import pool_state
 from driftwolfe.estimators.core.ids import encode_keys
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import state_of, turning
@@ -166,70 +165,79 @@ def setting(*path_and_value):
 EDITS = {
     **{
         f"no {name}": lambda _, arrays, name=name: arrays.pop(name)
-        for name in ("users.biases", "low.spreads", "scale.clock", "older.0.users", "ids.users")
+        for name in (
+            "pool.users.biases",
+            "pool.low.spreads",
+            "pool.scale.clock",
+            "pool.older.0.users",
+            "users",
+        )
     },
     **{
-        f"no setting {name}": lambda settings, _, name=name: settings.pop(name)
-        for name in ("settings", "experts", "first", "older", "next_projection")
+        f"no setting {name}": lambda settings, _, name=name: settings["state"].pop(name)
+        for name in ("pool.settings", "pool.first", "pool.older", "pool.next_projection")
     },
-    "one row less": replaced("users.biases", lambda a: a[1:]),
-    "one expert less": replaced("slots.weights", lambda a: a[1:]),
-    "flat spreads": replaced("low.spreads", np.ravel),
-    "a number for a table": replaced("older.0.users", lambda a: np.array(1.0)),
-    "flat older": replaced("older.0.users", np.ravel),
-    "older of another rank": replaced("older.0.items", lambda a: a[:, 1:]),
-    "whole numbers": replaced("users.rows", lambda a: a.astype(np.int64)),
-    "half precision": replaced("slots.means", lambda a: a.astype(np.float32)),
-    "NaN": put("users.biases", (0, 0), np.nan),
-    "infinite": put("recent.steps", (0, 0), np.inf),
-    "NaN older": put("older.0.items", (0, 0), np.nan),
-    "a user out of range": put("recent.rows", 0, 10_000),
-    "a negative item": put("recent.cols", 0, -1),
-    "an expert out of range": put("slots.low", 3, 99),
-    "an expert twice": replaced("slots.low", lambda a: np.where(a == 1, 0, a)),
-    "a level out of range": put("slots.levels", -1, 64),
-    "a start to come": put("slots.starts", 0, 10**6),
-    "a step of another expert": put("slots.steps", 0, 5.0),
-    "a negative weight": put("slots.weights", 0, -0.1),
-    "weights of another sum": replaced("slots.weights", lambda a: 2 * a),
-    "negative squares": put("users.squares", (0, 0), -2.0),
-    "negative spreads": put("low.spreads", (0, 0), -1.0),
-    "a weight of nothing": put("items.metric", 0, 0.0),
-    "users never rated": put("users.counts", 0, 0),
-    "another number of ratings": put("scale.clock", 0, 699),
-    "negative time": put("scale.clock", 0, -1),
-    "the lowest above the highest": put("scale.numbers", 1, 99.0),
-    "touched in time to come": put("users.touched", 0, 700),
-    "ids too few": replaced("ids.users", lambda a: encode_keys(["a"])),
-    "an id twice": replaced("ids.users", lambda a: encode_keys(["a"] * 12)),
-    "ids of nonsense": replaced("ids.items", lambda a: a[1:]),
-    "pairs as numbers": replaced("seen.pairs", lambda a: a.astype(np.float64)),
-    "a table of pairs": replaced("seen.pairs", lambda a: a[:, None]),
-    "a pair twice": replaced("seen.pairs", lambda a: np.sort(np.append(a, a[3]))),
-    "pairs that do not rise": replaced("seen.pairs", lambda a: a[::-1]),
-    "a pair of no user": put("seen.pairs", -1, 99 << 32),
-    "a pair of no item": put("seen.pairs", -1, (11 << 32) + 9),
-    "a negative pair": put("seen.pairs", 0, -1),
-    "more pairs than ratings": replaced("seen.pairs", lambda a: np.arange(10**4)),
-    "pairs though none are kept": setting("settings", "keep_seen", False),
-    "a number for keep_seen": setting("settings", "keep_seen", 1),
-    "another first": setting("first", 3),
-    "a negative first": setting("first", -700),
-    "a projection in the past": setting("next_projection", 5),
-    "no projection ever": setting("next_projection", 10**9),
-    "older of nobody": setting("older", "17", 0),
-    "no text as loss": setting("settings", "loss", 3),
-    "another loss": setting("settings", "loss", "cubic"),
-    "another rank": setting("settings", "rank", 5),
-    "a text as rank": setting("settings", "rank", "four"),
-    "no memory": setting("settings", "memory", 0),
-    "another learner": setting("settings", "learner", "pold"),
-    "other radii": setting("settings", "radii", [0.3]),
-    "a negative seed": setting("settings", "seed", -3),
-    "a setting too many": setting("settings", "colour", "red"),
-    "settings of nonsense": setting("settings", [1, 2]),
-    "experts of nonsense": setting("experts", 3),
-    "an expert of nonsense": setting("experts", 0, "red"),
+    "one row less": replaced("pool.users.biases", lambda a: a[1:]),
+    "one expert less": replaced("pool.slots.weights", lambda a: a[1:]),
+    "flat spreads": replaced("pool.low.spreads", np.ravel),
+    "a number for a table": replaced("pool.older.0.users", lambda a: np.array(1.0)),
+    "flat older": replaced("pool.older.0.users", np.ravel),
+    "older of another rank": replaced("pool.older.0.items", lambda a: a[:, 1:]),
+    "whole numbers": replaced("pool.users.rows", lambda a: a.astype(np.int64)),
+    "half precision": replaced("pool.slots.means", lambda a: a.astype(np.float32)),
+    "NaN": put("pool.users.biases", (0, 0), np.nan),
+    "infinite": put("pool.recent.steps", (0, 0), np.inf),
+    "NaN older": put("pool.older.0.items", (0, 0), np.nan),
+    "a user out of range": put("pool.recent.rows", 0, 10_000),
+    "a negative item": put("pool.recent.cols", 0, -1),
+    "an expert out of range": put("pool.slots.low", 3, 99),
+    "an expert twice": replaced("pool.slots.low", lambda a: np.where(a == 1, 0, a)),
+    "a level out of range": put("pool.slots.levels", -1, 64),
+    "a start to come": put("pool.slots.starts", 0, 10**6),
+    "a step of another expert": put("pool.slots.steps", 0, 5.0),
+    "a negative weight": put("pool.slots.weights", 0, -0.1),
+    "weights of another sum": replaced("pool.slots.weights", lambda a: 2 * a),
+    "negative squares": put("pool.users.squares", (0, 0), -2.0),
+    "negative spreads": put("pool.low.spreads", (0, 0), -1.0),
+    "a weight of nothing": put("pool.items.metric", 0, 0.0),
+    "users never rated": put("pool.users.counts", 0, 0),
+    "another number of ratings": put("pool.scale.clock", 0, 699),
+    "negative time": put("pool.scale.clock", 0, -1),
+    "the lowest above the highest": put("pool.scale.numbers", 1, 99.0),
+    "touched in time to come": put("pool.users.touched", 0, 700),
+    "ids too few": replaced("users", lambda a: encode_keys(["a"])),
+    "an id twice": replaced("users", lambda a: encode_keys(["a"] * 12)),
+    "ids of nonsense": replaced("items", lambda a: a[1:]),
+    "pairs as numbers": replaced("pool.seen.runs", lambda a: a.astype(np.float64)),
+    "a table of pairs": replaced("pool.seen.runs", lambda a: a[:, None]),
+    "a pair twice": replaced("pool.seen.runs", lambda a: np.sort(np.append(a, a[3]))),
+    "pairs that do not rise": replaced("pool.seen.runs", lambda a: a[::-1]),
+    "a pair of no user": put("pool.seen.runs", -1, 99 << 32),
+    "a pair of no item": put("pool.seen.runs", -1, (11 << 32) + 9),
+    "a negative pair": put("pool.seen.runs", 0, -1),
+    "more pairs than ratings": replaced("pool.seen.runs", lambda a: np.arange(10**4)),
+    "pairs though none are kept": setting("state", "pool.settings", "keep_seen", False),
+    "a number for keep_seen": setting("state", "pool.settings", "keep_seen", 1),
+    "another first": setting("state", "pool.first", 3),
+    "a negative first": setting("state", "pool.first", -700),
+    "a projection in the past": setting("state", "pool.next_projection", 5),
+    "no projection ever": setting("state", "pool.next_projection", 10**9),
+    "older of nobody": setting("state", "pool.older", [17]),
+    "older of nonsense": setting("state", "pool.older", [{}]),
+    "no list of older": setting("state", "pool.older", 0),
+    "older from the end": setting("state", "pool.older.0.start", -1),
+    "state of nonsense": setting("state", [1, 2]),
+    "no text as loss": setting("state", "pool.settings", "loss", 3),
+    "another loss": setting("state", "pool.settings", "loss", "cubic"),
+    "another rank": setting("state", "pool.settings", "rank", 5),
+    "a text as rank": setting("state", "pool.settings", "rank", "four"),
+    "no memory": setting("state", "pool.settings", "memory", 0),
+    "another learner": setting("state", "pool.settings", "learner", "pold"),
+    "other radii": setting("state", "pool.settings", "radii", [0.3]),
+    "a negative seed": setting("state", "pool.settings", "seed", -3),
+    "a setting too many": setting("state", "pool.settings", "colour", "red"),
+    "settings of nonsense": setting("state", "pool.settings", [1, 2]),
+    "an expert too many": setting("state", "pool.experts", []),
 }
 
 
@@ -238,7 +246,7 @@ def archive(tmp_path_factory):
     """The content of a file that was read and written anew without a change."""
     path = tmp_path_factory.mktemp("archive") / "ratings.safetensors"
     completer = saved(path)
-    assert "older.0.users" in pool_state(completer._pool)[1]
+    assert completer._pool.older[0].users.size
     edited(path, lambda settings, arrays: None)
     assert state_of(MatrixCompleter.load(path)) == state_of(completer)
     return path.read_bytes()

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_tables
-from driftwolfe.estimators.completer_archive import pool_state
+from driftwolfe import state
+from driftwolfe.estimators import MatrixCompleter, completer_tables
 from driftwolfe.estimators.completer_tables import SeenPairs
+from driftwolfe.state import state_of as declared_state
 from estimators.rating_streams import turning
 
 # -- somebody new ------------------------------------------------------------------------------------
@@ -146,14 +147,14 @@ def test_a_number_of_items_that_makes_no_sense(n):
 
 
 def test_new_users_are_added_without_copying_everything(monkeypatch):
-    copied, pad = [], completer_tables._pad
+    copied, pad = [], state._pad
 
     def counting(table, *more):
         if table.ndim == 2:
             copied.append(len(table))
         return pad(table, *more)
 
-    monkeypatch.setattr(completer_tables, "_pad", counting)
+    monkeypatch.setattr(state, "_pad", counting)
     completer, count = MatrixCompleter(learner="pold"), 20_000
     completer.partial_fit([(-1, -1)], [1.0])
     copied.clear()
@@ -182,7 +183,7 @@ def held(completer):
 @pytest.mark.parametrize("batch", [1, 37, 5000])
 @pytest.mark.parametrize("learner", ["pold", "both"])
 def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
-    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
     memory, users, items, rank = 512, 30, 20, 3
     completer = MatrixCompleter(memory=memory, learner=learner, rank=rank, radii=(0.3, 1.0))
     pairs, ratings = turning(10 * memory, users, items)
@@ -213,7 +214,7 @@ def test_memory_is_the_same_after_ten_times_as_many_ratings():
     for _ in range(10):
         completer.partial_fit(pairs, ratings)
     assert held(completer) == settled
-    kept = sum(array.nbytes for array in pool_state(completer._pool)[1].values())
+    kept = sum(array.nbytes for array in declared_state({"pool": completer._pool})[1].values())
     assert kept <= settled
 
 

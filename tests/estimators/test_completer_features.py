@@ -10,7 +10,7 @@ import pytest
 from benchmarks.completer import completer_with, errors_in_batches
 from benchmarks.data import rating_streams, side_features
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.completer_features import model_state
+from driftwolfe.state import state_of as declared_state
 from driftwolfe.storage import read_archive, write_archive
 from estimators.plain_features import PlainFeatures
 from estimators.plain_ratings import PlainPool
@@ -32,7 +32,7 @@ def learned(count=300, **settings):
 
 
 def whole_state(completer):
-    arrays = model_state(completer._features)
+    _, arrays = declared_state({"features": completer._features})
     held = {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
     return state_of(completer), held
 
@@ -323,23 +323,25 @@ def cut(name, where):
 DAMAGE = {
     "no weights": lambda arrays: arrays.pop("features.users.means"),
     "only weights": lambda arrays: [
-        arrays.pop(name) for name in list(arrays) if "features" in name and "users" not in name
+        arrays.pop(name)
+        for name in list(arrays)
+        if name.startswith("features.") and "user" not in name
     ],
     "NaN": put("items.means", (0, 0), np.nan),
-    "infinite": put("means", (0, 0), np.inf),
+    "infinite": put("shared.means", (0, 0), np.inf),
     "negative variance": put("users.variances", (0, 0), -1.0),
-    "a variance above the prior": put("variances", (1, 1), 2.0),
-    "a long feature": put("users.values", (0, 0), 3.0),
-    "blends of another sum": put("blends", (0, 0), 0.9),
-    "a negative error": put("numbers", 0, -1.0),
-    "no range": put("numbers", 1, 99.0),
-    "a negative clock": put("clocks", 0, -1),
+    "a variance above the prior": put("shared.variances", (1, 1), 2.0),
+    "a long feature": put("user_features.values", (0, 0), 3.0),
+    "blends of another sum": put("shared.blends", (0, 0), 0.9),
+    "a negative error": put("shared.numbers", 0, -1.0),
+    "no range": put("shared.numbers", 1, 99.0),
+    "a negative clock": put("shared.clocks", 0, -1),
     "a user less": cut("users.means", np.s_[1:]),
-    "a feature less": cut("users.values", np.s_[:, 1:]),
-    "an item feature less": cut("means", np.s_[1:]),
-    "nothing at all": cut("means", np.s_[:0]),
-    "an id less": cut("users.values", np.s_[1:]),
-    "nonsense for ids": cut("users.ids", np.s_[1:]),
+    "a feature less": cut("user_features.values", np.s_[:, 1:]),
+    "an item feature less": cut("shared.means", np.s_[1:]),
+    "nothing at all": cut("shared.means", np.s_[:0]),
+    "an id less": cut("user_features.values", np.s_[1:]),
+    "nonsense for ids": cut("user_features.ids", np.s_[1:]),
     "more users than there are": lambda arrays: arrays.update(
         {
             f"features.users.{name}": np.tile(arrays[f"features.users.{name}"], (2, 1))
@@ -347,7 +349,7 @@ DAMAGE = {
         }
     ),
     "single precision": lambda arrays: arrays.update(
-        {"features.means": arrays["features.means"].astype(np.float32)}
+        {"features.shared.means": arrays["features.shared.means"].astype(np.float32)}
     ),
 }
 

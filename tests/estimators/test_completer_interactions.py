@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter, completer_experts
+from driftwolfe.estimators import MatrixCompleter, completer_tables
 from driftwolfe.estimators.completer_experts import INTERACTION_STEP, ROOM
 from estimators.plain_ratings import PlainPool
 from estimators.rating_streams import interactions, turning
@@ -132,7 +132,7 @@ def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
 @pytest.mark.parametrize("memory", [1024, 1000])  # a projection when experts restart, or later
 def test_restarted_experts_forget_their_steps(memory, monkeypatch):
     monkeypatch.setattr(
-        completer_experts, "FIRST_LOW_RANK_LEVEL", 10
+        completer_tables, "FIRST_LOW_RANK_LEVEL", 10
     )  # so that little is remembered
     watched = Watched(8, 6, memory=memory, rank=6, radii=(20.0,), learner="both")
     pairs, ratings = turning(8900, 8, 6)
@@ -165,7 +165,7 @@ def test_restarted_experts_forget_their_steps(memory, monkeypatch):
 )
 def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
     """Radii so small that every step pushes against them; the bound is never below the norm."""
-    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
     # Experts restart at 8,192, in the middle of a block: what users had before is no longer theirs.
     memory, start, count = (500, 8180, 8400) if learner == "both" else (80, 1, 700)
     completer = MatrixCompleter(
@@ -189,7 +189,7 @@ def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
 
 def test_the_bound_that_is_kept_up_to_date_is_what_it_says_also_after_restarts(monkeypatch):
     """Half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start."""
-    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
     completer = MatrixCompleter(radii=(0.3,), rank=3, memory=500)
     pool, restarts = completer._pool, 0
     pairs, ratings = turning(1100, 14, 11, new=30)

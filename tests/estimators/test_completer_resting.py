@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter, completer_experts
+from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_tables
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import one_by_one, state_of, turning
 
@@ -20,7 +20,7 @@ def few_rows(monkeypatch):
 
 def make_few_rows(patch):
     patch.setattr(completer_experts, "MOST_ROWS", 5)
-    patch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    patch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
 
 
 def coming_and_going(count=900, items=9, seed=0):
@@ -102,27 +102,30 @@ def test_users_at_rest_are_saved(few_rows, tmp_path):
 
 
 DAMAGE = {
-    "a row twice": lambda arrays: arrays["everyone.rows"].__setitem__(-1, 0),
-    "a row of nobody": lambda arrays: arrays["everyone.rows"].__setitem__(0, -1),
-    "a row too many": lambda arrays: arrays["everyone.rows"].__setitem__(0, 99),
-    "no rows": lambda arrays: arrays.pop("everyone.rows"),
-    "no counts": lambda arrays: arrays.pop("everyone.counts"),
-    "no ratings": lambda arrays: arrays["everyone.counts"].__setitem__(0, 0),
-    "more ratings": lambda arrays: arrays["everyone.counts"].__setitem__(0, 10**6),
-    "NaN": lambda arrays: arrays["everyone.biases"].__setitem__((0, 0), np.nan),
-    "a large bias": lambda arrays: arrays["everyone.biases"].__setitem__((0, 0), 9.0),
-    "negative squares": lambda arrays: arrays["everyone.squares"].__setitem__((0, 0), -1.0),
+    "a row twice": lambda arrays: arrays["pool.everyone.rows"].__setitem__(-1, 0),
+    "a row of nobody": lambda arrays: arrays["pool.everyone.rows"].__setitem__(0, -1),
+    "a row too many": lambda arrays: arrays["pool.everyone.rows"].__setitem__(0, 99),
+    "no rows": lambda arrays: arrays.pop("pool.everyone.rows"),
+    "no counts": lambda arrays: arrays.pop("pool.everyone.counts"),
+    "no ratings": lambda arrays: arrays["pool.everyone.counts"].fill(0),
+    "more ratings": lambda arrays: arrays["pool.everyone.counts"].__setitem__(0, 10**6),
+    "NaN": lambda arrays: arrays["pool.everyone.biases"].__setitem__((0, 0), np.nan),
+    "a large bias": lambda arrays: arrays["pool.everyone.biases"].__setitem__((0, 0), 9.0),
+    "negative squares": lambda arrays: arrays["pool.everyone.squares"].__setitem__((0, 0), -1.0),
     "an expert less": lambda arrays: arrays.update(
-        {name: arrays[name][:, 1:].copy() for name in ("everyone.biases", "everyone.squares")}
+        {
+            name: arrays[name][:, 1:].copy()
+            for name in ("pool.everyone.biases", "pool.everyone.squares")
+        }
     ),
     "a user less": lambda arrays: arrays.update(
         {
-            f"everyone.{name}": arrays[f"everyone.{name}"][1:]
+            f"pool.everyone.{name}": arrays[f"pool.everyone.{name}"][1:]
             for name in ("biases", "squares", "counts")
         }
     ),
     "double precision": lambda arrays: arrays.update(
-        {"everyone.biases": arrays["everyone.biases"].astype(float)}
+        {"pool.everyone.biases": arrays["pool.everyone.biases"].astype(float)}
     ),
 }
 

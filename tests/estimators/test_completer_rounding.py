@@ -10,6 +10,7 @@ from driftwolfe.estimators import (
     MatrixCompletionRegressor,
     completer_experts,
     completer_kernels,
+    completer_tables,
 )
 from driftwolfe.estimators.completer_experts import leading
 from driftwolfe.points.kinds import interpreted
@@ -60,7 +61,7 @@ def moved(make, pairs, ratings):
 
 @pytest.mark.parametrize(("seed", "options"), CASES, ids=str)
 def test_noise_of_rounding_moves_no_prediction(seed, options, monkeypatch):
-    monkeypatch.setattr(completer_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
     pairs, ratings = noisy_taste(seed)
     assert moved(lambda y: MatrixCompleter(**options).partial_fit(pairs, y), pairs, ratings) < BOUND
 

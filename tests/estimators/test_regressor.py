@@ -271,9 +271,9 @@ def test_bad_options_are_refused(options, message):
 @pytest.mark.parametrize(
     ("part", "spoil", "message"),
     [
-        ("weights", lambda a: a * 0.5, "weights of experts"),
+        ("weights", lambda a: a * 0.5, "weights does not fit"),
         ("targets", lambda a: -a, "targets"),
-        ("points", lambda a: a[:-1], "points"),
+        ("points", lambda a: a[:-1], "features or experts"),
         ("moments", lambda a: a * np.nan, "moments"),
         ("ages", lambda a: a - 100, "ages"),
     ],
@@ -282,8 +282,23 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path, part, spoil, messa
     path = tmp_path / "model.safetensors"
     TraceNormRegressor().fit(*flipping(50)).save(path)
     kind, settings, arrays = read_archive(path)
-    write_archive(path, kind, settings, {**arrays, part: spoil(arrays[part])})
+    write_archive(
+        path,
+        kind,
+        settings,
+        arrays | {f"learner.state.{part}": spoil(arrays[f"learner.state.{part}"])},
+    )
     with pytest.raises(ValueError, match=message):
+        TraceNormRegressor.load(path)
+
+
+@pytest.mark.parametrize("option", [{"radii": [1.0]}, {"random_features": 7}])
+def test_options_of_another_learner_are_refused(tmp_path, option):
+    path = tmp_path / "model.safetensors"
+    TraceNormRegressor().fit(*flipping(50)).save(path)
+    kind, settings, arrays = read_archive(path)
+    write_archive(path, kind, settings | option, arrays)
+    with pytest.raises(ValueError, match="options that do not fit together"):
         TraceNormRegressor.load(path)
 
 

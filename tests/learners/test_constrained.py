@@ -117,7 +117,7 @@ def test_the_bound_on_violations_by_cuts_is_the_theorem():
 def test_cuts_push_back_into_the_half_space_of_the_block():
     """One block by hand: the step, the half-space of both violated constraints, the projection."""
     domain = dw.L2Ball(2, radius=10.0)
-    learner = dw.CutBOGDIP(domain, horizon=4, lipschitz=1.0, method="exact")
+    learner = dw.CutBOGDIP(domain, horizon=4, lipschitz=1.0, oracle="exact")
     eta = 20.0 * 4**-0.75  # blocks of two rounds
     slope = np.array([-1.0, 0.0])
     limits = [LinearLoss([1.0, 0.0], 0.5), LinearLoss([0.0, 1.0], 1.0)]
@@ -137,9 +137,9 @@ def test_cuts_push_back_into_the_half_space_of_the_block():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda domain, T: dw.BOGDIP(domain, T, tuning="certified", method="exact"),
-        lambda domain, T: dw.POLD(domain, T, method="exact"),
-        lambda domain, T: dw.POLAR(domain, method="exact"),
+        lambda domain, T: dw.BOGDIP(domain, T, tuning="certified", oracle="exact"),
+        lambda domain, T: dw.POLD(domain, T, oracle="exact"),
+        lambda domain, T: dw.POLAR(domain, oracle="exact"),
     ],
     ids=["bogd", "pold", "polar"],
 )
@@ -352,7 +352,7 @@ def test_what_is_refused():
             with pytest.raises(ValueError, match=name):
                 dw.LongTerm(ball, **{name: value})
     with pytest.raises(ValueError, match="blocks"):
-        dw.CutBOGDIP(ball, 10, lmo_budget=1.0, schedule="even")
+        dw.CutBOGDIP(ball, 10, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
     for learner in (dw.LongTerm(ball), dw.CutBOGDIP(ball)):
         with pytest.raises(NotImplementedError, match="lipschitz"):
             learner.violation_bound()

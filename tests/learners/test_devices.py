@@ -36,20 +36,19 @@ LEARNERS = [
 ]
 #: Every kind of learner beyond its first settings: ensembles, single points, budgets, methods.
 VARIANTS = [
-    (dw.BOGDIP, {"method": "block", "seed": 3}),
+    (dw.BOGDIP, {"oracle": dw.Oracle("block", seed=3)}),
     (dw.OnlineFrankWolfe, {"variant": "classic"}),
-    (dw.KalhanOFW, {"inner_steps": 2}),
-    (dw.POLD, {"method": "block", "seed": 3}),
+    (dw.POLD, {"oracle": dw.Oracle("block", seed=3)}),
     (dw.POLD, {"feedback": "linear"}),
-    (dw.POLD, {"lmo_budget": 1.0}),
-    (dw.POLD, {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"}),
-    (dw.POLD, {"lmo_budget": 0.3, "method": "halfspace", "cache": 4}),
-    (dw.POLA, {"method": "block", "seed": 3}),
+    (dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
+    (dw.POLD, {"oracle": dw.Oracle(lmo_budget=0.7, schedule="even"), "feedback": "linear"}),
+    (dw.POLD, {"oracle": dw.Oracle("halfspace", lmo_budget=0.3, cache=4)}),
+    (dw.POLA, {"oracle": dw.Oracle("block", seed=3)}),
     (dw.POLA, {"feedback": "linear"}),
-    (dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}),
-    (dw.POLAR, {"method": "block", "seed": 3, "experts": ("lazy", "origin", "agile")}),
+    (dw.POLA, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}),
+    (dw.POLAR, {"oracle": dw.Oracle("block", seed=3), "experts": ("lazy", "origin", "agile")}),
     (dw.POLAR, {"feedback": "linear", "weights": "sleeping"}),
-    (dw.POLAR, {"lmo_budget": 1.0, "schedule": "even"}),
+    (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}),
 ]
 CASES = [
     pytest.param(cls, settings, id="-".join([cls.__name__, *map(str, settings.values())]))
@@ -161,7 +160,7 @@ def test_the_same_again(place):
     losses = stream(rounds=24)
     for cls in (dw.POLD, dw.POLA, dw.POLAR):
         one, other = (
-            suffered(make(cls, {"method": "block", "seed": 5}, place), losses) for _ in "12"
+            suffered(make(cls, {"oracle": dw.Oracle("block", seed=5)}, place), losses) for _ in "12"
         )
         # Sums of the same numbers in another order, on a GPU.
         np.testing.assert_allclose(one, other, rtol=0 if place == "torch" else 1e-6)
@@ -325,7 +324,7 @@ def test_a_saved_learner_goes_on_elsewhere(place, cls, settings, start, end, tmp
     assert moved.update(losses[21]) == pytest.approx(learner.update(losses[21]), rel=1e-9)
     expected, found = suffered(learner, losses[22:31]), suffered(moved, losses[22:31])
     # Within a budget points are as near as the calls allow, which random starts are part of.
-    np.testing.assert_allclose(found, expected, rtol=1e-3 if "lmo_budget" in settings else 1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-3 if learner.lmo_budget else 1e-6)
     moved.save(path)
     back = dw.load(path)
     assert back.domain.device is device_named(end)
@@ -339,7 +338,7 @@ def test_what_was_shared_is_shared_again(place, tmp_path):
         (dw.POLD, {}),
         (dw.POLAR, {}),
         (dw.BOGDIP, {}),
-        (dw.POLD, {"lmo_budget": 1.0}),
+        (dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
     ]:
         learner = make(cls, settings, place)
         suffered(learner, losses[:21])

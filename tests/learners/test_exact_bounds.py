@@ -121,8 +121,7 @@ def test_bogd_with_a_budget(T, budget, schedule, r):
         T,
         G,
         tuning="certified",
-        lmo_budget=budget,
-        schedule=schedule,
+        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
     )
     wanted = blocked(T, *affordable(T, 1 / 8, budget, r), P=0.9, v0=1 / 8, delay_factor=r)
     assert after(learner, T, path_length=0.9) == pytest.approx(wanted, rel=EXACT)
@@ -136,8 +135,7 @@ def test_pold_with_a_budget(T, budget, schedule, r):
         T,
         G,
         tuning="certified",
-        lmo_budget=budget,
-        schedule=schedule,
+        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
     )
     N = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
     for P in (0.0, 2.0, 20.0):
@@ -162,8 +160,7 @@ def test_pola_with_a_budget_on_one_interval(budget, schedule, r):
         dw.L2Ball(3, radius=R),
         lipschitz=G,
         tuning="certified",
-        lmo_budget=budget,
-        schedule=schedule,
+        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
     )
     one, two = (
         blocked(2**k, *affordable(2**k, 1 / 2, budget / ((k + 1) * (k + 2)), r), delay_factor=r)
@@ -177,7 +174,7 @@ def test_pola_with_a_budget_on_one_interval(budget, schedule, r):
 @pytest.mark.parametrize("T", [77, 1000])
 def test_one_oracle_ader(T, budget):
     learner = dw.OneOracleAder(
-        dw.Simplex(4, radius=2.0), T, G, tuning="certified", lmo_budget=budget
+        dw.Simplex(4, radius=2.0), T, G, tuning="certified", oracle=dw.Oracle(lmo_budget=budget)
     )
     D = 2 * learner.domain.radius
     assert pytest.approx(2 * 2.0 * math.sqrt(3 / 4)) == D
@@ -298,7 +295,7 @@ def test_saol_and_pamo_on_a_window(cls, tau):
 def test_one_projection_ader(T, method):
     """Ader on the ball, whose diameter D is larger than the simplex's; and tol = D^2/T."""
     learner = dw.OneProjectionAder(
-        dw.Simplex(4, radius=2.0), T, G, tuning="certified", method=method
+        dw.Simplex(4, radius=2.0), T, G, tuning="certified", oracle=method
     )
     D = 2 * learner.domain.radius
     N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
@@ -316,7 +313,7 @@ def test_one_projection_ader(T, method):
 def test_one_projection_saol_on_a_window(method, tau):
     """Steps D/(G sqrt |I|) on the ball, B = G D, and G |I| D/sqrt |I| where projections are not exact."""
     T, simplex = 100, dw.Simplex(4, radius=2.0)
-    learner = dw.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", method=method)
+    learner = dw.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", oracle=method)
     started, D = sum(T // 2**k for k in range(7)), 2 * simplex.radius
 
     def level(k):
@@ -367,7 +364,11 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
     """
     T, vertices = 200, np.concatenate((np.eye(4), -np.eye(4)))
     learner = dw.OneOracleAder(
-        dw.L1Ball(4), T, 1.0, tuning="certified", lmo_budget=budget, tolerance_scale=1e-6
+        dw.L1Ball(4),
+        T,
+        1.0,
+        tuning="certified",
+        oracle=dw.Oracle(lmo_budget=budget, tolerance_scale=1e-6),
     )
     K, needed = math.ceil(math.sqrt(T / budget)), 0.0
     slope = np.array([0.5, -0.5, 0.4, 0.3])
@@ -398,10 +399,10 @@ def test_more_path_more_rounds_and_longer_windows_never_cost_less():
 
 LAZY = {
     "exact": {},
-    "certified": {"tuning": "certified", "method": "corrective"},
-    "budget": {"tuning": "certified", "lmo_budget": 30.0},
-    "few calls": {"tuning": "certified", "lmo_budget": 0.7},
-    "even": {"tuning": "certified", "lmo_budget": 30.0, "schedule": "even"},
+    "certified": {"tuning": "certified", "oracle": "corrective"},
+    "budget": {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=30.0)},
+    "few calls": {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=0.7)},
+    "even": {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=30.0, schedule="even")},
 }
 
 
@@ -412,7 +413,7 @@ def plans_by_hand(name, length, level, kinds=1):
     if name == "certified":
         h, block, r = length**-0.75, math.isqrt(length), 1.0
     else:
-        b, r = LAZY[name]["lmo_budget"], 3.0 if name == "even" else 1.0
+        b, r = LAZY[name]["oracle"].lmo_budget, 3.0 if name == "even" else 1.0
         b /= level * (level + 1) * kinds
         h = (b / (6.75 * r)) ** 0.25 * length**-0.75
         block = math.ceil((6.75 / (b * r * r * h * h)) ** (1 / 3) * (1 - 1e-12))
@@ -499,7 +500,11 @@ def test_polar_plays_the_blocks_that_its_bound_speaks_of(name):
 def test_polar_with_a_budget_is_below_the_closed_form(b, schedule):
     """3.23 (r/b_k)^(1/4) L^(3/4) + 0.94 r^(3/4) (b_k L)^(1/4) for the share b_k of a length."""
     learner = dw.POLAR(
-        dw.L2Ball(3, radius=R), None, G, tuning="certified", lmo_budget=b, schedule=schedule
+        dw.L2Ball(3, radius=R),
+        None,
+        G,
+        tuning="certified",
+        oracle=dw.Oracle(lmo_budget=b, schedule=schedule),
     )
     r = 3.0 if schedule == "even" else 1.0
     for level in range(2, 18):
@@ -513,7 +518,9 @@ def test_polar_with_a_budget_is_below_the_closed_form(b, schedule):
 def test_more_calls_bring_the_bound_down_by_the_fourth_root():
     found = []
     for b in (1.0, 16.0, 256.0):
-        learner = dw.POLAR(dw.L2Ball(3, radius=R), None, G, tuning="certified", lmo_budget=b)
+        learner = dw.POLAR(
+            dw.L2Ball(3, radius=R), None, G, tuning="certified", oracle=dw.Oracle(lmo_budget=b)
+        )
         learner._experts.largest_gradient = G
         found.append(learner._bounds.whole(10**7))
     assert found[0] / found[1] == pytest.approx(2.0, rel=0.03)

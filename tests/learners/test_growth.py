@@ -15,7 +15,7 @@ from learners.families import (
     vertex_against,
 )
 
-CERTIFIED = {"tuning": "certified", "method": "halfspace"}
+CERTIFIED = {"tuning": "certified", "oracle": "halfspace"}
 SHORT, LONG = (250, 700, 2000), (250, 800, 2500, 8000)
 
 

@@ -82,7 +82,7 @@ def test_ader_is_the_reference(place, linear):
 def test_bogd_ip_is_the_reference(place, method):
     domain, losses, G = place[0], mixed_losses(300), 4.0
     plain = reference.bogd_ip(domain, losses, G, ORACLES[method])
-    learner = dw.BOGDIP(domain, horizon=300, lipschitz=G, tuning="certified", method=method)
+    learner = dw.BOGDIP(domain, horizon=300, lipschitz=G, tuning="certified", oracle=method)
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
@@ -103,7 +103,7 @@ def test_pold_is_the_reference(place, grid, linear):
             lipschitz=G,
             grid=grid,
             tuning="certified",
-            method=method,
+            oracle=method,
             feedback="linear" if linear else "full",
         )
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
@@ -120,7 +120,7 @@ def test_pola_is_the_reference(place, start, linear):
             domain,
             lipschitz=G,
             tuning="certified",
-            method=method,
+            oracle=method,
             feedback="linear" if linear else "full",
             start=start,
         )
@@ -295,9 +295,7 @@ def test_one_oracle_ader_is_experts_on_a_ball_and_one_run(name, method):
         horizon=T,
         lipschitz=G,
         tuning="certified",
-        method=method,
-        lmo_budget=budget,
-        tolerance_scale=0.1,
+        oracle=dw.Oracle(method, lmo_budget=budget, tolerance_scale=0.1),
     )
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=1e-8)
 
@@ -373,20 +371,18 @@ def test_one_projection_saol_is_a_dictionary_of_intervals_on_a_ball(name):
     assert learner.oracle_calls.projection == T
 
 
-def steps_on_the_latest_loss(x1, losses, lmo, share, inner_steps):
-    """KalhanOFW and LineSearchOFW: each inner step at the gradient of where the last one led."""
+def steps_on_the_latest_loss(x1, losses, lmo, share):
+    """KalhanOFW and LineSearchOFW."""
     x, played = x1, []
     for t, loss in enumerate(losses, start=1):
         played.append(x)
-        for _ in range(inner_steps):
-            g = loss.gradient(x)
-            v = lmo(g)
-            x = x + share(t, g, x, v) * (v - x)
+        g = loss.gradient(x)
+        v = lmo(g)
+        x = x + share(t, g, x, v) * (v - x)
     return np.array(played)
 
 
-@pytest.mark.parametrize("inner_steps", [1, 2, 3])
-def test_steps_on_the_latest_loss_follow_its_gradients(place, inner_steps):
+def test_steps_on_the_latest_loss_follow_its_gradients(place):
     domain, _, x1 = place
     T, losses = 100, mixed_losses(100)
 
@@ -399,11 +395,11 @@ def test_steps_on_the_latest_loss_follow_its_gradients(place, inner_steps):
         return min(1.0, gap / (2.0 * length2)) if gap > 0 else 0.0
 
     for learner, share in (
-        (dw.KalhanOFW(domain, horizon=T, inner_steps=inner_steps), lambda *_: T**-0.5),
-        (dw.KalhanOFW(domain, inner_steps=inner_steps), lambda t, *_: t**-0.5),
-        (dw.LineSearchOFW(domain, smoothness=2.0, inner_steps=inner_steps), searched),
+        (dw.KalhanOFW(domain, horizon=T), lambda *_: T**-0.5),
+        (dw.KalhanOFW(domain), lambda t, *_: t**-0.5),
+        (dw.LineSearchOFW(domain, smoothness=2.0), searched),
     ):
-        plain = steps_on_the_latest_loss(x1, losses, lmo, share, inner_steps)
+        plain = steps_on_the_latest_loss(x1, losses, lmo, share)
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
@@ -486,11 +482,12 @@ def test_projection_free_play_converges_to_exact_play(cls, domain, method):
         for _ in range(3)
     ]
     losses = [SquaredDistance(given[t * 3 // 60]) for t in range(60)]
-    common = {"horizon": 60, "lipschitz": 2.0, "tuning": "certified", "tolerance_scale": 1e-13}
-    exact = decisions(cls(domain, method="exact", **common), losses)
+    common = {"horizon": 60, "lipschitz": 2.0, "tuning": "certified"}
+    exact = decisions(cls(domain, oracle="exact", **common), losses)
     apart = []
     for accuracy in (1e-2, 1e-4, 1e-6):
-        learner = cls(domain, method=method, accuracy=accuracy, **common)
+        oracle = dw.Oracle(method, accuracy=accuracy, tolerance_scale=1e-13)
+        learner = cls(domain, oracle=oracle, **common)
         apart.append(np.abs(decisions(learner, losses) - exact).max())
         assert method == "block" or learner.oracle_calls.projection == 0
         assert apart[-1] <= math.sqrt(accuracy) * domain.radius
@@ -504,11 +501,12 @@ def test_plain_frank_wolfe_play_converges_to_exact_play():
         4, ball.lmo, radius=3.0, contains=lambda x: ball.contains(x, 0.0), project=ball.project
     )
     losses = [LinearLoss(np.roll([0.9, 0.3, -0.2, 0.1], t // 20)) for t in range(80)]
-    common = {"horizon": 80, "lipschitz": 1.0, "tuning": "certified", "tolerance_scale": 1e-13}
-    exact = decisions(dw.POLD(domain, method="exact", **common), losses)
+    common = {"horizon": 80, "lipschitz": 1.0, "tuning": "certified"}
+    exact = decisions(dw.POLD(domain, oracle="exact", **common), losses)
     apart = []
     for accuracy in (0.4, 1e-2, 1e-4):
-        learner = dw.POLD(domain, method="halfspace", accuracy=accuracy, **common)
+        oracle = dw.Oracle("halfspace", accuracy=accuracy, tolerance_scale=1e-13)
+        learner = dw.POLD(domain, oracle=oracle, **common)
         apart.append(np.abs(decisions(learner, losses) - exact).max())
         assert apart[-1] <= math.sqrt(accuracy)
     assert apart[2] <= 0.03 * apart[0]

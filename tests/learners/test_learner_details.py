@@ -189,8 +189,8 @@ def test_new_experts_of_a_factored_set_start_at_the_heaviest_experts_point():
 def test_certified_constants_leave_a_short_game_where_it_began(cls, rounds, method):
     """3 eps exceeds any squared distance from the centre; the practical tuning moves."""
     domain, slope = dw.L1Ball(3, radius=100.0), LinearLoss([1.0, 0.2, 0.0])
-    still = cls(domain, horizon=rounds, lipschitz=2.0, tuning="certified", method=method)
-    moving = cls(domain, horizon=rounds, lipschitz=2.0, method=method)
+    still = cls(domain, horizon=rounds, lipschitz=2.0, tuning="certified", oracle=method)
+    moving = cls(domain, horizon=rounds, lipschitz=2.0, oracle=method)
     for _ in range(rounds):
         still.update(slope)
         moving.update(slope)
@@ -202,7 +202,7 @@ def test_certified_constants_leave_a_short_game_where_it_began(cls, rounds, meth
 def test_certified_constants_do_move_in_longer_games():
     slope = LinearLoss([1.0, 0.2, 0.0])
     learner = dw.BOGDIP(
-        dw.L1Ball(3), horizon=600, lipschitz=2.0, tuning="certified", method="halfspace"
+        dw.L1Ball(3), horizon=600, lipschitz=2.0, tuning="certified", oracle="halfspace"
     )
     play_all(learner, [slope] * 600)
     assert learner.decision[0] < -0.4
@@ -352,9 +352,7 @@ def test_an_approximate_ader_and_saol_approach_the_exact_ones():
                 domain,
                 horizon=60,
                 lipschitz=4.0,
-                method="corrective",
-                accuracy=accuracy,
-                tolerance_scale=1e-12,
+                oracle=dw.Oracle("corrective", accuracy=accuracy, tolerance_scale=1e-12),
             )
             dw.play(rough, losses)
             apart.append(np.abs(rough.decision - exact.decision).max())

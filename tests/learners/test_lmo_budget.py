@@ -51,8 +51,7 @@ def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, split):
         T,
         1.0,
         tuning="certified",
-        lmo_budget=budget,
-        schedule=schedule,
+        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
         budget_split=split,
     )
     for _ in range(50):
@@ -65,7 +64,7 @@ def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, split):
 
 def test_static_regret_with_one_call_a_round():
     T = 4096
-    learner = dw.BOGDIP(dw.L2Ball(2), T, 1.0, tuning="certified", lmo_budget=1.0)
+    learner = dw.BOGDIP(dw.L2Ball(2), T, 1.0, tuning="certified", oracle=dw.Oracle(lmo_budget=1.0))
     played = meet(learner, pushed_back(dw.L2Ball(2), T))
     assert learner.lmo_calls > 0
     assert learner.bound() <= 1.80 * 2.0 * T**0.75  # from T = 1225 on, rounding included
@@ -90,7 +89,7 @@ def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
     T = 150
     arena = ARENAS[place](SETS[name], T)
     for budget in (1.0, 100.0):
-        settings = {"tuning": "certified", "lmo_budget": budget, "schedule": "even"}
+        settings = {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=budget, schedule="even")}
         learner = cls(arena.domain, horizon=T, lipschitz=arena.lipschitz, **settings)
         losses = arena.losses
         for t in range(T):
@@ -123,7 +122,9 @@ def test_a_run_that_comes_too_late_is_counted():
 
 def test_a_practical_even_schedule_makes_one_call_a_round():
     for cls in (dw.POLD, dw.POLA):
-        learner = cls(dw.BirkhoffPolytope(4), horizon=400, lmo_budget=1.0, schedule="even")
+        learner = cls(
+            dw.BirkhoffPolytope(4), horizon=400, oracle=dw.Oracle(lmo_budget=1.0, schedule="even")
+        )
         rng, made = np.random.default_rng(0), []
         for t in range(400):
             before = learner.lmo_calls
@@ -138,7 +139,9 @@ def test_certified_pola_makes_no_call_on_short_intervals_and_practical_pola_does
     losses = [dw.losses.LinearLoss(np.eye(5)[t // 50]) for t in range(250)]
     calls = {}
     for tuning in ("certified", "practical"):
-        learner = dw.POLA(dw.Simplex(5), lipschitz=1.0, tuning=tuning, lmo_budget=1.0)
+        learner = dw.POLA(
+            dw.Simplex(5), lipschitz=1.0, tuning=tuning, oracle=dw.Oracle(lmo_budget=1.0)
+        )
         calls[tuning] = dw.play(learner, losses).lmo.sum()
     assert calls["certified"] == 0
     assert calls["practical"] > 100
@@ -154,16 +157,16 @@ def test_a_larger_budget_serves_better():
         return dw.play(cls(dw.Simplex(30), horizon=180, **settings), losses).losses.sum()
 
     for cls in (dw.POLD, dw.POLA, dw.OneOracleAder):
-        few, some, many = (suffered(cls, lmo_budget=b) for b in (0.02, 0.3, 4.0))
+        few, some, many = (suffered(cls, oracle=dw.Oracle(lmo_budget=b)) for b in (0.02, 0.3, 4.0))
         assert many < some < few
-    assert suffered(dw.POLA, lmo_budget=1.0) < 1.1 * suffered(dw.POLA)
+    assert suffered(dw.POLA, oracle=dw.Oracle(lmo_budget=1.0)) < 1.1 * suffered(dw.POLA)
 
 
 def test_known_vertices_save_calls():
     arena = switching_costs(dw.Simplex(12), 800, pieces=5)
     calls = {}
     for size in (0, 16):
-        learner = dw.POLA(arena.domain, method="halfspace", cache=size)
+        learner = dw.POLA(arena.domain, oracle=dw.Oracle("halfspace", cache=size))
         meet(learner, arena)
         calls[size] = learner.lmo_calls
     assert calls[16] < 0.7 * calls[0]
@@ -173,25 +176,24 @@ def test_known_vertices_save_calls():
 @pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA, dw.OneOracleAder])
 def test_a_budget_is_a_positive_number(cls, budget):
     with pytest.raises((ValueError, TypeError), match="lmo_budget"):
-        cls(dw.L1Ball(3), horizon=10, lmo_budget=budget)
+        cls(dw.L1Ball(3), horizon=10, oracle=dw.Oracle(lmo_budget=budget))
 
 
 def test_what_does_not_go_together_is_refused():
     ball = dw.L1Ball(3)
     with pytest.raises(ValueError, match="schedule must be one of"):
-        dw.POLD(ball, 10, schedule="odd")
+        dw.POLD(ball, 10, oracle=dw.Oracle(schedule="odd"))
     with pytest.raises(ValueError, match=r"give lmo_budget=1\.0"):
-        dw.POLD(ball, 10, schedule="even")
+        dw.POLD(ball, 10, oracle=dw.Oracle(schedule="even"))
     with pytest.raises(ValueError, match="method must be one of"):
-        dw.POLA(ball, lmo_budget=1.0, schedule="even", method="paper")
+        dw.POLA(ball, oracle=dw.Oracle("paper", lmo_budget=1.0, schedule="even"))
     with pytest.raises(ValueError, match="method must be one of"):
-        dw.POLA(ball, cache=3, method="block")
+        dw.POLA(ball, oracle=dw.Oracle("block", cache=3))
     with pytest.raises(ValueError, match="leave one of the two out"):
-        dw.POLA(ball, cache=3, lmo_budget=1.0, schedule="even")
+        dw.POLA(ball, oracle=dw.Oracle(lmo_budget=1.0, schedule="even", cache=3))
     with pytest.raises(ValueError, match="cache"):
-        dw.POLA(ball, cache=-1)
-    with pytest.raises(ValueError, match="use Ader or POLD"):
-        dw.OneOracleAder(ball, 10, lmo_budget=None)
+        dw.POLA(ball, oracle=dw.Oracle(cache=-1))
+    assert dw.OneOracleAder(ball, 10, oracle="corrective").lmo_budget == 1.0
 
 
 # -- POLAR -----------------------------------------------------------------------------------------
@@ -226,7 +228,7 @@ def test_polar_never_exceeds_its_budget(name, tuning, schedule):
     domain, T = more_domains()[name], 70
     # Small and large, one of each for either schedule.
     for budget in (0.07, 1.0) if (tuning == "certified") == (schedule == "even") else (0.5, 7.3):
-        settings = {"tuning": tuning, "lmo_budget": budget, "schedule": schedule}
+        settings = {"tuning": tuning, "oracle": dw.Oracle(lmo_budget=budget, schedule=schedule)}
         learner = dw.POLAR(domain, lipschitz=10.0, **settings)
         for t, loss in enumerate(pulls(domain, T), start=1):
             before = learner.lmo_calls
@@ -245,7 +247,12 @@ def test_polar_keeps_its_budget_with_all_experts(experts, weights):
     for budget in (0.3, 2.0):
         for tuning in ("practical", "certified"):
             settings = {"tuning": tuning, "experts": experts, "weights": weights}
-            meet(dw.POLAR(arena.domain, lipschitz=1.0, lmo_budget=budget, **settings), arena)
+            meet(
+                dw.POLAR(
+                    arena.domain, lipschitz=1.0, oracle=dw.Oracle(lmo_budget=budget), **settings
+                ),
+                arena,
+            )
 
 
 def test_a_refused_loss_changes_no_share_of_polars_budget():
@@ -253,7 +260,7 @@ def test_a_refused_loss_changes_no_share_of_polars_budget():
         def slope_at(self, scores):
             raise ArithmeticError("no slope")
 
-    learner = dw.POLAR(dw.BirkhoffPolytope(3), lmo_budget=0.7)
+    learner = dw.POLAR(dw.BirkhoffPolytope(3), oracle=dw.Oracle(lmo_budget=0.7))
     losses = pulls(learner.domain, 100)
     dw.play(learner, losses[:60])
     before, other = learner._experts.reserved.copy(), learner.clone()
@@ -267,7 +274,9 @@ def test_a_refused_loss_changes_no_share_of_polars_budget():
 
 
 def test_certified_polar_has_fixed_parts():
-    learner = dw.POLAR(dw.L1Ball(6), lipschitz=1.0, tuning="certified", lmo_budget=3.0)
+    learner = dw.POLAR(
+        dw.L1Ball(6), lipschitz=1.0, tuning="certified", oracle=dw.Oracle(lmo_budget=3.0)
+    )
     arena = switching_costs(dw.L1Ball(6), 70, pieces=3)
     meet(learner, arena)
     # The whole game, then epochs of 8, 16, 32 and 64 rounds.
@@ -281,16 +290,19 @@ def test_polar_caches_vertices_where_calls_are_few():
 
     ball = dw.L1Ball(3)
     assert cached(ball) == ("auto", 0)
-    assert cached(ball, lmo_budget=1.0) == ("corrective", 64)
-    assert cached(ball, lmo_budget=1.0, cache=0) == ("corrective", 0)
-    assert cached(ball, lmo_budget=1.0, cache=5) == ("corrective", 5)
-    assert cached(ball, cache=5) == ("corrective", 5)
-    assert cached(ball, lmo_budget=1.0, method="halfspace") == ("halfspace", 0)
-    assert cached(ball, lmo_budget=1.0, schedule="even") == ("halfspace", 0)
-    assert cached(ball, lmo_budget=1.0, tuning="certified")[1] == 0
-    assert cached(dw.TraceNormBall((3, 4)), lmo_budget=1.0) == ("corrective", 0)
-    assert cached(dw.ProductDomain([ball, ball]), lmo_budget=1.0) == ("halfspace", 0)
-    assert dw.POLA(ball, lmo_budget=1.0).options.oracle.cached_vertices == 0
+    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0)) == ("corrective", 64)
+    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0, cache=0)) == ("corrective", 0)
+    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0, cache=5)) == ("corrective", 5)
+    assert cached(ball, oracle=dw.Oracle(cache=5)) == ("corrective", 5)
+    assert cached(ball, oracle=dw.Oracle("halfspace", lmo_budget=1.0)) == ("halfspace", 0)
+    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0, schedule="even")) == ("halfspace", 0)
+    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0), tuning="certified")[1] == 0
+    assert cached(dw.TraceNormBall((3, 4)), oracle=dw.Oracle(lmo_budget=1.0)) == ("corrective", 0)
+    assert cached(dw.ProductDomain([ball, ball]), oracle=dw.Oracle(lmo_budget=1.0)) == (
+        "halfspace",
+        0,
+    )
+    assert dw.POLA(ball, oracle=dw.Oracle(lmo_budget=1.0)).options.oracle.cached_vertices == 0
 
 
 def dynamic_regret(learner, stream):
@@ -302,9 +314,9 @@ def dynamic_regret(learner, stream):
 def others(domain, T):
     """Every other learner that can keep to one call per round."""
     for cls in (dw.POLD, dw.POLA, dw.BOGDIP):
-        yield cls(domain, T, lmo_budget=1.0)
-        yield cls(domain, T, lmo_budget=1.0, cache=64, method="corrective")
-        yield cls(domain, T, lmo_budget=1.0, schedule="even")
+        yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0))
+        yield cls(domain, T, oracle=dw.Oracle("corrective", lmo_budget=1.0, cache=64))
+        yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
     for cls in (dw.OneOracleAder, dw.OnlineFrankWolfe, dw.KalhanOFW):
         yield cls(domain, T)
     yield dw.LineSearchOFW(domain, T, smoothness=2.0)
@@ -313,8 +325,8 @@ def others(domain, T):
 @pytest.mark.parametrize("name", ["vectors", pytest.param("flows", marks=pytest.mark.slow)])
 def test_polar_has_the_least_regret_with_one_call_per_round(name):
     stream = STREAMS[name](500, 3)
-    ours = dynamic_regret(dw.POLAR(stream.domain, lmo_budget=1.0), stream)
-    assert ours < dynamic_regret(dw.POLA(stream.domain, lmo_budget=1.0), stream)
+    ours = dynamic_regret(dw.POLAR(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
+    assert ours < dynamic_regret(dw.POLA(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
     assert ours < dynamic_regret(dw.OneOracleAder(stream.domain, 500), stream)
 
 
@@ -323,7 +335,7 @@ def test_polar_has_the_least_regret_with_one_call_per_round(name):
 @pytest.mark.parametrize("name", STREAMS)
 def test_polar_has_the_least_regret_of_all_with_one_call_per_round(name, seed):
     stream = STREAMS[name](2000, seed)
-    ours = dynamic_regret(dw.POLAR(stream.domain, lmo_budget=1.0), stream)
+    ours = dynamic_regret(dw.POLAR(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
     for learner in others(stream.domain, 2000):
         assert ours < 0.95 * dynamic_regret(learner, stream)
         assert learner.lmo_calls <= 2000

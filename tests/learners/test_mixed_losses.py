@@ -87,7 +87,7 @@ def test_blocked_descent_steps_along_all_of_a_blocks_gradients(representation):
     rng = np.random.default_rng(2)
     stream = [KINDS[t % 4](rng) for t in range(T)]
     ball = dw.TraceNormBall(SHAPE, RADIUS, representation=representation)
-    learner = dw.BOGDIP(ball, horizon=T, lipschitz=G, method="exact")
+    learner = dw.BOGDIP(ball, horizon=T, lipschitz=G, oracle="exact")
     x, total = np.zeros(SHAPE), np.zeros(SHAPE)
     for t, (loss, gradient) in enumerate(stream, start=1):
         np.testing.assert_allclose(_dense(learner.decision), x, atol=1e-10)
@@ -103,7 +103,7 @@ def test_leaders_sum_all_of_an_epochs_gradients(monkeypatch):
     monkeypatch.setattr(polar, "SHORTEST_FACTORED", polar.SHORTEST)
     rng = np.random.default_rng(4)
     balls = [dw.TraceNormBall(SHAPE, RADIUS, representation=how) for how in ("dense", "factored")]
-    dense, factored = (dw.POLAR(b, None, 2.0, experts=("origin",), method="exact") for b in balls)
+    dense, factored = (dw.POLAR(b, None, 2.0, experts=("origin",), oracle="exact") for b in balls)
     for loss, _ in (KINDS[t % 4](rng) for t in range(70)):
         np.testing.assert_allclose(factored.decision.toarray(), dense.decision, atol=1e-9)
         assert factored.update(loss) == pytest.approx(dense.update(loss), abs=1e-8)

@@ -72,9 +72,7 @@ def test_blocks_of_experts_that_project_by_lmo_calls():
         domain,
         lipschitz=5.0,
         experts=ALL,
-        method="corrective",
-        accuracy=1e-10,
-        tolerance_scale=1e-12,
+        oracle=dw.Oracle("corrective", accuracy=1e-10, tolerance_scale=1e-12),
     )
     agrees(learner, plain, losses, atol=1e-4)
     assert learner.lmo_calls > 0 == learner.oracle_calls.projection
@@ -110,8 +108,10 @@ def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
         dw.TraceNormBall((14, 12), 20.0, representation=how) for how in ("factored", "dense")
     )
     options = {"lipschitz": 3.0, "experts": ALL}
-    one = dw.POLAR(sparse, method=method, accuracy=1e-10, tolerance_scale=1e-10, **options)
-    other = dw.POLAR(dense, method="exact", **options)
+    one = dw.POLAR(
+        sparse, oracle=dw.Oracle(method, accuracy=1e-10, tolerance_scale=1e-10), **options
+    )
+    other = dw.POLAR(dense, oracle="exact", **options)
     for loss in ratings(kind, 50):
         np.testing.assert_allclose(one.decision.toarray(), other.decision, rtol=0, atol=atol)
         one.update(loss)
@@ -120,7 +120,7 @@ def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
     assert all(each.rest.rank == 0 and each.rest.sparse.nnz <= 14 * 12 for each in held[:3])
 
 
-@pytest.mark.parametrize("settings", [{}, {"lmo_budget": 1.0, "schedule": "even"}])
+@pytest.mark.parametrize("settings", [{}, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}])
 def test_sums_of_low_rank_gradients_stay_narrow(settings):
     """All in one plane: after 120 rounds the sum of an epoch has not 240 columns."""
     rng = np.random.default_rng(0)
@@ -219,7 +219,12 @@ def test_kinds_come_once_and_in_one_order():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"experts": ALL}, {"weights": "sleeping"}, {"feedback": "linear"}, {"lmo_budget": 1.0}],
+    [
+        {"experts": ALL},
+        {"weights": "sleeping"},
+        {"feedback": "linear"},
+        {"oracle": dw.Oracle(lmo_budget=1.0)},
+    ],
     ids=str,
 )
 def test_losses_in_other_units_change_no_decision(settings):
@@ -236,9 +241,11 @@ def test_losses_in_other_units_change_no_decision(settings):
 def test_an_even_schedule_makes_at_most_one_call_in_a_round():
     domain = dw.BirkhoffPolytope(4)
     losses = [LinearLoss(np.reshape(loss.g, (4, 4))) for loss in _slopes(16, 200)]
-    history = dw.play(dw.POLAR(domain, lmo_budget=1.0, schedule="even", experts=ALL), losses)
+    history = dw.play(
+        dw.POLAR(domain, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"), experts=ALL), losses
+    )
     assert history.lmo.max() == 1 and history.lmo.sum() > 100
-    half = dw.play(dw.POLAR(domain, lmo_budget=0.5, schedule="even"), losses)
+    half = dw.play(dw.POLAR(domain, oracle=dw.Oracle(lmo_budget=0.5, schedule="even")), losses)
     assert (np.cumsum(half.lmo) <= 0.5 * np.arange(1, 201)).all() and half.lmo.sum() > 50
 
 

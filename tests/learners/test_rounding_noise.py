@@ -21,16 +21,16 @@ ROUNDS, ALLOWED = 36, 1e-6
 SETS = ("l1", "simplex", "birkhoff", "trees", "factored", "product-factored")
 #: Beyond the first settings of each: those with rules of their own.
 MORE = [
-    (dw.POLD, {"lmo_budget": 1.0}, "birkhoff"),
+    (dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}, "birkhoff"),
     (dw.POLA, {"start": "origin"}, "trees"),
-    (dw.POLA, {"lmo_budget": 0.5}, "birkhoff"),
-    (dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}, "factored"),
+    (dw.POLA, {"oracle": dw.Oracle(lmo_budget=0.5)}, "birkhoff"),
+    (dw.POLA, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}, "factored"),
     (dw.POLAR, {"experts": ("lazy", "origin", "agile")}, "trees"),
     (dw.POLAR, {"weights": "sleeping"}, "simplex"),
-    (dw.POLAR, {"lmo_budget": 0.5}, "birkhoff"),
-    (dw.POLAR, {"lmo_budget": 1.0, "schedule": "even"}, "factored"),
-    (dw.SAOL, {"method": "corrective", "tolerance_scale": 1e-4}, "factored"),
-    (dw.MultiOCG, {"tolerance_scale": 2.0, "accuracy": 0.1}, "product-factored"),
+    (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=0.5)}, "birkhoff"),
+    (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}, "factored"),
+    (dw.SAOL, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}, "factored"),
+    (dw.MultiOCG, {"max_inner": 2}, "product-factored"),
 ]
 CASES = [
     *(

@@ -35,9 +35,9 @@ def pold(horizon=ROUNDS, **options):
 LEARNERS = {
     "POLD": pold,
     "POLD by doubling": lambda: pold(horizon=None),
-    "POLD with a budget": lambda: pold(tuning="certified", lmo_budget=60.0),
-    "POLD exact": lambda: pold(method="exact"),
-    "POLD, asking for membership": lambda: pold(method="corrective", tuning="certified"),
+    "POLD with a budget": lambda: pold(tuning="certified", oracle=dw.Oracle(lmo_budget=60.0)),
+    "POLD exact": lambda: pold(oracle="exact"),
+    "POLD, asking for membership": lambda: pold(oracle="corrective", tuning="certified"),
     "Ader": lambda: dw.Ader(
         dw.TraceNormBall(SHAPE, radius=20.0, representation="factored"), ROUNDS, 4.0
     ),

@@ -115,7 +115,9 @@ def test_completers_of_absurd_size(setting, tmp_path, little_memory):
     path = tmp_path / "completer.safetensors"
     MatrixCompleter().partial_fit([("a", "b")], [1.0]).save(path)
     absurd = {"rank": 10**9, "radii": [0.5] * 10**5, "memory": 10**400}
-    rewritten(path, lambda settings, _: settings["settings"].update({setting: absurd[setting]}))
+    rewritten(
+        path, lambda held, _: held["state"]["pool.settings"].update({setting: absurd[setting]})
+    )
     with pytest.raises(ValueError):
         dw.load(path)
 
@@ -125,9 +127,9 @@ def test_completers_of_absurd_size(setting, tmp_path, little_memory):
     "change",
     [
         lambda settings, _: settings.update(labels="<U1000000000"),
-        lambda settings, _: settings["learner_state"].update(classes=10**9),
-        lambda settings, _: settings["learner_state"].update(renewal=0),
-        lambda settings, _: settings["learner_state"].update(radii=[1.0] * 10**5),
+        lambda settings, _: settings["state"].update({"learner.experts.classes": 10**9}),
+        lambda settings, _: settings["state"].update({"learner.renewal": 0}),
+        lambda _, arrays: arrays.update({"learner.experts.radii": np.ones(10**5)}),
     ],
     ids=["labels", "classes", "renewal", "radii"],
 )
@@ -135,7 +137,9 @@ def test_classifiers_of_absurd_size(change, tmp_path, little_memory):
     path = tmp_path / "classifier.safetensors"
     TraceNormClassifier().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"]).save(path)
     rewritten(path, change)
-    with pytest.raises(ValueError, match=r"whose experts.points does not fit|do not fit together"):
+    with pytest.raises(
+        ValueError, match=r"whose learner.experts.points does not fit|do not fit together"
+    ):
         dw.load(path)
 
 

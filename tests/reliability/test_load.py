@@ -3,7 +3,7 @@
 import pytest
 
 from driftwolfe.estimators import MatrixCompleter, completer_experts
-from driftwolfe.estimators.completer_experts import CompleterSettings
+from driftwolfe.estimators.completer_tables import CompleterSettings
 from reliability import growth, load
 
 

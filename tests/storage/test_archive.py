@@ -132,7 +132,7 @@ FULL = {
     "domain": {"kind": "L1Ball"},
 }
 LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "features": "random"}
-LEARNED |= {"seed": 0, "learner_state": {}}
+LEARNED |= {"seed": 0, "state": {}}
 POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "first": 0}
 
 
@@ -150,7 +150,7 @@ POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "fi
         (declared(FULL, "POLA", HUGE, "y"), "refers to arrays that it does not hold"),
         (declared(POOL, "MatrixCompleter", HUGE), "does not hold the state of a MatrixCompleter"),
         (declared({}, "TraceNormClassifier", HUGE), "not hold the state of a TraceNormClassifier"),
-        (declared(LEARNED, "RiverTraceNormClassifier", HUGE), "do not fit together"),
+        (declared(LEARNED, "RiverTraceNormClassifier", HUGE), "not hold the state of a River"),
     ],
 )
 def test_a_file_is_refused_by_its_header_before_any_array_is_read(path, header, why, monkeypatch):
@@ -311,9 +311,9 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
     kinds = {dw.load: (_learner, "driftwolfe.saved_state.TreeReader.read_state")}
     kinds[MatrixCompleter.load] = (
         _completer,
-        "driftwolfe.estimators.completer_archive._check_pool",
+        "driftwolfe.estimators.completer_experts.CompleterPool.check",
     )
-    classes = "driftwolfe.estimators.classifier_archive._restored"
+    classes = "driftwolfe.estimators.classifier_experts.ClassLearner.check"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)
     monkeypatch.setattr(inner, none)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import StoredArray
 
 FIELDS = {

@@ -23,15 +23,19 @@ DOMAINS = {
 CONTENDERS = {
     "ofw": (1.0, dw.OnlineFrankWolfe, {}),
     "ofw-classic": (1.0, dw.OnlineFrankWolfe, {"variant": "classic"}),
-    "bogd-certified": (1.0, dw.BOGDIP, {"tuning": "certified", "method": "halfspace"}),
-    "bogd-fine": (1.0, dw.BOGDIP, {"tolerance_scale": 0.5, "method": "halfspace"}),
-    "bogd-finer": (3.0, dw.BOGDIP, {"tolerance_scale": 0.2, "lmo_budget": 3.0}),
-    "bogd": (1.0, dw.BOGDIP, {"lmo_budget": 1.0}),
-    "loo-bogd": (1.0, dw.LOOBOGD, {"lmo_budget": 1.0}),
-    "loo-bogd-finer": (0.5, dw.LOOBOGD, {"tolerance_scale": 0.02, "lmo_budget": 0.5}),
-    "pold": (1.0, dw.POLD, {"lmo_budget": 1.0}),
-    "pola-even": (1.0, dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}),
-    "one-oracle": (0.7, dw.OneOracleAder, {"lmo_budget": 0.7}),
+    "bogd-certified": (1.0, dw.BOGDIP, {"tuning": "certified", "oracle": "halfspace"}),
+    "bogd-fine": (1.0, dw.BOGDIP, {"oracle": dw.Oracle("halfspace", tolerance_scale=0.5)}),
+    "bogd-finer": (3.0, dw.BOGDIP, {"oracle": dw.Oracle(lmo_budget=3.0, tolerance_scale=0.2)}),
+    "bogd": (1.0, dw.BOGDIP, {"oracle": dw.Oracle(lmo_budget=1.0)}),
+    "loo-bogd": (1.0, dw.LOOBOGD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
+    "loo-bogd-finer": (
+        0.5,
+        dw.LOOBOGD,
+        {"oracle": dw.Oracle(lmo_budget=0.5, tolerance_scale=0.02)},
+    ),
+    "pold": (1.0, dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
+    "pola-even": (1.0, dw.POLA, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}),
+    "one-oracle": (0.7, dw.OneOracleAder, {"oracle": dw.Oracle(lmo_budget=0.7)}),
     "loo-bogd-certified": (0.01, dw.LOOBOGD, {"tuning": "certified"}),
 }
 
@@ -241,7 +245,7 @@ def test_comparators_that_move_force_more_regret_on_everybody_who_keeps_the_budg
 def test_dynamic_regret_lies_between_its_bounds(cls, settings):
     for segments in (4, 32):
         game = ResistingOracle(256, segments=segments)
-        certified = {"tuning": "certified", "lmo_budget": 1.0, **settings}
+        certified = {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=1.0), **settings}
         learner = cls(game.domain, horizon=256, lipschitz=1.0, **certified)
         history = dw.play(learner, game.losses(learner))
         regret = dw.regret.dynamic_regret(history, game.comparators)
@@ -275,7 +279,7 @@ def test_experts_in_threads_share_the_oracle():
     set_threads(3)
     try:
         game = ResistingOracle(24, 60.0)
-        learner = dw.POLA(game.domain, horizon=24, lipschitz=1.0, lmo_budget=60.0)
+        learner = dw.POLA(game.domain, horizon=24, lipschitz=1.0, oracle=dw.Oracle(lmo_budget=60.0))
         dw.play(learner, game.losses(learner))
     finally:
         set_threads(None)

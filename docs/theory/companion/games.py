@@ -206,7 +206,11 @@ def between() -> Iterator[Case]:
     for T in (64, 300):
         for make in (dw.BOGDIP, dw.POLD, dw.POLA, dw.OnlineFrankWolfe):
             game = dw.streams.ResistingOracle(T)
-            budget = {} if make is dw.OnlineFrankWolfe else {"lmo_budget": 1, "tuning": "certified"}
+            budget = (
+                {}
+                if make is dw.OnlineFrankWolfe
+                else {"oracle": dw.Oracle(lmo_budget=1), "tuning": "certified"}
+            )
             learner = make(game.domain, horizon=T, lipschitz=1.0, **budget)
             suffered = dw.play(learner, game.losses(learner)).losses.sum()
             regret = float(suffered)  # the comparator suffers nothing
@@ -223,7 +227,7 @@ def between_with_moves() -> Iterator[Case]:
     for T, S in ((300, 6), (300, 75)):
         for make in (dw.BOGDIP, dw.POLD, dw.POLA):
             game = dw.streams.ResistingOracle(T, segments=S)
-            learner = make(game.domain, T, 1.0, lmo_budget=1, tuning="certified")
+            learner = make(game.domain, T, 1.0, oracle=dw.Oracle(lmo_budget=1), tuning="certified")
             regret = float(dw.play(learner, game.losses(learner)).losses.sum())
             where = f"{make.__name__}, T = {T}, S = {S}"
             yield T / math.sqrt(1 + math.sqrt(2 * (T // S))), regret, f"{where}, from below"
@@ -262,7 +266,11 @@ def window_games() -> Iterator[Case]:
     """Signs that turn ever more often; comparators at the best end of stretches of equal length."""
     T, rng = 256, np.random.default_rng(5)
     signs = np.repeat(rng.choice([-1.0, 1.0], 200), np.repeat([64, 8, 2, 1], [2, 8, 20, 170]))[:T]
-    settings = {dw.POLA: {"lmo_budget": 60.0}, dw.SAOL: {}, dw.PAMO: {"gauge": "exact"}}
+    settings = {
+        dw.POLA: {"oracle": dw.Oracle(lmo_budget=60.0)},
+        dw.SAOL: {},
+        dw.PAMO: {"gauge": "exact"},
+    }
     settings[dw.OneProjectionSAOL] = {}
     for make, more in settings.items():
         learner = make(dw.L2Ball(1), lipschitz=1.0, tuning="certified", **more)

@@ -270,9 +270,13 @@ def pool_games() -> Iterator[Case]:
     for settings in (
         {},
         {"experts": kinds, "lipschitz": "auto"},
-        {"tuning": "certified", "method": "corrective"},
-        {"tuning": "certified", "lmo_budget": 100.0, "experts": kinds},
-        {"tuning": "certified", "lmo_budget": 300.0, "schedule": "even", "lipschitz": "auto"},
+        {"tuning": "certified", "oracle": "corrective"},
+        {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=100.0), "experts": kinds},
+        {
+            "tuning": "certified",
+            "oracle": dw.Oracle(lmo_budget=300.0, schedule="even"),
+            "lipschitz": "auto",
+        },
         {"tuning": "certified", "weights": "sleeping"},
     ):
         learner = dw.POLAR(dw.L2Ball(1), **{"lipschitz": 1.0, **settings})

@@ -116,7 +116,7 @@ def library_is_on_time() -> Iterator[Case]:
     """POLD and POLA, certified, on an L1 ball, pulled to and fro: `missed`, and calls per round."""
     for make, b in ((dw.POLD, 3.0), (dw.POLD, 30.0), (dw.POLA, 60.0)):
         options = {"horizon": 400, "lipschitz": 1.0, "tuning": "certified"}
-        learner = make(dw.L1Ball(20), **options, lmo_budget=b, schedule="even")
+        learner = make(dw.L1Ball(20), **options, oracle=dw.Oracle(lmo_budget=b, schedule="even"))
         rng, before = np.random.default_rng(0), 0
         for t in range(400):
             g = learner.decision + 0.1 * rng.normal(size=20) - np.roll(np.eye(20)[0], t // 100)
@@ -131,7 +131,9 @@ def library_is_on_time() -> Iterator[Case]:
 def library_keeps_the_budget() -> Iterator[Case]:
     """POLD and POLA in both tunings; intervals begin and end all the time."""
     for make, tuning, b in product((dw.POLD, dw.POLA), ("certified", "practical"), (0.3, 7.0)):
-        learner = make(dw.L1Ball(8), horizon=200, lipschitz=1.0, tuning=tuning, lmo_budget=b)
+        learner = make(
+            dw.L1Ball(8), horizon=200, lipschitz=1.0, tuning=tuning, oracle=dw.Oracle(lmo_budget=b)
+        )
         rng = np.random.default_rng(0)
         for t in range(1, 201):
             g = learner.decision + 0.3 * rng.normal(size=8)

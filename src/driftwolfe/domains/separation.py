@@ -25,7 +25,7 @@ class SeparationDomain(Domain):
     It has no LMO: learners project with method ``"separation"``, which needs some tens of calls per
     projection where the set is round and more where it is long and thin (`docs/theory/bandit.md`).
     Constraints :math:`g_i(z) \le 0` make such a function: return a subgradient of one that is violated. `SOOGD`,
-    `POLD`, `POLA` and ``Ader(method="separation")`` work on it; `POLAR` needs an LMO.
+    `POLD`, `POLA` and ``Ader(oracle="separation")`` work on it; `POLAR` needs an LMO.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class SeparationDomain(Domain):
         return slack > 0 and self._holds(x - min(1.0, slack / norm(offset)) * offset)
 
     def _lmo(self, direction: Array) -> Array:
-        instead = 'use SOOGD, or a learner with method="separation"; with an LMO, use LMODomain'
+        instead = 'use SOOGD, or a learner with oracle="separation"; with an LMO, use LMODomain'
         raise NotImplementedError(f"a SeparationDomain has no linear minimisation; {instead}")
 
 

@@ -72,13 +72,11 @@ class Leaders(Experts):
         start: Point,
         step_scale: float | None,
         strong_convexity: float | None = None,
-        gap_scale: float = 1.0,  # on the gap that theory asks for
-        accuracy: float | None = None,  # a gap of so many squared distances will do
         max_calls: int | None = None,  # LMO calls per run
     ) -> None:
         super().__init__(domain, step_scale)
         self.strong_convexity = strong_convexity
-        self.gap_scale, self.accuracy, self.max_calls = gap_scale, accuracy, max_calls
+        self.max_calls = max_calls
         self.cut_short = False  # whether a run has ended before its gap was reached
         self.experts = [Leader(plan.lifetime, start, start) for plan in plans]
 
@@ -127,11 +125,11 @@ class Leaders(Experts):
             gap = steep * steep / (2.0 * expert.rounds * (expert.rounds + 1))
         if not gap < math.inf:
             raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
-        return gap * self.gap_scale
+        return gap
 
     def _run(self, expert: Leader, gap: float) -> LMORequests[Approach]:
         target = self._target(expert)
-        limits = (gap, self.max_calls, self.accuracy)
+        limits = (gap, self.max_calls, None)
         return approach(self.domain.radius, expert.x, target, *limits, expert.memory)
 
     def _restarted(self, expert: Leader) -> Leader:

@@ -12,24 +12,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
-from driftwolfe.estimators.classifier_experts import ClassLearner
-from driftwolfe.estimators.core.ids import check_keys, several
+from driftwolfe.estimators.classifier_experts import (
+    SEED_OPTION,
+    ClassifierOptions,
+    ClassLearner,
+    checked_radii,
+)
+from driftwolfe.estimators.core.ids import Ids, check_keys, set_feature_names, several
 from driftwolfe.estimators.core.rows import SparseRows, as_one_row, as_rows, copies
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.saved_state import Field
+from driftwolfe.state import Field, declared, options_of, read_state, write_state
 from driftwolfe.storage import refused, require
 
-#: What a file says besides the state.
-SAVED_OPTIONS = OPTIONS | {
-    "random_state": Field(int, least=0, below=1 << 32),
-    "labels": Field(str),
-}
+SAVED_OPTIONS = declared(ClassifierOptions) | {"random_state": SEED_OPTION, "labels": Field(str)}
 
 
-class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
+class TraceNormClassifier(ClassifierOptions, Guarded, ClassifierMixin, BaseEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows
@@ -221,34 +221,30 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted classifier to a file, without any code."""
-        learner = self._fitted()
-        seed = {"random_state": learner.seed, "labels": self.classes_.dtype.str}
-        settings = {**self.get_params(), **seed}
-        keys = {"classes": self.classes_, "names": getattr(self, "feature_names_in_", ())}
-        write_model(path, type(self).__name__, settings, learner, keys)
+        learner, names = self._fitted(), Ids(getattr(self, "feature_names_in_", ()))
+        settings = options_of(self, ClassifierOptions) | {"random_state": learner.seed}
+        settings["labels"] = self.classes_.dtype.str
+        keys = {"classes": Ids(self.classes_), "names": names}
+        write_state(path, type(self).__name__, settings, {"learner": learner, **keys})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        options, learner, keys = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
-        if learner is None:
-            raise ValueError(f"{path} holds no fitted classifier")
-        kind, seed = options.pop("labels"), options.pop("random_state")
-        kept = {name: options[name] for name in OPTIONS}
-        loaded, features = cls(**kept, random_state=seed), learner.map.features
+        parts = {"learner": ClassLearner, "classes": Ids, "names": Ids}
+        options, learner, keys, names = read_state(path, cls.__name__, SAVED_OPTIONS, parts)
+        kind = options.pop("labels")
+        checked_radii(options["radii"])
+        loaded = cls(**options)
         with refused("this archive holds classes that do not fit together"):
             dtype = np.dtype(kind)
             # At most 64 MB: a file of a few bytes can name a type of any width.
-            small = dtype.itemsize * len(keys["classes"]) <= 1 << 26
+            small = dtype.itemsize * len(keys) <= 1 << 26
             require(dtype.kind in "biufUSO" and small, "labels")
-            classes = np.array(keys["classes"], dtype=dtype)
+            classes = np.array(keys.names, dtype=dtype)
             require(classes.shape == (learner.experts.classes,), "classes")
             require(np.array_equal(np.unique(classes), classes), "classes")
-        loaded.classes_, loaded.n_features_in_, loaded._learner = classes, features, learner
-        if names := keys["names"]:
-            texts = all(type(name) is str for name in names)
-            require(texts and len(names) == features, "names of features")
-            loaded.feature_names_in_ = np.array(names, dtype=object)
+        loaded.classes_, loaded._learner = classes, learner
+        set_feature_names(loaded, names, learner.map.features)
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
 from driftwolfe.estimators.core.rows import (
+    COUNT,
     FULL_FEATURES,
+    ROUNDING,
     UNBOUND,
     FeatureMap,
     MappedLearner,
     SparseRows,
     bound,
-    make_writable,
 )
-from driftwolfe.estimators.random_views import START, RandomViews
+from driftwolfe.estimators.random_views import FERNS, START, TESTS, WAVES, RandomViews
 from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.orthogonal import threshold_falling
 from driftwolfe.points.rounding import TIE
+from driftwolfe.state import Field, Part
+from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")
 
@@ -53,14 +56,29 @@ IDLE, LONGEST_REST = 0.001, 7
 FOREVER = -1
 #: Tables of points, one for each view.
 VIEWS = ("points", "noisy", "waves", "ferns")
+_REAL, _SOME = np.float64, (len(VIEWS),)
 _NO_LABELS, _NO_PARTS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
+
+
+#: Options of several models as files hold them.
+RADII_OPTION = Field((str, list, int, float), items=Field((int, float)))
+SEED_OPTION = Field(int, least=0, below=1 << 32)
+
+
+class ClassifierOptions:
+    """What classifiers are made with, besides a seed."""
+
+    radii: Annotated[Any, RADII_OPTION]
+    learner: Annotated[str, Field(str, among=LEARNERS)]
+    fit_intercept: Annotated[bool, Field((bool, int), least=0, most=1)]
+    features: Annotated[str, Field(str, among=KINDS)]
 
 
 #: What maps the rows of up to 256 features.
 Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
 
 
-class ClassExperts:
+class ClassExperts(Part):
     r"""POLA's experts for the multiclass logistic loss, weighted by their likelihood.
 
     The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts class
@@ -92,8 +110,23 @@ class ClassExperts:
     all.
     """
 
-    STATE = ("points", "norms", "weights")
-    OTHERS = (*VIEWS[1:], "rests", "last_rests", "view_weights")
+    adaptive: Annotated[bool, Field(bool)]
+    views: Annotated[int, Field(int, among=(1, len(VIEWS)), size="views")]
+    classes: Annotated[int, Field(int, least=1, below=1 << 53, size="classes")]
+    t: Annotated[int, COUNT]
+    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    # A row per entry of what a view sees; classes within experts.
+    points: Annotated[Array, Field(_REAL, ("width", "plain classes"))]
+    noisy: Annotated[Array, Field(_REAL, ("width", "side classes"))]
+    waves: Annotated[Array, Field(_REAL, ("seen_waves", "side classes"))]
+    ferns: Annotated[Array, Field(_REAL, ("leaves", "side classes"))]
+    rests: Annotated[Indices, Field(np.int64, _SOME, FOREVER, LONGEST_REST)]  # rounds
+    last_rests: Annotated[Indices, Field(np.int64, _SOME, 0, LONGEST_REST)]  # how long before
+    norms: Annotated[
+        Array, Field(_REAL, (2, "experts"), 0.0)
+    ]  # bounds on trace norms, squared norms
+    weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
+    view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
     _bound: tuple[Any, ...] = UNBOUND
 
     def __init__(
@@ -105,23 +138,49 @@ class ClassExperts:
         random: bool = False,
     ) -> None:
         self.adaptive, self.views = adaptive, len(VIEWS) if random else 1
-        self.radii: Array = np.array(radii)
-        self.side: Array = np.sort(radii)[-OTHER_RADII:]  # of the other views
-        self.moving = len(LENGTHS) * self.side.size  # experts of each of them that take steps
-        self.classes, self.width, self.t = classes, features, 0
-        side = (self.moving + len(WINDOWS)) * classes if random else 0
-        # A row per entry of what a view sees.
-        self.points: Array = np.zeros((features, FIRST_LEVELS * len(radii) * classes))
-        self.noisy: Array = np.zeros((features, side))
-        self.waves: Array = np.zeros((0, side))
-        self.ferns: Array = np.zeros((0, side))
-        self.rests: Indices = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])  # rounds
-        self.last_rests: Indices = np.zeros(len(VIEWS), np.int64)  # how long a view rested last
+        self.classes, self.t, self.radii = classes, 0, np.array(radii)
+        self.points = np.zeros((features, FIRST_LEVELS * len(radii) * classes))
+        self.rests = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])
+        self.last_rests = np.zeros(len(VIEWS), np.int64)
+        self.view_weights = np.full(self.views, 1.0 / self.views)
+        self.derive()
         sizes = np.array(self.sizes)
-        self.norms: Array = np.zeros((2, sizes.sum()))  # bounds on trace norms, squared norms
-        self.weights: Array = np.repeat(1.0 / sizes, sizes)  # within each view
-        self.view_weights: Array = np.full(self.views, 1.0 / self.views)  # weights of the views
+        side = int(sizes[-1]) * classes if random else 0
+        self.noisy, self.waves, self.ferns = (np.zeros((n, side)) for n in (features, 0, 0))
+        self.norms, self.weights = np.zeros((2, sizes.sum())), np.repeat(1.0 / sizes, sizes)
+
+    def derive(self) -> None:
+        self.width = len(self.points)
+        require(self.width > 0, "experts")
+        self.side: Array = np.sort(self.radii)[-OTHER_RADII:]  # of the other views
+        self.moving = len(LENGTHS) * self.side.size  # experts of each of them that take steps
         self.set_steps()
+
+    def check(self) -> None:
+        levels = FIRST_LEVELS
+        while BLOCK << (LEVEL_BITS * (levels - 1)) <= self.t:  # the next joins once that is played
+            levels += 1
+        require(self.plain == levels * self.radii.size > 0, "experts")
+        side = self.sizes[-1] * self.classes if self.views > 1 else 0
+        require(self.noisy.shape[1] == side and self.weights.size == sum(self.sizes), "experts")
+        require(self.rests[0] == 0, "rests")
+        first = 0
+        for table, size in zip(self.tables, self.sizes, strict=False):
+            own = slice(first, first + size)
+            require(abs(self.weights[own].sum() - 1.0) < 1e-6, "weights of experts")
+            # No matrix is larger than experts let it grow.
+            limits = ROUNDING * self._limits[own]
+            require((self.norms[0, own] <= limits).all(), "norms of experts")
+            stacked = table.reshape(len(table), size, self.classes)
+            largest = np.abs(stacked).max(axis=(0, 2), initial=0.0)
+            require((largest <= limits).all(), "experts")  # so that squares have a range
+            squares = np.einsum("jic,jic->i", stacked, stacked)
+            require((squares <= limits**2).all(), "experts")
+            first = own.stop
+
+    def __getstate__(self) -> dict[str, Any]:
+        rows = {name: getattr(self, name)[: self.width] for name in VIEWS[:2]}
+        return super().__getstate__() | rows  # without room to grow
 
     @property
     def plain(self) -> int:
@@ -223,13 +282,6 @@ class ClassExperts:
         row = max(row, len(VIEWS))
         sizes = [features, self.classes, self.views, self.plain, side, waves, ferns, row]
         return [*sizes, int(self.adaptive), constant], kernels().WORK * row
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        make_writable(self, (*self.STATE, *self.OTHERS, "_steps", "_limits"))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_bound": UNBOUND}
 
     def grow(self, classes: int, features: int) -> None:
         """Make room for more classes and for more entries of z, with weights 0."""
@@ -360,6 +412,10 @@ def _longer(table: Array, rows: int) -> Array:
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
+    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
+    random: RandomViews
+    experts: ClassExperts
+
     def __init__(
         self,
         radii: Any,
@@ -380,7 +436,17 @@ class ClassLearner(MappedLearner):
             *(checked_radii(radii), classes, features + 1, learner == "pola"),
             random=kind == "random",
         )
-        self.renewal = 1  # the round after which the map is recomputed
+        self.renewal = 1
+
+    def check(self) -> None:
+        super().check()
+        experts, random, width = self.experts, self.random, self.map.features + 1
+        drawn = random.offsets.size > 0
+        require(experts.width == width and (random.inputs < width).all(), "features")
+        rows = (WAVES + 1 + width, FERNS << TESTS) if drawn else (0, 0)
+        require((len(experts.waves), len(experts.ferns)) == rows, "random features")
+        require(not drawn or (self.map.full and experts.views > 1), "random features")
+        require(drawn or (experts.rests[2:] == FOREVER).all(), "rests")
 
     @property
     def t(self) -> int:

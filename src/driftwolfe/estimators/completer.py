@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict
-from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.completer_archive import check_archive, pool_state, set_pool
-from driftwolfe.estimators.completer_experts import (
-    LOSSES,
-    CompleterPool,
-    CompleterSettings,
-    Factors,
-)
+from driftwolfe.estimators.completer_experts import CompleterPool, Factors
 from driftwolfe.estimators.completer_features import (
     FeatureModel,
-    model_state,
-    saved_model,
     with_features,
 )
+from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
 from driftwolfe.estimators.core.ids import (
     SIMPLE,
     Ids,
     UsersAndItems,
     columns,
-    distinct_keys,
-    encode_keys,
     single,
 )
 from driftwolfe.estimators.core.rows import copies
@@ -39,10 +28,9 @@ from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.ops import ProductPoint
-from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
+from driftwolfe.state import Field, read_state, write_state
+from driftwolfe.storage import require
 
-LEARNERS = ("both", "pold", "pola")
-MOST_RADII = 64
 #: Squares of sums of such numbers stay in range.
 LARGEST_RATING = 1e100
 _REAL = (float, int)
@@ -164,22 +152,9 @@ class MatrixCompleter(UsersAndItems):
         seed: int = 0,
         keep_seen: bool = True,
     ) -> None:
-        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
-            checks.one_of(given, name, allowed)
-        if not isinstance(radii, Iterable):
-            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
-        balls = tuple(islice(radii, MOST_RADII + 1))
-        if len(balls) > MOST_RADII:
-            raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
-        weight = checks.nonnegative(weighting, "weighting")
-        if weight > 1.0:
-            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
-        if not isinstance(keep_seen, bool):
-            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
-        balls = tuple(checks.positive(radius, "radii") for radius in balls)
-        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
-        seed = checks.count(seed, "seed", least=0, most=math.inf)
-        settings = CompleterSettings(loss, learner, balls, rank, weight, memory, seed, keep_seen)
+        settings = CompleterSettings.checked(
+            loss, learner, radii, rank, weighting, memory, seed, keep_seen
+        )
         self._pool = CompleterPool(settings)
         self._users, self._items = Ids(), Ids()
         self._features: FeatureModel | None = None
@@ -446,26 +421,25 @@ class MatrixCompleter(UsersAndItems):
     @reads_whole
     def write(self, path: str | os.PathLike[str], kind: str, wrapper: dict[str, Any]) -> None:
         """Write everything for a wrapper of that name, with settings of its own."""
-        settings, arrays = pool_state(self._pool)
-        for side, ids in (("users", self._users), ("items", self._items)):
-            arrays[f"ids.{side}"] = encode_keys(ids.names)
-        arrays |= model_state(self._features)
-        write_archive(path, kind, {**settings, "wrapper": wrapper}, arrays)
+        parts = {"pool": self._pool, "users": self._users, "items": self._items}
+        parts["features"] = self._features
+        write_state(path, kind, {"wrapper": wrapper}, parts)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
         """Read what `write` wrote for a wrapper of that name, and its own settings."""
-        with enough_memory(path):
-            archive = read_archive(path, check_archive, kind)
-            settings, arrays = archive.settings, archive.arrays
-            with refused(f"{path} does not hold the state of a {kind}"):
-                completer = cls(**settings["settings"])
-            pool = completer._pool
-            set_pool(pool, settings, arrays)
-            completer._users = Ids(distinct_keys(arrays["ids.users"], pool.everyone.size))
-            completer._items = Ids(distinct_keys(arrays["ids.items"], pool.items.size))
-            sizes, loss = (pool.everyone.size, pool.items.size), LOSSES.index(pool.settings.loss)
-            completer._features = saved_model(loss, arrays, sizes)
+        parts = {"pool": CompleterPool, "users": Ids, "items": Ids, "features": FeatureModel}
+        options = {"wrapper": Field(dict)}
+        settings, pool, users, items, features = read_state(path, kind, options, parts, "features")
+        completer = cls()
+        completer._pool, completer._users, completer._items = pool, users, items
+        completer._features = features
+        sizes = len(users), len(items)
+        require(sizes == (pool.everyone.size, pool.items.size), "ids")
+        if features:
+            loss = LOSSES.index(pool.settings.loss)
+            rows = all(grown.size <= n for grown, n in zip(features.rows, sizes, strict=True))
+            require(features.loss == loss and rows, "features")
         return completer, settings["wrapper"]
 
     def __repr__(self) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.estimators.completer_tables import (
+    ITEM_BITS,
+    LARGEST,
+    LAST_ITEM,
+    LOSSES,
+    CompleterSettings,
     Everyone,
-    Growing,
+    Expert,
     Interactions,
     Older,
     Recent,
@@ -20,23 +24,16 @@ from driftwolfe.estimators.completer_tables import (
     SeenPairs,
     Side,
     Slots,
-    writable,
 )
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal, threshold_falling
 from driftwolfe.points.rounding import ramp
+from driftwolfe.state import ROUNDING, Field, Growing, Part
+from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.completer_kernels")
 
-#: Steps of the mean and the biases, in units of error: of experts without interactions, of those
-#: with, and of restarted ones without and with.
-PLAIN_STEPS, LOW_RANK_STEPS = (0.3, 1.0), (0.2, 0.4)
-PLAIN_RESTARTED, LOW_RANK_RESTARTED = 0.5, 0.4
-#: Shortest intervals of the cover, 64 ratings, and shortest with interactions, 4,096 ratings.
-FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
-#: In the order of their numbers in the compiled loops.
-LOSSES = ("absolute", "huber", "squared")
 #: Step of an interaction's entry, in units of error: large, because the projection spreads it over
 #: a whole row and column.
 INTERACTION_STEP = 8.0
@@ -53,49 +50,6 @@ SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
 GAP = 1e-6
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
 MOST_ROWS = 16_384
-
-
-class Expert(NamedTuple):
-    """Options of one expert."""
-
-    step: float  # of the mean and the biases, in units of error
-    radius: float = 0.0  # of interactions, in units of error times sqrt(users x items); 0: none
-    level: int = -1  # restarted every 2^level ratings; -1: never
-
-    @property
-    def name(self) -> str:
-        radius = f", radius {self.radius:g}" if self.radius else ""
-        level = f", every {1 << self.level:,}" if self.level >= 0 else ""
-        return f"step {self.step:g}{radius}{level}"
-
-
-@dataclass(frozen=True)
-class CompleterSettings:
-    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
-
-    loss: str
-    learner: str
-    radii: tuple[float, ...]
-    rank: int
-    weighting: float
-    memory: int
-    seed: int
-    keep_seen: bool = True
-
-    def experts(self, t: int) -> list[Expert]:
-        """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
-        if self.learner == "pola":
-            found = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
-        else:
-            found = [Expert(step) for step in PLAIN_STEPS]
-            found += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
-        for level in range(FIRST_LEVEL, t.bit_length() if self.learner != "pold" else 0):
-            # Beyond the memory, interactions learned since a restart are those of the grid.
-            if level >= FIRST_LOW_RANK_LEVEL and 1 << level <= 2 * self.memory and self.radii:
-                found.append(Expert(LOW_RANK_RESTARTED, max(self.radii), level))
-            else:
-                found.append(Expert(PLAIN_RESTARTED, 0.0, level))
-        return found
 
 
 class Factors(NamedTuple):
@@ -117,7 +71,7 @@ class TableAddresses(NamedTuple):
     kept: tuple[Array, Indices]
 
 
-class CompleterPool:
+class CompleterPool(Part):
     """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
 
     Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not
@@ -125,35 +79,104 @@ class CompleterPool:
     row again. So the work per rating does not grow with the number of users ever seen.
     """
 
+    settings: CompleterSettings
+    slots: Slots
+    low: Interactions
+    scale: Scale
+    users: Annotated[Growing[Side], {"rows": "users"}]
+    items: Annotated[Growing[Side], {"rows": "items"}]
+    everyone: Growing[Everyone]
+    recent: Growing[Recent]
+    # The number of the rating in the first row of `recent`.
+    first: Annotated[int, Field(int, least=0)]
+    older: Annotated[dict[int, Older], {"directions": "{}.directions"}]
+    seen: SeenPairs
+    forgotten: Annotated[int, Field(int, least=0)]  # ratings of users that were forgotten
+    next_projection: Annotated[int, Field(int)]
+
     def __init__(self, settings: CompleterSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
-        self.settings, self._loss = settings, LOSSES.index(settings.loss)
-        self._addresses: TableAddresses | None = None
-        self.experts: list[Expert] = []
+        self.settings = settings
         side = Side(table, table, table, none, nowhere, nowhere)
-        self.sides = self.users, self.items = Growing(side), Growing(side)
+        self.users, self.items = Growing(side), Growing(side)
         small = np.zeros((0, sum(expert.level < 0 for expert in settings.experts(0))), np.float32)
         self.everyone = Growing(Everyone(small, small, nowhere, nowhere))
         self.recent = Growing(Recent(table, nowhere, nowhere))
-        self.first = 0  # the number of the rating in the first row of `recent`
-        self.older: dict[int, Older] = {}
-        self.seen = SeenPairs()
-        self.forgotten = 0  # ratings of users that were forgotten
+        self.first, self.older, self.seen, self.forgotten = 0, {}, SeenPairs(), 0
         self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
         self.low = Interactions(none, none, np.zeros((0, settings.rank)))
         self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
+        self.derive()
+        self.experts.clear()
         self.add_experts(0)
         self.slots.weights[:] = 1.0 / len(self.experts)
         self.next_projection = self.block()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without addresses, which are not those of a copy."""
-        return {**self.__dict__, "_addresses": None}
+    def derive(self) -> None:
+        self.sides, self._loss = (self.users, self.items), LOSSES.index(self.settings.loss)
+        self.experts: list[Expert] = self.settings.experts(self.t)
+        self._addresses: TableAddresses | None = None  # not those of a copy
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        for name in ("slots", "low", "scale"):
-            setattr(self, name, writable(getattr(self, name)))
+    def check(self) -> None:
+        # The experts must be those that the options make.
+        slots, t, steps = self.slots, self.t, [expert.step for expert in self.experts]
+        require(np.array_equal(slots.steps, steps), "experts")
+        require(np.array_equal(slots.levels, [expert.level for expert in self.experts]), "experts")
+        balls = np.array([expert.radius > 0.0 for expert in self.experts])
+        require(np.array_equal(slots.low, np.where(balls, balls.cumsum() - 1, -1)), "experts")
+        shape = np.count_nonzero(balls), self.settings.rank
+        require(self.low.spreads.shape == shape, "experts with interactions")
+        # Counts and time.
+        require((slots.starts <= t).all(), "starts of experts")
+        require(self.first + self.recent.size == t, "recent ratings")
+        require(t < self.next_projection <= t + self.block(), "times of projections")
+        require(all(k < self.low.radii.size for k in self.older), "older steps")
+        (pairs,) = self.seen.runs
+        require(pairs.size <= (self.first if self.settings.keep_seen else 0), "rated pairs")
+        users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
+        known = (users < self.everyone.size).all() and (items < self.items.size).all()
+        require(known, "rated pairs")
+        self._check_everyone()
+        # Decisions and their sets.
+        error, lowest, highest, last = self.scale.numbers.tolist()
+        require(error >= 0.0 and lowest <= last <= highest, "ratings")
+        require((slots.means >= lowest).all() and (slots.means <= highest).all(), "means")
+        for grown in (self.everyone, *self.sides):
+            largest = np.abs(grown.known.biases).max(initial=0.0)
+            require(largest <= (1.0 + ROUNDING) * (highest - lowest), "biases")
+        self._check_interactions()
+
+    def _check_everyone(self) -> None:
+        """Refuse users who have no row and are not at rest, or both, and ratings of nobody."""
+        everyone, t = self.everyone.known, self.t
+        rows = everyone.rows[everyone.rows >= 0]
+        require(np.array_equal(np.sort(rows), np.arange(self.users.size)), "rows of users")
+        lasting = sum(expert.level < 0 for expert in self.experts)
+        resting = ((everyone.counts > 0) == (everyone.rows < 0)).all()
+        require(resting and everyone.biases.shape[1] == lasting, "users at rest")
+        others = int(everyone.counts.sum()) + self.forgotten, 0
+        for side, more in zip((grown.known for grown in self.sides), others, strict=True):
+            counted = side.counts.sum() + more == t and (side.touched < t).all()
+            require(counted, "ratings of users or items")
+
+    def _check_interactions(self) -> None:
+        """Refuse interactions that are not within their radius."""
+        sides = [grown.known for grown in self.sides]
+        for e, columns in self.interacting():
+            users, items = (side.rows[:, columns] * side.metric[:, None] for side in sides)
+            users[sides[0].touched < self.slots.starts[e]] = 0.0  # what the expert does not know
+            radius, norm, spread = (table[self.slots.low[e]] for table in self.low)
+            for part in (users, items, spread.sum()):
+                require(np.abs(part).max(initial=0.0) <= LARGEST, "factors")
+            squares = (users**2).sum(axis=0)
+            known = squares > 0.0
+            # The bound on the trace norm that the loop keeps up to date is one, and within the radius.
+            within = (spread[known] > 0.0).all() and norm <= (1.0 + ROUNDING) * radius
+            require(within, "interactions")
+            least = 0.5 * (squares[known] / spread[known]).sum() + 0.5 * spread.sum()
+            require(norm >= (1.0 - ROUNDING) * least, "interactions")
+            # If the items' directions are at most orthonormal, this bounds the trace norm.
+            require(not items.size or np.linalg.norm(items, 2) <= 1.0 + ROUNDING, "factors")
 
     @property
     def t(self) -> int:
@@ -295,7 +318,8 @@ class CompleterPool:
 
     def _resting(self, users: Indices) -> Side:
         """Return rows for users who have none."""
-        biases, squares, counts, _ = (table[users] for table in self.everyone.tables)
+        kept_of: tuple[Any, ...] = self.everyone.tables
+        biases, squares, counts, _ = (table[users] for table in kept_of)
         shape, kept = (users.size, len(self.experts)), biases.shape[1]
         side = Side(
             *(np.zeros(shape), np.zeros(shape), np.zeros((users.size, self.low.spreads.size))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -17,6 +17,7 @@ from driftwolfe.estimators.completer_kernels import (
     loss_value,
     ramp,
 )
+from driftwolfe.estimators.completer_tables import ItemWeights, SharedWeights, UserWeights
 from driftwolfe.estimators.core.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
@@ -35,36 +36,11 @@ LARGEST_ERROR = 2.0
 DRIFT = 0.003
 
 
-class Users(NamedTuple):
-    """Weights of users: a row for each."""
-
-    means: Any
-    variances: Any  # in units of the noise
-    counts: Any  # ratings so far
-
-
-class Items(NamedTuple):
-    """Weights of items: a row for each."""
-
-    means: Any
-    variances: Any
-
-
-class Shared(NamedTuple):
-    """What all users and items share."""
-
-    means: Any  # a row for each feature of items, a column for each feature of users, the constant first
-    variances: Any
-    blends: Any  # weights of the fractions that the model may have in the prediction: a row for each stage
-    numbers: Any  # running mean of errors, lowest and highest rating
-    clocks: Any  # ratings learned so far, by stage
-
-
 _group: Any = numba.types.NamedTuple
 _alike: Any = numba.types.NamedUniTuple
-_USERS = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), Users)
-_ITEMS = _alike(NEW_TABLE, 2, Items)
-_SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), Shared)
+_USERS = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), UserWeights)
+_ITEMS = _alike(NEW_TABLE, 2, ItemWeights)
+_SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), SharedWeights)
 
 
 @jit(

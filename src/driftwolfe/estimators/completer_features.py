@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftwolfe.estimators.completer_experts import Factors
-from driftwolfe.estimators.completer_tables import Growing, writable
-from driftwolfe.estimators.core.ids import Ids, distinct_keys, encode_keys, plain_keys
+from driftwolfe.estimators.completer_tables import (
+    ALL,
+    BLENDS,
+    ITEMS,
+    LOSSES,
+    STAGES,
+    USERS,
+    ItemWeights,
+    SharedWeights,
+    UserWeights,
+)
+from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.saved_state import Field
+from driftwolfe.state import ROUNDING, Field, Growing, Part
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.completer_feature_kernels")
 
-#: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
-#: weights of users, of items, and of all together.
-USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
-#: Fractions that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
-#: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
-BLENDS, STAGES = 5, 6
 MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
 SIDES = ("users", "items")
+_LENGTH = (-1.0 - ROUNDING, 1.0 + ROUNDING)
 
 
 class FeatureRows(NamedTuple):
@@ -34,8 +38,11 @@ class FeatureRows(NamedTuple):
     values: Array
 
 
-class SideFeatures:
+class SideFeatures(Part):
     """Features of users, or of items, by id."""
+
+    ids: Ids
+    values: Annotated[Array, Field(np.float64, (None, None), *_LENGTH)]  # of those who have some
 
     def __init__(self, width: int) -> None:
         self.ids, self.rows, self.width = (
@@ -44,6 +51,15 @@ class SideFeatures:
             width,
         )
         self.add([], np.zeros((0, width)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"ids": self.ids, "values": self.rows.known.values[1:, 1:].copy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        ids, values = state["ids"], state["values"]
+        require(len(ids) == len(values) and values.shape[1] <= MOST_FEATURES, "features")
+        self.__init__(values.shape[1])  # type: ignore[misc]
+        self.add(ids.names, values)
 
     def add(self, keys: list[Any], values: Array) -> None:
         """Add features, or replace them."""
@@ -94,7 +110,7 @@ def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
     return keys, values / np.maximum(1.0, np.linalg.norm(values, axis=1, keepdims=True))
 
 
-class FeatureModel:
+class FeatureModel(Part):
     r"""A linear model of ratings, learned by a Kalman filter and blended with other predictions.
 
     With features x of the item and z of the user, the constant 1 included, it predicts
@@ -106,25 +122,44 @@ class FeatureModel:
     good and bad items further apart. Of the covariance of all weights only the variances are kept.
     """
 
+    loss: Annotated[int, Field(int, least=0, below=len(LOSSES))]
+    user_features: SideFeatures
+    item_features: SideFeatures
+    users: Annotated[Growing[UserWeights], {"rows": "user_rows"}]
+    items: Annotated[Growing[ItemWeights], {"rows": "item_rows"}]
+    shared: SharedWeights
+
     def __init__(self, loss: int, user_features: int, item_features: int) -> None:
-        self._loss = loss
-        self.features = SideFeatures(user_features), SideFeatures(item_features)
-        shape, kinds = (item_features + 1, user_features + 1), kernels()
-        self._prior = np.full(shape[0] + 1, USERS[1])
-        self._prior[0] = USERS[0]
+        self.loss = loss
+        self.user_features, self.item_features = map(SideFeatures, (user_features, item_features))
+        shape = (item_features + 1, user_features + 1)
         user, item = np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1]))
-        users = Growing(kinds.Users(user, user, np.zeros(0, np.int64)))
-        self.rows = users, Growing(kinds.Items(item, item))
+        self.users = Growing(UserWeights(user, user, np.zeros(0, np.int64)))
+        self.items = Growing(ItemWeights(item, item))
         variances = np.full(shape, ALL[1])
         variances[0, 0] = ALL[0]
-        self.shared = kinds.Shared(
+        self.shared = SharedWeights(
             *(np.zeros(shape), variances, np.full((STAGES, BLENDS), 1.0 / BLENDS)),
             *(np.zeros(3), np.zeros(STAGES, np.int64)),
         )
+        self.derive()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.shared = writable(self.shared)
+    def derive(self) -> None:
+        self.features = self.user_features, self.item_features
+        self.rows: tuple[Growing[Any], Growing[Any]] = self.users, self.items
+        self._prior = np.full(self.item_features.width + 2, USERS[1])
+        self._prior[0] = USERS[0]
+
+    def check(self) -> None:
+        error, low, high = self.shared.numbers.tolist()
+        require(error >= 0.0 and low <= high, "ratings")
+        width, shape = (
+            self._prior.size,
+            (self.item_features.width + 1, self.user_features.width + 1),
+        )
+        require(self.shared.means.shape == shape, "features")
+        users = self.users.tables
+        require(users.means.shape[1] == users.variances.shape[1] == width, "weights of features")
 
     def predict(
         self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, predictions: Array
@@ -164,7 +199,7 @@ class FeatureModel:
         (zs, xs), blended = self._found(keys), predictions.copy()
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
-            *(users, items, ratings, parts, xs, zs, self._loss, self._prior, nobody),
+            *(users, items, ratings, parts, xs, zs, self.loss, self._prior, nobody),
             *(self.rows[0].tables, self.rows[1].tables, self.shared, blended),
         )
         return blended
@@ -223,69 +258,4 @@ def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any)
     for features, rows in zip(model.features, given, strict=True):
         if rows:
             features.add(*rows)
-    return model
-
-
-def _fields() -> dict[str, Field]:
-    """Arrays of a saved file; all of them are there, or none."""
-    real, matrix = np.float64, ("item_features", "user_features")
-    fields = {
-        "means": Field(real, matrix),
-        "variances": Field(real, matrix, 0.0, ALL[0]),
-        "blends": Field(real, (STAGES, BLENDS), 0.0, 1.0),
-        "numbers": Field(real, (3,)),
-        "clocks": Field(np.int64, (STAGES,), 0, below=1 << 62),
-        "users.counts": Field(np.int64, (None,), 0, below=1 << 62),
-    }
-    for side, most in (("users", USERS[0]), ("items", ITEMS[0])):
-        fields |= {
-            f"{side}.ids": Field(np.uint8, (None,)),
-            f"{side}.values": Field(real, (None, None), -1.0 - ROUNDING, 1.0 + ROUNDING),
-            f"{side}.means": Field(real, (None, None)),
-            f"{side}.variances": Field(real, (None, None), 0.0, most),
-        }
-    return {f"features.{name}": field for name, field in fields.items()}
-
-
-#: What holds exactly may be off by that fraction.
-ROUNDING = 1e-6
-FIELDS = _fields()
-
-
-def model_state(model: FeatureModel | None) -> dict[str, NDArray[Any]]:
-    """Return the arrays that make up a model; none where there is no model."""
-    if model is None:
-        return {}
-    arrays = {f"features.{name}": array for name, array in model.shared._asdict().items()}
-    for side, features, grown in zip(SIDES, model.features, model.rows, strict=True):
-        values = features.rows.known.values[1:, 1:].copy()
-        held = {"ids": encode_keys(features.ids.names), "values": values, **grown.known._asdict()}
-        arrays |= {f"features.{side}.{name}": array for name, array in held.items()}
-    return arrays
-
-
-def saved_model(
-    loss: int, arrays: Mapping[str, Any], sizes: tuple[int, int]
-) -> FeatureModel | None:
-    """Return the model that `model_state` took, if `sizes` users and items fit it; arrays fit `FIELDS`."""
-    if "features.means" not in arrays:
-        return None
-    items, users = arrays["features.means"].shape
-    require(0 < items <= MOST_FEATURES + 1 and 0 < users <= MOST_FEATURES + 1, "features")
-    model = FeatureModel(loss, users - 1, items - 1)
-    model.shared = model.shared._make(arrays[f"features.{name}"] for name in model.shared._fields)
-    error, low, high = model.shared.numbers.tolist()
-    require(error >= 0.0 and low <= high, "ratings")
-    require(np.allclose(model.shared.blends.sum(axis=1), 1.0, atol=ROUNDING), "weights of features")
-    for side, features, grown, size in zip(SIDES, model.features, model.rows, sizes, strict=True):
-        values = arrays[f"features.{side}.values"]
-        require(values.shape[1] == features.width, "features")
-        features.add(distinct_keys(arrays[f"features.{side}.ids"], len(values)), values)
-        saved = grown.tables._make(
-            arrays[f"features.{side}.{name}"] for name in grown.tables._fields
-        )
-        rows = len(saved.means)
-        for old, table in zip(grown.tables, saved, strict=True):
-            require(table.shape == (rows, *old.shape[1:]) and rows <= size, "weights of features")
-        grown.tables, grown.size = saved, rows
     return model

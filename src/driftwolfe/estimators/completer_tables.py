@@ -1,87 +1,146 @@
-"""Tables of `MatrixCompleter`: of users, items and experts, rated pairs, latest ratings, users at rest."""
+"""Options and tables of `MatrixCompleter`: users, items, experts, rated pairs, latest ratings, users at rest."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.state import Field, Part
 
+#: Steps of the mean and the biases, in units of error: of experts without interactions, of those
+#: with, and of restarted ones without and with.
+PLAIN_STEPS, LOW_RANK_STEPS = (0.3, 1.0), (0.2, 0.4)
+PLAIN_RESTARTED, LOW_RANK_RESTARTED = 0.5, 0.4
+#: Shortest intervals of the cover, 64 ratings, and shortest with interactions, 4,096 ratings.
+FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
+#: In the order of their numbers in the compiled loops.
+LOSSES = ("absolute", "huber", "squared")
+LEARNERS = ("both", "pold", "pola")
+MOST_RADII = 64
 #: Bits of an item's number in a pair: users and items are fewer than 2^31.
 ITEM_BITS = 32
 LAST_ITEM = (1 << ITEM_BITS) - 1
+#: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
+LARGEST = 1e110
+_REAL, _SHORT, _WHOLE, _BOUNDS = np.float64, np.float32, np.int64, (-LARGEST, LARGEST)
+#: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
+#: weights of users, of items, and of all together.
+USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
+#: Fractions that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
+#: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
+BLENDS, STAGES = 5, 6
 
 
-class Growing:
-    """Named tables whose first `size` rows are in use; room doubles, so a new row costs constant time."""
+class Expert(NamedTuple):
+    """Options of one expert."""
 
-    def __init__(self, tables: Any) -> None:
-        self.size, self.tables = 0, tables
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.tables = writable(self.tables)
+    step: float  # of the mean and the biases, in units of error
+    radius: float = 0.0  # of interactions, in units of error times sqrt(users x items); 0: none
+    level: int = -1  # restarted every 2^level ratings; -1: never
 
     @property
-    def known(self) -> Any:
-        """The rows in use."""
-        return self.tables._make(table[: self.size] for table in self.tables)
-
-    def grow(self, size: int) -> slice:
-        """Use up to `size` rows, and return which of them are new."""
-        room, old = len(self.tables[0]), self.size
-        if size > room:
-            more = max(size, 2 * room, 16) - room
-            self.tables = self.tables._make(_pad(table, more, 0) for table in self.tables)
-        self.size = max(old, size)
-        return slice(old, self.size)
-
-    def widen(self, *widths: int) -> None:
-        """Add columns of zeros to the first tables, up to these widths."""
-        pairs = zip(self.tables, widths, strict=False)
-        wider = [_pad(table, 0, width - table.shape[1]) for table, width in pairs]
-        self.tables = self.tables._make((*wider, *self.tables[len(wider) :]))
-
-    def drop(self, count: int) -> None:
-        """Forget the oldest rows."""
-        for table in self.tables:
-            table[: self.size - count] = table[count : self.size].copy()
-        self.size -= count
-
-    def keep(self, rows: Indices) -> None:
-        """Keep only these rows, in this order."""
-        for table in self.tables:
-            table[: rows.size], table[rows.size : self.size] = table[rows], 0
-        self.size = rows.size
+    def name(self) -> str:
+        radius = f", radius {self.radius:g}" if self.radius else ""
+        level = f", every {1 << self.level:,}" if self.level >= 0 else ""
+        return f"step {self.step:g}{radius}{level}"
 
 
-def writable(tables: Any) -> Any:
-    """Copy those of named tables that were unpickled from read-only memory: compiled loops write to them."""
-    return tables._make(np.require(table, None, "W") for table in tables)
+@dataclass(frozen=True)
+class CompleterSettings:
+    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
+
+    loss: str
+    learner: str
+    radii: tuple[float, ...]
+    rank: int
+    weighting: float
+    memory: int
+    seed: int
+    keep_seen: bool = True
+
+    SAVED = Field(dict)
+
+    @classmethod
+    def checked(
+        cls,
+        loss: Any,
+        learner: Any,
+        radii: Any,
+        rank: Any,
+        weighting: Any,
+        memory: Any,
+        seed: Any,
+        keep_seen: Any,
+    ) -> Self:
+        """Return options of a user or a file, checked."""
+        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
+            checks.one_of(given, name, allowed)
+        if not isinstance(radii, Iterable):
+            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
+        balls = tuple(islice(radii, MOST_RADII + 1))
+        if len(balls) > MOST_RADII:
+            raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
+        weight = checks.nonnegative(weighting, "weighting")
+        if weight > 1.0:
+            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
+        if not isinstance(keep_seen, bool):
+            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
+        balls = tuple(checks.positive(radius, "radii") for radius in balls)
+        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
+        seed = checks.count(seed, "seed", least=0, most=math.inf)
+        return cls(loss, learner, balls, rank, weight, memory, seed, keep_seen)
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a file has of them."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, options: dict[str, Any]) -> Self:
+        """Return the options of a file, checked."""
+        return cls.checked(**options)
+
+    def experts(self, t: int) -> list[Expert]:
+        """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
+        if self.learner == "pola":
+            found = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
+        else:
+            found = [Expert(step) for step in PLAIN_STEPS]
+            found += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
+        for level in range(FIRST_LEVEL, t.bit_length() if self.learner != "pold" else 0):
+            # Beyond the memory, interactions learned since a restart are those of the grid.
+            if level >= FIRST_LOW_RANK_LEVEL and 1 << level <= 2 * self.memory and self.radii:
+                found.append(Expert(LOW_RANK_RESTARTED, max(self.radii), level))
+            else:
+                found.append(Expert(PLAIN_RESTARTED, 0.0, level))
+        return found
 
 
-def _pad(table: Any, rows: int, columns: int) -> Any:
-    """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
-    wider = np.zeros(
-        [n + more for n, more in zip(table.shape, (rows, columns), strict=False)], table.dtype
-    )
-    wider[tuple(map(slice, table.shape))] = table  # new rows take no memory before they are used
-    return wider
-
-
-@dataclass(eq=False)
-class SeenPairs:
+class SeenPairs(Part):
     """A growing set of (user, item) pairs of numbers: 8 bytes for each.
 
     Pairs are whole numbers, sorted by user and then by item, in runs of falling length. A new run is
     merged with the one before it unless that is more than twice as long, so n pairs cost O(n log n).
     """
 
-    runs: tuple[Indices, ...] = ()
+    # One run in files and copies.
+    runs: Annotated[tuple[Indices, ...], Field(_WHOLE, (None,), 0, rising=True)]
+
+    def __init__(self, runs: tuple[Indices, ...] = ()) -> None:
+        self.runs = runs
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"runs": self.pairs()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.runs = (state["runs"],)
 
     def add(self, rows: Indices, cols: Indices) -> None:
         runs = [*self.runs, np.unique(rows << ITEM_BITS | cols)]
@@ -117,63 +176,101 @@ def _merged(runs: Iterable[Indices]) -> Indices:
 class Side(NamedTuple):
     """What the experts have learned of users, or of items: one row for each."""
 
-    biases: Any  # a column for each expert
-    squares: Any  # sums of squared gradients, which scale the steps of biases
-    rows: Any  # factors of the interactions, those of each low-rank expert side by side
-    metric: Any  # weights in the weighted trace norm
-    touched: Any  # when last rated, -1 for never; experts restarted since know nothing of the row
-    counts: Any  # ratings so far
+    biases: Annotated[Array, Field(_REAL, ("rows", "experts"))]  # a column for each expert
+    # Sums of squared gradients, which scale the steps of biases.
+    squares: Annotated[Array, Field(_REAL, ("rows", "experts"), 0.0)]
+    # Factors of the interactions, those of each low-rank expert side by side.
+    rows: Annotated[Array, Field(_REAL, ("rows", "low rank"))]
+    # Weights in the weighted trace norm: they fall with the root of the number of ratings at most.
+    metric: Annotated[Array, Field(_REAL, ("rows",), 1e-20, 1e20)]
+    # When last rated, -1 for never; experts restarted since know nothing of the row.
+    touched: Annotated[Indices, Field(_WHOLE, ("rows",), 0)]
+    counts: Annotated[Indices, Field(_WHOLE, ("rows",), 1)]  # ratings so far
 
 
 class Slots(NamedTuple):
     """The experts."""
 
-    means: Any  # the global mean of each
-    squares: Any  # sums of squared gradients, which scale the steps of means
-    weights: Any  # of sum 1
-    steps: Any  # step sizes of mean and biases, in units of error
-    starts: Any  # when each was started or restarted last
-    levels: Any  # restarted every 2^level ratings; -1: never
-    low: Any  # number among the low-rank experts; -1: none
+    means: Annotated[Array, Field(_REAL, ("experts",))]  # the global mean of each
+    # Sums of squared gradients, which scale the steps of means.
+    squares: Annotated[Array, Field(_REAL, ("experts",), 0.0)]
+    weights: Annotated[Array, Field(_REAL, ("experts",), 0.0, sums=True)]
+    steps: Annotated[Array, Field(_REAL, ("experts",))]  # of mean and biases, in units of error
+    starts: Annotated[Indices, Field(_WHOLE, ("experts",), 0)]  # when started or restarted last
+    levels: Annotated[Indices, Field(_WHOLE, ("experts",))]  # restarted every 2^level; -1: never
+    low: Annotated[Indices, Field(_WHOLE, ("experts",))]  # number among low-rank ones; -1: none
 
 
 class Interactions(NamedTuple):
     """The low-rank experts."""
 
-    radii: Any  # bounds on the weighted trace norms
+    # Bounds on the weighted trace norms.
+    radii: Annotated[Array, Field(_REAL, ("low",), 0.0, LARGEST)]
     # Half the sum of |p_k|^2/d_k + d_k, with p_k the columns of the users' factors: never below the
     # trace norm, and cheap to keep up to date.
-    norms: Any
-    spreads: Any  # a row of d_k for each expert
+    norms: Annotated[Array, Field(_REAL, ("low",))]
+    spreads: Annotated[Array, Field(_REAL, ("low", "rank"), 0.0, LARGEST)]  # d_k of each expert
 
 
 class Scale(NamedTuple):
     """What all experts share."""
 
-    clock: Any  # one number: ratings learned so far
-    numbers: Any  # running mean of errors, lowest and highest rating, recent mean
+    clock: Annotated[Indices, Field(_WHOLE, (1,), 0, below=1 << 62)]  # ratings learned so far
+    # Running mean of errors, lowest and highest rating, recent mean.
+    numbers: Annotated[Array, Field(_REAL, (4,), *_BOUNDS)]
 
 
 class Recent(NamedTuple):
     """The latest ratings, one row for each."""
 
-    steps: Array  # that each low-rank expert took there
-    rows: Indices
-    cols: Indices
+    steps: Annotated[Array, Field(_REAL, ("recent", "low"), *_BOUNDS)]  # of each low-rank expert
+    rows: Annotated[Indices, Field(_WHOLE, ("recent",), 0, below="users")]
+    cols: Annotated[Indices, Field(_WHOLE, ("recent",), 0, below="items")]
 
 
 class Everyone(NamedTuple):
     """All users by number: where their rows are, and what is kept of users at rest, who have none."""
 
-    biases: NDArray[np.float32]  # of the experts that never restart; 0 for users with rows
-    squares: NDArray[np.float32]
-    counts: Indices  # ratings of users at rest
-    rows: Indices  # -1 for users at rest
+    # Of the experts that never restart; 0 for users with rows.
+    biases: Annotated[NDArray[np.float32], Field(_SHORT, ("everyone", "lasting"))]
+    squares: Annotated[NDArray[np.float32], Field(_SHORT, ("everyone", "lasting"), 0.0)]
+    counts: Annotated[Indices, Field(_WHOLE, ("everyone",), 0)]  # ratings of users at rest
+    # -1 for users at rest.
+    rows: Annotated[Indices, Field(_WHOLE, ("everyone",), -1, below="users")]
 
 
 class Older(NamedTuple):
     """Older steps of an expert since its start: a low-rank matrix, without the weights of rows."""
 
-    start: int
-    users: Array
-    items: Array
+    start: Annotated[int, Field(int, least=0)]
+    users: Annotated[Array, Field(_REAL, (None, "directions"), *_BOUNDS)]
+    items: Annotated[Array, Field(_REAL, (None, "directions"), *_BOUNDS)]
+
+
+class UserWeights(NamedTuple):
+    """Weights of users: a row for each."""
+
+    means: Annotated[Array, Field(_REAL, ("rows", None))]
+    variances: Annotated[
+        Array, Field(_REAL, ("rows", None), 0.0, USERS[0])
+    ]  # in units of the noise
+    counts: Annotated[Indices, Field(_WHOLE, ("rows",), 0, below=1 << 62)]  # ratings so far
+
+
+class ItemWeights(NamedTuple):
+    """Weights of items: a row for each."""
+
+    means: Annotated[Array, Field(_REAL, ("rows", "user_features"))]
+    variances: Annotated[Array, Field(_REAL, ("rows", "user_features"), 0.0, ITEMS[0])]
+
+
+class SharedWeights(NamedTuple):
+    """What all users and items share."""
+
+    # A row for each feature of items, a column for each feature of users, the constant first.
+    means: Annotated[Array, Field(_REAL, ("item_features", "user_features"))]
+    variances: Annotated[Array, Field(_REAL, ("item_features", "user_features"), 0.0, ALL[0])]
+    # Weights of the fractions that the model may have in the prediction: a row for each stage.
+    blends: Annotated[Array, Field(_REAL, (STAGES, BLENDS), 0.0, 1.0, sums=True)]
+    numbers: Annotated[Array, Field(_REAL, (3,))]  # mean of errors, lowest and highest rating
+    clocks: Annotated[Indices, Field(_WHOLE, (STAGES,), 0, below=1 << 62)]  # ratings, by stage

@@ -18,7 +18,8 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.saved_state import Field, TreeReader, TreeWriter, check_fields
+from driftwolfe.saved_state import TreeReader, TreeWriter
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import Archive, require
 
 #: Half-lives of the running means, in rows. All constants were chosen on TrumpApproval, MovieLens and the

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from driftwolfe.estimators.core.rows import FeatureMap, make_writable
+from driftwolfe.estimators.core.rows import COUNT, LARGEST_SCALE, FeatureMap
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.state import Field, Part
+from driftwolfe.storage import require
 
 #: Rows before random features are drawn, from the features and scales known by then.
 START = 32
@@ -17,9 +19,10 @@ WAVES, LEAST_INPUTS, MOST_INPUTS, SLOPE = 96, 2, 3, 2.0
 FERNS, TESTS = 128, 5
 #: The map of the waves is recomputed after so many rounds, as a fraction of those played.
 RENEWAL = 0.2
+_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
 
 
-class RandomViews:
+class RandomViews(Part):
     r"""Two ways to see a row through random features.
 
     Waves are cosines of two or three features of z, with normal slopes of deviation 2 where features
@@ -29,22 +32,25 @@ class RandomViews:
     entries are divided by their root mean square norm.
     """
 
-    STATE = ("inputs", "slopes", "offsets", "tests", "cuts", "counts", "totals")
+    inputs: Annotated[Indices, Field(np.int64, ("waves", MOST_INPUTS), 0)]  # places in z
+    slopes: Annotated[Array, Field(_REAL, ("waves", MOST_INPUTS), *_SCALE)]
+    offsets: Annotated[Array, Field(_REAL, ("waves",), *_SCALE)]
+    waves: Annotated[FeatureMap, {"features": "waves", "full": "waves", "others": 0}]
+    tests: Annotated[Indices, Field(np.int64, ("ferns", TESTS), 0, below="features")]
+    cuts: Annotated[Array, Field(_REAL, ("ferns", TESTS))]
+    counts: Annotated[Array, Field(_REAL, ("leaves",), 0.0)]  # weights of rows, by leaf
+    totals: Annotated[Array, Field(_REAL, (2,), 0.0, LARGEST_SCALE)]  # as those of a map
+    renewal: Annotated[int, COUNT]  # the round after which the map of the waves is recomputed
 
     def __init__(self) -> None:
-        self.inputs: Indices = np.zeros((0, MOST_INPUTS), np.int64)  # places in z
-        self.slopes: Array = np.zeros((0, MOST_INPUTS))
-        self.offsets: Array = np.zeros(0)
-        self.waves = FeatureMap(0, intercept=True)
-        self.tests: Indices = np.zeros((0, TESTS), np.int64)  # features
-        self.cuts: Array = np.zeros((0, TESTS))
-        self.counts: Array = np.zeros(0)  # weights of rows, by leaf
-        self.totals: Array = np.zeros(2)  # as those of a map
-        self.renewal = 0  # the round after which the map of the waves is recomputed
+        self.inputs, self.slopes = np.zeros((0, MOST_INPUTS), np.int64), np.zeros((0, MOST_INPUTS))
+        self.offsets, self.waves = np.zeros(0), FeatureMap(0, intercept=True)
+        self.tests, self.cuts = np.zeros((0, TESTS), np.int64), np.zeros((0, TESTS))
+        self.counts, self.totals, self.renewal = np.zeros(0), np.zeros(2), 0
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        make_writable(self, self.STATE)
+    def check(self) -> None:
+        sizes = self.offsets.size, len(self.tests), self.counts.size
+        require(sizes in ((0, 0, 0), (WAVES, FERNS, FERNS << TESTS)), "random features")
 
     def start(self, features: FeatureMap, seed: int) -> None:
         """Draw waves and ferns for the features known by now."""

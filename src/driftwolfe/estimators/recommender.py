@@ -1,21 +1,18 @@
-"""`Recommender`, which ranks items for users from a stream of events, and its saved state."""
+"""`Recommender`, which ranks items for users from a stream of events."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftwolfe.estimators.core.ids import (
     Ids,
     UsersAndItems,
     columns,
-    distinct_keys,
-    encode_keys,
     plain_keys,
     several,
 )
@@ -24,8 +21,8 @@ from driftwolfe.estimators.recommender_tables import RankingTables, kernels, ran
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.saved_state import Field, check_fields
-from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
+from driftwolfe.state import Field, read_state, write_state
+from driftwolfe.storage import require
 
 #: Largest weight of an event, and longest time between two, in mean times between two.
 LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
@@ -34,6 +31,10 @@ _QUICK = {str, int}
 _NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
+SAVED_OPTIONS = {
+    "note": Field(dict, optional=True),
+    "times": Field(list, (3,), items=Field(float)),
+}
 
 
 class _Events(NamedTuple):
@@ -302,7 +303,7 @@ class Recommender(UsersAndItems):
     @reads
     def tables(self) -> RankingTables:
         """Return all that scores follow from, as arrays; numbers are places in `users_` and `items_`."""
-        return ranking_tables(_pool_state(self._pool))
+        return ranking_tables(self._pool.packed())
 
     @property
     def n_events_(self) -> int:
@@ -362,12 +363,9 @@ class Recommender(UsersAndItems):
     @reads_whole
     def write(self, path: str | os.PathLike[str], kind: str, note: dict[str, Any] | None) -> None:
         """Write everything, for this class or a wrapper of that name."""
-        pool = self._pool
-        settings = {"refreshed": pool.refreshed, "note": note}
-        arrays = _pool_state(pool)
-        arrays |= {"times": self._times, "ids.users": encode_keys(self._users.names)}
-        arrays["ids.items"] = encode_keys(self._items.names)
-        write_archive(path, kind, settings, arrays)
+        settings = {"note": note, "times": self._times.tolist()}
+        parts = {"pool": self._pool, "users": self._users, "items": self._items}
+        write_state(path, kind, settings, parts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -379,114 +377,13 @@ class Recommender(UsersAndItems):
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any] | None]:
         """Read what `write` wrote under that name, and the note."""
-        with enough_memory(path):
-            archive = read_archive(path, _check_archive, kind)
-            settings, arrays = archive.settings, archive.arrays
-            model = cls()
-            model._pool.refreshed = settings["refreshed"]
-            _set_pool(model._pool, arrays)
-            model._times = arrays["times"]
-            require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
-            model._users = Ids(distinct_keys(arrays["ids.users"], model._pool.users))
-            model._items = Ids(distinct_keys(arrays["ids.items"], model._pool.items))
+        parts, model = {"pool": RecommenderPool, "users": Ids, "items": Ids}, cls()
+        settings, pool, users, items = read_state(path, kind, SAVED_OPTIONS, parts)
+        require((len(users), len(items)) == (pool.users, pool.items), "ids")
+        model._pool, model._users, model._items = pool, users, items
+        model._times = np.array(settings["times"])
+        require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
         return model, settings["note"]
 
     def __repr__(self) -> str:
         return f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"
-
-
-_REAL, _SHORT, _WHOLE = np.float64, np.float32, np.int64
-#: Sums of weights stay below this.
-LARGEST = 1e30
-SETTINGS = {
-    "refreshed": Field(int, least=0),
-    "note": Field(dict, optional=True),
-}
-ARRAYS = {
-    "clock": Field(_WHOLE, (2,), 0, below=1 << 62),
-    "items": Field(_REAL, ("items", 5), 0.0, LARGEST),
-    "popular": Field(_WHOLE, (None,), 1, below=1 << 31),
-    "weights": Field(_REAL, ("buckets", "experts"), 0.0, 1.0 + 1e-6),
-    "rounds": Field(_WHOLE, ("buckets",), 0),
-    "totals": Field(_REAL, (3,), 0.0, LARGEST),
-    "lists": Field(_WHOLE, ("items",), 0, below="neighbours"),
-    "neighbours": Field(np.int32, ("pairs",), 0, below="items"),
-    "counts": Field(_SHORT, ("pairs", 2), 0.0, LARGEST),
-    "users": Field(_WHOLE, ("users",), 0, below=1 << 31),
-    "seen": Field(np.int32, ("entries",), 0, below=1 << 30),
-    "times": Field(_REAL, (3,)),
-    "ids.users": Field(np.uint8, (None,)),
-    "ids.items": Field(np.uint8, (None,)),
-}
-#: Arrays of the pool that are saved as they are.
-_SAME = ("clock", "popular", "weights", "rounds", "totals")
-
-
-def _pool_state(pool: RecommenderPool) -> dict[str, NDArray[Any]]:
-    """Return the arrays that make up a pool; of lists, the sizes and all entries one after the other."""
-    ranks = pool.ranks
-    lists, users = ranks.lists[1 : pool.items + 1], ranks.users[1 : pool.users + 1]
-    pairs = _places(lists[:, kernels().START], lists[:, kernels().SIZE])
-    return {
-        **{name: getattr(ranks, name) for name in _SAME},
-        "items": ranks.items[1 : pool.items + 1],
-        "lists": lists[:, kernels().SIZE],
-        "neighbours": ranks.neighbours[pairs] - 1,
-        "counts": ranks.counts[pairs],
-        "users": users[:, kernels().SIZE],
-        "seen": ranks.seen[_places(users[:, kernels().START], users[:, kernels().SIZE])] - 2,
-    }
-
-
-def _places(starts: Indices, sizes: Indices) -> Indices:
-    """Return the places of all entries of some lists."""
-    ends = np.cumsum(sizes)
-    return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if ends.size else 0)
-
-
-def _unpacked(sizes: Indices, *columns: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return the table of lists of some sizes, after an empty one, and columns with room to grow."""
-    require(columns[0].shape[0] == sizes.sum() < 1 << 31, "lists")
-    levels = np.maximum(np.frexp(np.maximum(sizes - 1, 0))[1], kernels().FIRST_LEVEL) * (sizes > 0)
-    slots = np.where(sizes > 0, 1 << levels, 0)
-    starts = np.cumsum(slots) - slots
-    table = np.zeros((sizes.size + 1, 3), np.int64)
-    table[1:] = np.stack([starts, sizes, levels], axis=1)
-    spread = [np.zeros((slots.sum(), *column.shape[1:]), column.dtype) for column in columns]
-    for room, column in zip(spread, columns, strict=True):
-        room[_places(starts, sizes)] = column
-    return [table, *spread]
-
-
-def _check_archive(archive: Archive) -> None:
-    """Refuse a file whose settings or arrays, or types and shapes of these, do not fit."""
-    check_fields(SETTINGS, archive.settings, archive.kind)
-    loops, sizes = kernels(), {"neighbours": kernels().MOST_NEIGHBOURS + 1}
-    sizes |= {"buckets": loops.BUCKETS, "experts": loops.EXPERTS}
-    check_fields(ARRAYS, archive.arrays, archive.kind, **sizes)
-
-
-def _set_pool(pool: RecommenderPool, arrays: Mapping[str, Any]) -> None:
-    """Set the state of a new pool to what `_check_archive` has accepted, if it fits together."""
-    items, clock, scale = arrays["items"], arrays["clock"], arrays["totals"][-1]
-    require(len(items) == clock[1] - 1, "items")
-    require((arrays["seen"] >> 1 < len(items)).all(), "items seen")
-    require((np.abs(arrays["weights"].sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
-    require(scale >= 1.0 and (items[:, kernels().SCALE] >= 1.0).all(), "scales")
-    require((items[:, kernels().NEAR_FACTOR :] <= 1.0).all(), "powers of events")
-    require(pool.refreshed <= clock[0] < pool.due(), "time of the popular items")
-    lists, neighbours, counts = _unpacked(
-        arrays["lists"], arrays["neighbours"] + 1, arrays["counts"]
-    )
-    users, seen = _unpacked(arrays["users"], arrays["seen"] + 2)
-    pool.ranks.free[:, -1] = len(neighbours), len(seen)
-    pool.users = len(users) - 1
-    pool.ranks = pool.ranks._replace(
-        **{name: np.ascontiguousarray(arrays[name]) for name in _SAME},
-        items=np.concatenate([np.zeros((1, items.shape[1])), items]),
-        lists=lists,
-        neighbours=neighbours,
-        counts=counts,
-        users=users,
-        seen=seen,
-    )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from driftwolfe.estimators.recommender_tables import kernels
+from driftwolfe.estimators.recommender_tables import PackedRanks, kernels
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.state import Field, Part
+from driftwolfe.storage import require
 
 #: Popular items are found anew after so many events, or a fraction of all so far.
 SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 5
@@ -42,12 +45,85 @@ def _grown(table: Any, size: int) -> Any:
     return np.concatenate([table, more])
 
 
-class RecommenderPool:
+#: Arrays that are packed as they are.
+_SAME = ("clock", "popular", "weights", "rounds", "totals")
+
+
+def _places(starts: Indices, sizes: Indices) -> Indices:
+    """Return the places of all entries of some lists."""
+    ends = np.cumsum(sizes)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if ends.size else 0)
+
+
+def _unpacked(sizes: Indices, *columns: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the table of lists of some sizes, after an empty one, and columns with room to grow."""
+    require(columns[0].shape[0] == sizes.sum() < 1 << 31, "lists")
+    levels = np.maximum(np.frexp(np.maximum(sizes - 1, 0))[1], kernels().FIRST_LEVEL) * (sizes > 0)
+    slots = np.where(sizes > 0, 1 << levels, 0)
+    starts = np.cumsum(slots) - slots
+    table = np.zeros((sizes.size + 1, 3), np.int64)
+    table[1:] = np.stack([starts, sizes, levels], axis=1)
+    spread = [np.zeros((slots.sum(), *column.shape[1:]), column.dtype) for column in columns]
+    for room, column in zip(spread, columns, strict=True):
+        room[_places(starts, sizes)] = column
+    return [table, *spread]
+
+
+class RecommenderPool(Part):
     """Experts that rank items (docs/estimators/recommender.md); users and items are numbers."""
+
+    refreshed: Annotated[int, Field(int, least=0)]  # when the popular items were found last
+    learned: PackedRanks  # `ranks`, packed
 
     def __init__(self) -> None:
         self.users, self.refreshed = 0, 0
-        self.ranks = kernels().new_ranks()
+        self.ranks: Any = kernels().new_ranks()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"refreshed": self.refreshed, "learned": self.packed()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self.refreshed, packed = state["refreshed"], state["learned"]
+        lists, neighbours, counts = _unpacked(packed.lists, packed.neighbours + 1, packed.counts)
+        users, seen = _unpacked(packed.users, packed.seen + 2)
+        self.ranks.free[:, -1] = len(neighbours), len(seen)
+        self.users = len(users) - 1
+        self.ranks = self.ranks._replace(
+            **{name: np.array(getattr(packed, name)) for name in _SAME},
+            items=np.concatenate([np.zeros((1, 5)), packed.items]),
+            lists=lists,
+            neighbours=neighbours,
+            counts=counts,
+            users=users,
+            seen=seen,
+        )
+
+    def check(self) -> None:
+        loops, ranks = kernels(), self.ranks
+        require(len(ranks.items) - 1 == self.items, "items")
+        require(((ranks.seen >> 1) - 1 < self.items).all(), "items seen")
+        require(ranks.weights.shape == (loops.BUCKETS, loops.EXPERTS), "weights of experts")
+        require((ranks.lists[:, loops.SIZE] <= loops.MOST_NEIGHBOURS).all(), "neighbours")
+        scales = ranks.totals[-1] >= 1.0 and (ranks.items[1:, loops.SCALE] >= 1.0).all()
+        require(scales, "scales")
+        require((ranks.items[:, loops.NEAR_FACTOR :] <= 1.0).all(), "powers of events")
+        require(self.refreshed <= self.t < self.due(), "time of the popular items")
+
+    def packed(self) -> PackedRanks:
+        """Return what was learned, without room to grow."""
+        ranks, start, size = self.ranks, kernels().START, kernels().SIZE
+        lists, users = ranks.lists[1 : self.items + 1], ranks.users[1 : self.users + 1]
+        pairs = _places(lists[:, start], lists[:, size])
+        return PackedRanks(
+            **{name: getattr(ranks, name) for name in _SAME},
+            items=ranks.items[1 : self.items + 1],
+            lists=lists[:, size],
+            neighbours=ranks.neighbours[pairs] - 1,
+            counts=ranks.counts[pairs],
+            users=users[:, size],
+            seen=ranks.seen[_places(users[:, start], users[:, size])] - 2,
+        )
 
     @property
     def t(self) -> int:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.state import ROUNDING, Field
 
 __all__ = ["RankingTables"]
 
 kernels = compiled("driftwolfe.estimators.recommender_kernels")
+
+#: Sums of weights stay below this.
+LARGEST = 1e30
+_REAL, _WHOLE = np.float64, np.int64
 
 
 class RankingTables(NamedTuple):
@@ -82,21 +87,37 @@ class RankingTables(NamedTuple):
         return self.weights[min(seen.size.bit_length(), len(self.weights) - 1)] @ table
 
 
-def ranking_tables(state: Mapping[str, Any]) -> RankingTables:
-    """Return the tables that follow from the arrays of a saved `Recommender`."""
-    events, decaying, scales, near, far = state["items"].T
+class PackedRanks(NamedTuple):
+    """What a `Recommender` has learned, as files hold it: of lists, the sizes and all entries in turn."""
+
+    clock: Annotated[Indices, Field(_WHOLE, (2,), 0, below=1 << 62)]
+    items: Annotated[Array, Field(_REAL, ("items", 5), 0.0, LARGEST)]
+    popular: Annotated[Indices, Field(_WHOLE, (None,), 1, below=1 << 31)]
+    weights: Annotated[Array, Field(_REAL, ("buckets", "experts"), 0.0, 1.0 + ROUNDING, sums=True)]
+    rounds: Annotated[Indices, Field(_WHOLE, ("buckets",), 0)]
+    totals: Annotated[Array, Field(_REAL, (3,), 0.0, LARGEST)]
+    lists: Annotated[Indices, Field(_WHOLE, ("items",), 0)]
+    neighbours: Annotated[Indices, Field(np.int32, ("pairs",), 0, below="items")]
+    counts: Annotated[NDArray[np.float32], Field(np.float32, ("pairs", 2), 0.0, LARGEST)]
+    users: Annotated[Indices, Field(_WHOLE, ("users",), 0, below=1 << 31)]
+    seen: Annotated[Indices, Field(np.int32, ("entries",), 0, below=1 << 30)]
+
+
+def ranking_tables(state: PackedRanks) -> RankingTables:
+    """Return the tables that follow from the arrays of a `Recommender`."""
+    events, decaying, scales, near, far = state.items.T
     fresh = np.sqrt(np.minimum(events, kernels().FRESH) + 3.0) * scales
     norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
-    items = state["seen"].astype(np.int64) >> 1
+    items = state.seen.astype(np.int64) >> 1
     return RankingTables(
         popularity=np.stack([events + 1.0, decaying]),
         powers=np.stack([far, near]),
-        starts=np.append(0, np.cumsum(state["lists"])),
-        neighbours=state["neighbours"].astype(np.int64),
-        pairs=state["counts"] / np.repeat(norms, state["lists"], axis=0),
+        starts=np.append(0, np.cumsum(state.lists)),
+        neighbours=state.neighbours.astype(np.int64),
+        pairs=state.counts / np.repeat(norms, state.lists, axis=0),
         fading=kernels().NEAR_WEIGHTS[: kernels().LOOK_BACK].copy(),
         smoothing=np.array(kernels().SMOOTHING),
-        weights=state["weights"].copy(),
-        seen_starts=np.append(0, np.cumsum(state["users"])),
-        seen=np.where(state["seen"] & 1, items, -1 - items),
+        weights=state.weights.copy(),
+        seen_starts=np.append(0, np.cumsum(state.users)),
+        seen=np.where(state.seen & 1, items, -1 - items),
     )

@@ -9,22 +9,25 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from driftwolfe.estimators.classifier_experts import SEED_OPTION
+from driftwolfe.estimators.core.ids import Ids, set_feature_names
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_one_row, as_rows
 from driftwolfe.estimators.regressor_experts import (
-    OPTIONS,
     RegressionLearner,
+    RegressorOptions,
+    check_options,
     checked_weights,
-    read_model,
-    write_model,
 )
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.saved_state import Field
+from driftwolfe.state import Field, declared, options_of, read_state, write_state
 from driftwolfe.storage import require
 
+SAVED_OPTIONS = declared(RegressorOptions) | {"random_state": SEED_OPTION, "single": Field(bool)}
 
-class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
+
+class TraceNormRegressor(RegressorOptions, Guarded, RegressorMixin, BaseEstimator):
     r"""Regression for streams that drift, with one or several outputs and nothing to tune.
 
     Features and targets are rescaled online. Several experts predict: the last target; means, ridge
@@ -150,25 +153,22 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted regressor to a file, without any code."""
-        learner, names = self._fitted(), getattr(self, "feature_names_in_", ())
-        settings = {**self.get_params(), "single": self._single}
-        write_model(path, type(self).__name__, settings, learner, names)
+        learner, names = self._fitted(), Ids(getattr(self, "feature_names_in_", ()))
+        settings = options_of(self, RegressorOptions) | {"random_state": learner.seed}
+        settings["single"] = self._single
+        write_state(path, type(self).__name__, settings, {"learner": learner, "names": names})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TraceNormRegressor:
         """Return the regressor that `save` wrote; it resumes bit-identically."""
-        fields = OPTIONS | {"single": Field(bool)}
-        options, learner, names = read_model(path, cls.__name__, fields)
-        if learner is None:
-            raise ValueError(f"{path} holds no fitted regressor")
-        single, features = options.pop("single"), learner.map.features
+        parts = {"learner": RegressionLearner, "names": Ids}
+        options, learner, names = read_state(path, cls.__name__, SAVED_OPTIONS, parts)
+        single = options.pop("single")
         require(learner.outputs == 1 or not single, "outputs")
+        check_options(options, learner)
         loaded = cls(**options)
-        loaded._learner, loaded._single, loaded.n_features_in_ = learner, single, features
-        if names:
-            texts = all(type(name) is str for name in names)
-            require(texts and len(names) == features, "names of features")
-            loaded.feature_names_in_ = np.array(names, dtype=object)
+        loaded._learner, loaded._single = learner, single
+        set_feature_names(loaded, names, learner.map.features)
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:

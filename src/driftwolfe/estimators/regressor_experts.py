@@ -1,36 +1,35 @@
-"""The experts behind the regressors, and the saved state of these."""
+"""The experts behind the regressors."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.estimators.classifier_experts import checked_radii
-from driftwolfe.estimators.core.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.classifier_experts import (
+    LARGEST_RADIUS,
+    RADII_OPTION,
+    SMALLEST_RADIUS,
+    checked_radii,
+)
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
-    MAP_FIELDS,
+    LARGEST_SCALE,
     SMALLEST_WEIGHT,
     UNBOUND,
     FeatureMap,
     MappedLearner,
     SparseRows,
     bound,
-    check_map,
-    make_writable,
-    renewal_gap,
     weights_of_rows,
 )
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.orthogonal import threshold_falling
-from driftwolfe.saved_state import Field, check_fields
-from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
+from driftwolfe.state import Field
+from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.regressor_kernels")
 
@@ -41,6 +40,41 @@ LENGTHS = (256, 4096, 65_536)
 _NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
 #: Random features use up to so many features each.
 MOST_INPUTS = 3
+MOST_RANDOM = 1 << 12
+_REAL, _WINDOWS = np.float64, ("windows",)
+#: Features and targets are smaller, their inverse scales too.
+_LARGE = (-LARGEST_SCALE, LARGEST_SCALE)
+
+
+class RegressorOptions:
+    """What regressors are made with, besides a seed."""
+
+    radii: Annotated[Any, RADII_OPTION]
+    random_features: Annotated[int, Field(int, least=0)]
+
+
+class RegressionState(NamedTuple):
+    """All that is learned, but for the feature map. Windows of changes follow the others."""
+
+    clock: Annotated[Indices, Field(np.int64, (1,), 0, below=1 << 53)]  # rows learned
+    # Lowest, highest, last; mean error; squared deviations: a column for each output.
+    targets: Annotated[Array, Field(_REAL, (5, "outputs"), -1e250, 1e250)]
+    weights: Annotated[Array, Field(_REAL, ("outputs", "experts"), 0.0, 1.0, sums=True)]
+    # Experts in balls: a row for each mapped feature, outputs within experts.
+    points: Annotated[Array, Field(_REAL, ("mapped", "balls outputs"), *_LARGE)]
+    norms: Annotated[Array, Field(_REAL, (2, "balls"), 0.0)]  # bounds on trace norms; squared norms
+    row: Annotated[Array, Field(_REAL, ("full",), *_LARGE)]  # the last one
+    directions: Annotated[Array, Field(_REAL, ("full", "drawn"), *_LARGE)]  # of random features
+    offsets: Annotated[Array, Field(_REAL, ("drawn",), *_LARGE)]
+    totals: Annotated[Array, Field(_REAL, _WINDOWS, 0.0)]  # sums of the weights of rows
+    ages: Annotated[Indices, Field(np.int64, _WINDOWS, 0)]  # rows since the last fit
+    means: Annotated[Array, Field(_REAL, (*_WINDOWS, "width"))]  # of features, random ones last
+    centres: Annotated[Array, Field(_REAL, (*_WINDOWS, "outputs"), *_LARGE)]  # means of targets
+    moments: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "width"))]  # lower triangles
+    cross: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]  # features and targets
+    # Coefficients without random features, and with them.
+    narrow: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
+    wide: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
 
 
 class RegressionLearner(MappedLearner):
@@ -52,19 +86,23 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
+    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
+    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
+    state: RegressionState
     _bound: tuple[Any, ...] = UNBOUND
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
-        self.radii = _checked_radii(radii)
-        self.random = checks.count(random, "random_features", least=0, most=1 << 12)
+        self.radii = np.array(checked_regressor_radii(radii))
+        self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
         self.map = FeatureMap(features, True)
-        self.renewal = 1  # the round after which the map is recomputed
+        self.renewal = 1
         loops, d = kernels(), features if features <= FULL_FEATURES else 0
         width, windows = d + self.random if d else 0, 2 * len(loops.WINDOWS)
         balls = len(self.radii) * len(LENGTHS)
         experts = loops.PLAIN + balls
-        self.state = loops.State(
+        self.state = RegressionState(
             clock=np.zeros(1, np.int64),
             targets=np.zeros((5, outputs)),
             weights=np.full((outputs, experts), 1.0 / experts),
@@ -79,7 +117,7 @@ class RegressionLearner(MappedLearner):
             moments=np.zeros((windows, width, width)),
             **{name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")},
         )
-        self._set_steps()
+        self.derive()
 
     def _drawn(self, features: int) -> dict[str, Array]:
         """Draw the directions of random features: each uses one to three features."""
@@ -91,12 +129,25 @@ class RegressionLearner(MappedLearner):
             column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
         return {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
 
-    def _set_steps(self) -> None:
-        """Set the radius and the step size of every expert in a ball."""
+    def derive(self) -> None:
+        # The radius and the step size of every expert in a ball.
         self._radii: Array = np.repeat(self.radii, len(LENGTHS))
         self._steps: Array = self._radii / np.sqrt(
             self.outputs * np.resize(LENGTHS, self._radii.size)
         )
+
+    def check(self) -> None:
+        super().check()
+        loops, state, full = kernels(), self.state, self.map.mean.size
+        drawn, balls = self.random if full else 0, self._radii.size
+        sizes = len(state.points), state.norms.shape[1], state.offsets.size, state.totals.size
+        expected = self.map.features + 1, balls, drawn, 2 * len(loops.WINDOWS)
+        require(sizes == expected and balls > 0, "features or experts")
+        require(state.weights.shape[1] == loops.PLAIN + balls and self.outputs > 0, "experts")
+        require(state.means.shape[1] == full + drawn, "features")
+        low, high, last, error, squares = state.targets
+        ordered = (low <= last) & (last <= high) & (error >= 0.0) & (squares >= 0.0)
+        require(ordered.all(), "targets")
 
     @property
     def t(self) -> int:
@@ -151,7 +202,7 @@ class RegressionLearner(MappedLearner):
         self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
     ) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
-        held = (*self.state, *self.map.held, self._steps, self._radii)
+        held: tuple[Any, ...] = (*self.state, *self.map.held, self._steps, self._radii)
         _, at, spare = self._bound = bound(self._bound, held, self._sizes)
         spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
         return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
@@ -192,7 +243,7 @@ class RegressionLearner(MappedLearner):
             state = state._replace(offsets=self._drawn(features)["offsets"])
         width = features + state.offsets.size if features else 0
         kept = np.r_[:old, features : features + state.offsets.size] if features else np.r_[:0]
-        wider: dict[str, Array] = {"row": np.zeros(features)}
+        wider: dict[str, Any] = {"row": np.zeros(features)}
         wider["row"][: min(old, features)] = state.row[:features]
         wider["directions"] = np.zeros((features, state.offsets.size if features else 0))
         if old and features:
@@ -212,12 +263,15 @@ class RegressionLearner(MappedLearner):
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "state": tuple(self.state), "_bound": UNBOUND}
+        points = self.state.points[: self.map.features + 1]  # without room to grow
+        return super().__getstate__() | {"state": self.state._replace(points=points)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.state = kernels().State(*(np.array(each) for each in self.state))
-        make_writable(self, ("_steps", "_radii"))
+
+def check_options(options: dict[str, Any], learner: RegressionLearner | None) -> None:
+    """Raise ValueError unless the options of a file are sound, and those of its learner."""
+    radii, random = checked_regressor_radii(options["radii"]), options["random_features"]
+    same = learner is None or (radii, random) == (tuple(learner.radii.tolist()), learner.random)
+    require(same, "options")
 
 
 def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
@@ -227,114 +281,7 @@ def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]
     return order, weights[order]
 
 
-def _checked_radii(radii: Any) -> tuple[float, ...]:
+def checked_regressor_radii(radii: Any) -> tuple[float, ...]:
     """Return the radii as numbers, from one or several, or the default ones for "auto"."""
     default = isinstance(radii, str) and radii == "auto"
     return RADII if default else checked_radii(radii)
-
-
-#: Options that both regressors have.
-OPTIONS = {
-    "radii": Field((str, list, int, float), items=Field((int, float))),
-    "random_features": Field(int, least=0),
-    "random_state": Field(int, least=0, below=1 << 32),
-}
-_REAL, _COUNT = np.float64, Field(int, least=0, below=1 << 53)
-_NUMBERS = {"outputs": Field(int, least=1, below=1 << 31), "renewal": _COUNT}
-#: Features and targets are smaller, their inverse scales too.
-_LARGE = (-1e150, 1e150)
-_ARRAYS = {
-    **MAP_FIELDS,
-    "clock": Field(np.int64, (1,), 0, below=1 << 53),
-    "targets": Field(_REAL, (5, "outputs"), -1e250, 1e250),
-    "weights": Field(_REAL, ("outputs", "experts"), 0.0, 1.0),
-    "points": Field(_REAL, ("mapped", "balls outputs"), *_LARGE),
-    "norms": Field(_REAL, (2, "balls"), 0.0),
-    "row": Field(_REAL, ("full",), *_LARGE),
-    "directions": Field(_REAL, ("full", "random"), *_LARGE),
-    "offsets": Field(_REAL, ("random",), *_LARGE),
-    "totals": Field(_REAL, ("windows",), 0.0),
-    "ages": Field(np.int64, ("windows",), 0),
-    "means": Field(_REAL, ("windows", "width")),
-    "centres": Field(_REAL, ("windows", "outputs"), *_LARGE),
-    "moments": Field(_REAL, ("windows", "width", "width")),
-    "cross": Field(_REAL, ("windows", "width", "outputs")),
-    "narrow": Field(_REAL, ("windows", "width", "outputs")),
-    "wide": Field(_REAL, ("windows", "width", "outputs")),
-}
-
-
-def write_model(
-    path: str | os.PathLike[str],
-    kind: str,
-    options: Mapping[str, Any],
-    learner: RegressionLearner | None,
-    names: Iterable[Any],
-) -> None:
-    """Write options, learner and names of features to one file."""
-    numbers, arrays = None, {"names": encode_keys(names)}
-    if learner is not None:
-        numbers = {"outputs": learner.outputs, "renewal": learner.renewal}
-        arrays |= {f"map.{name}": getattr(learner.map, name) for name in FeatureMap.STATE}
-        arrays |= learner.state._asdict()
-        arrays["points"] = learner.state.points[: learner.map.features + 1]
-    radii = np.asarray(options["radii"]).tolist()  # a text stays one
-    settings = {**options, "radii": radii, "learner_state": numbers}
-    write_archive(path, kind, settings, arrays)
-
-
-def read_model(
-    path: str | os.PathLike[str], kind: str, options: Mapping[str, Field]
-) -> tuple[dict[str, Any], RegressionLearner | None, list[Any]]:
-    """Return options, learner and names that `write_model` wrote, if they are of that kind."""
-    fields = {**options, "learner_state": Field(dict, optional=True)}
-
-    def check(archive: Archive) -> None:
-        settings, arrays, own = (
-            archive.settings,
-            archive.arrays,
-            {"names": Field(np.uint8, (None,))},
-        )
-        check_fields(fields, settings, kind)
-        numbers, seen = settings["learner_state"], arrays.get("map.seen")
-        if numbers is None or seen is None:
-            require(numbers is None, "arrays of a regressor")
-            check_fields(own, arrays, kind)
-            return
-        check_fields(_NUMBERS, numbers, kind)
-        features = seen.nbytes // 8
-        full = features if features <= FULL_FEATURES else 0
-        random = settings["random_features"] if full else 0
-        sizes = {"features": features, "full": full, "others": features - full, "random": random}
-        sizes |= {"mapped": features + 1, "width": full + random, "outputs": numbers["outputs"]}
-        sizes["balls"] = len(_checked_radii(settings["radii"])) * len(LENGTHS)
-        sizes["experts"] = sizes["balls"] + kernels().PLAIN
-        sizes["windows"] = 2 * len(kernels().WINDOWS)
-        check_fields(_ARRAYS | own, arrays, kind, **sizes)
-
-    with enough_memory(path):
-        archive = read_archive(path, check, kind)
-        settings, arrays = archive.settings, archive.arrays
-        names, numbers = distinct_keys(arrays.pop("names")), settings.pop("learner_state")
-        if numbers is None:
-            return settings, None, names
-        return settings, _restored(settings, numbers, arrays), names
-
-
-def _restored(
-    settings: dict[str, Any], numbers: dict[str, Any], arrays: dict[str, Array]
-) -> RegressionLearner:
-    """Return the learner of a state whose parts have been checked one by one, if they fit together."""
-    radii, random, seed = (settings[name] for name in ("radii", "random_features", "random_state"))
-    learner = RegressionLearner(radii, random, seed, 0, numbers["outputs"])
-    for name in FeatureMap.STATE:
-        setattr(learner.map, name, arrays.pop(f"map.{name}"))
-    learner.map.full = learner.map.mean.size == learner.map.seen.size
-    learner.state, learner.renewal = kernels().State(**arrays), numbers["renewal"]
-    check_map(learner.map)
-    t, gap = learner.t, renewal_gap(learner.map.features, learner.t)
-    require(t < learner.renewal <= t + gap, "rounds of a regressor")
-    require((abs(learner.state.weights.sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
-    low, high, last, error, squares = learner.state.targets
-    require(((low <= last) & (last <= high) & (error >= 0.0) & (squares >= 0.0)).all(), "targets")
-    return learner

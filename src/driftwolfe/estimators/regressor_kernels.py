@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 from driftwolfe.estimators.core.row_kernels import NEGLIGIBLE, WILD, divisor, fill
 from driftwolfe.estimators.core.weight_kernels import reweigh
@@ -42,33 +41,12 @@ LARGEST_ERROR = 4.0
 BEYOND = 0.25
 #: By which fraction the trace norm may pass the radius before an expert is projected.
 SLACK = 0.5
-#: Rows of `State.targets`.
+#: Rows of `RegressionState.targets`.
 LOW, HIGH, LAST, ERROR, SQUARES = range(5)
 
 
-class State(NamedTuple):
-    """All that is learned, but for the feature map. A window k + len(WINDOWS) is window k of changes."""
-
-    clock: Any  # rows learned
-    targets: Any  # lowest, highest, last; mean error; squared deviations: a column for each output
-    weights: Any  # of experts: a row for each output
-    points: Any  # experts in balls: a row for each mapped feature, outputs within experts
-    norms: Any  # bounds on their trace norms; squared Frobenius norms
-    row: Any  # the last one
-    directions: Any  # of random features: a column for each
-    offsets: Any
-    totals: Any  # by window: sum of the weights of its rows
-    ages: Any  # rows since the last fit
-    means: Any  # of features, random ones last
-    centres: Any  # means of targets
-    moments: Any  # of features about their means, lower triangles
-    cross: Any  # of features and targets
-    narrow: Any  # coefficients without random features
-    wide: Any  # with them
-
-
 #: Where the loops find sizes (features, random ones, outputs, experts, those in balls, a row of working
-#: memory) and the addresses of the arrays of `State`, of the map, and of the balls.
+#: memory) and the addresses of the arrays of `regressor_experts.RegressionState`, of the map, and of the balls.
 _D, _RANDOM, _OUTPUTS, _EXPERTS, _BALLS, _ROW, _FULL = range(7)
 _CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _BEFORE, _DIRECTIONS, _OFFSETS = range(7, 15)
 _TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(15, 23)

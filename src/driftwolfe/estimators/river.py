@@ -11,27 +11,26 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
-from driftwolfe.estimators.classifier_experts import ClassLearner
+from driftwolfe.estimators.classifier_experts import (
+    SEED_OPTION,
+    ClassifierOptions,
+    ClassLearner,
+    checked_radii,
+)
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor_experts import OPTIONS as REGRESSOR_OPTIONS
 from driftwolfe.estimators.regressor_experts import (
     RegressionLearner,
+    RegressorOptions,
+    check_options,
     checked_weights,
-)
-from driftwolfe.estimators.regressor_experts import (
-    read_model as read_regressor,
-)
-from driftwolfe.estimators.regressor_experts import (
-    write_model as write_regressor,
 )
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.state import Field, check_fields, declared, options_of, read_state, write_state
 from driftwolfe.storage import require
 
 if TYPE_CHECKING:
@@ -313,21 +312,22 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a file, without any code."""
-        options = {name: getattr(self, name) for name in OPTIONS}
+        options = options_of(self, ClassifierOptions)
         options |= {"fit_intercept": bool(self.fit_intercept), "seed": self.seed}
-        keys = {"classes": self._classes.names, "features": self._features.names}
-        write_model(path, type(self).__name__, options, self._learner, keys)
+        keys = {"classes": self._classes, "features": self._features}
+        write_state(path, type(self).__name__, options, {"learner": self._learner, **keys})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        fields = OPTIONS | {"seed": Field(int, least=0, below=1 << 32)}
-        options, learner, keys = read_model(path, cls.__name__, fields, ("classes", "features"))
-        sizes = (0, 0) if learner is None else (learner.experts.classes, learner.map.features)
-        require(sizes == tuple(map(len, keys.values())), "classes or features")
+        fields = declared(ClassifierOptions) | {"seed": SEED_OPTION}
+        parts = {"learner": ClassLearner, "classes": Ids, "features": Ids}
+        options, learner, *keys = read_state(path, cls.__name__, fields, parts, "learner")
+        sizes = [0, 0] if learner is None else [learner.experts.classes, learner.map.features]
+        require(sizes == list(map(len, keys)), "classes or features")
+        checked_radii(options["radii"])
         loaded = cls(**options)
-        loaded._learner = learner
-        loaded._classes, loaded._features = map(Ids, keys.values())
+        loaded._learner, (loaded._classes, loaded._features) = learner, keys
         return loaded
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
@@ -446,18 +446,21 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the regressor to a file, without any code."""
-        options = {"radii": self.radii, "random_features": self.random_features}
-        options["random_state"] = self.seed
-        write_regressor(path, type(self).__name__, options, self._learner, self._features.names)
+        options = options_of(self, RegressorOptions) | {"seed": self.seed}
+        parts = {"learner": self._learner, "features": self._features}
+        write_state(path, type(self).__name__, options, parts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormRegressor:
         """Return the regressor that `save` wrote; it resumes bit-identically."""
-        options, learner, names = read_regressor(path, cls.__name__, REGRESSOR_OPTIONS)
+        fields = declared(RegressorOptions) | {"seed": SEED_OPTION}
+        parts = {"learner": RegressionLearner, "features": Ids}
+        options, learner, features = read_state(path, cls.__name__, fields, parts, "learner")
         sizes = (0, 1) if learner is None else (learner.map.features, learner.outputs)
-        require(sizes == (len(names), 1), "features")
-        loaded = cls(options["radii"], options["random_features"], options["random_state"])
-        loaded._learner, loaded._features = learner, Ids(names)
+        require(sizes == (len(features), 1), "features")
+        check_options(options, learner)
+        loaded = cls(**options)
+        loaded._learner, loaded._features = learner, features
         return loaded
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:

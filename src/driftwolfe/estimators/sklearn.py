@@ -15,7 +15,7 @@ from driftwolfe.estimators.core.ids import columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.state import Field, check_fields
 
 
 class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):

@@ -8,8 +8,8 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from itertools import chain, islice, pairwise, takewhile
@@ -27,6 +27,7 @@ from driftwolfe.experiments.machine import facts
 from driftwolfe.game import CALLS, play
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks, devices
 from driftwolfe.points.devices import HOST
 from driftwolfe.streams import Stream
@@ -152,9 +153,16 @@ DATA_SETS: dict[str, Source] = {
     "jumping-target": Source(_jumping_target),
 }
 
+
+def keywords_of(learner: type[Learner]) -> frozenset[str]:
+    """The keywords of a learner, and those of its oracle, which a trial names like any other."""
+    own = frozenset(learner.__signature__.parameters)
+    return own | {each.name for each in fields(Oracle)} if "oracle" in own else own
+
+
 #: The learners that a trial can name, and their keywords.
 METHODS = {
-    name: frozenset(inspect.signature(getattr(learners, name)).parameters)
+    name: keywords_of(getattr(learners, name))
     for name in sorted(set(learners.__all__) - {"Learner"})
 }
 FORMAT = "driftwolfe result 1"  # of result files
@@ -169,7 +177,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     method: str  # name of a learner's class; package.module:Class for one of the user's own
     data: DataSet
     c: float | None = None  # scale of the steps, see `step_options`; None: the learner's default
-    options: dict[str, Option] = {}  # further keywords of the learner
+    options: dict[str, Option] = {}  # further keywords of the learner, and of its `Oracle`
     seed: int = 0  # of the order of the data
     first: int | None = None  # play only so many rounds; the horizon stays that of the stream
     limit: float | None = None  # processor seconds after which the run ends
@@ -381,7 +389,7 @@ def make_learner(trial: Trial, stream: Stream) -> Learner:
     else:
         made = getattr(learners, trial.method)
     options = {**step_options(trial.method, trial.c), **trial.options}
-    learner: Learner = made(stream.domain, **known, **options)
+    learner: Learner = made(stream.domain, **known, **with_oracle(made, options))
     return learner
 
 
@@ -390,9 +398,20 @@ def own_learner(trial: Trial) -> tuple[type[Learner], Collection[str]]:
     found = own(trial.method)
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise ValueError(f"{trial.method} is no learner: it must derive from driftwolfe.Learner")
-    keywords = frozenset(found.__signature__.parameters)
+    keywords = keywords_of(found)
     trial.check_options(keywords)
     return found, keywords
+
+
+def with_oracle(learner: type[Learner], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with those of the learner's oracle in one `Oracle`, beside what it has by default."""
+    taken = learner.__signature__.parameters
+    own = {name: value for name, value in options.items() if name in taken}
+    if len(own) < len(options):
+        oracle = Oracle.of(own.get("oracle", taken["oracle"].default))
+        others = {name: value for name, value in options.items() if name not in taken}
+        own["oracle"] = replace(oracle, **others)
+    return own
 
 
 def step_options(method: str, c: float | None) -> dict[str, Any]:

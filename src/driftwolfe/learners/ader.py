@@ -11,13 +11,8 @@ from driftwolfe.ensemble.ball import BallDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import GridLearner
-from driftwolfe.learners.options import (
-    Options,
-    StepOptions,
-    WeightOptions,
-    make_options,
-    require_projection,
-)
+from driftwolfe.learners.options import Options, StepOptions, WeightOptions, projecting_options
+from driftwolfe.oracles import Oracle
 
 
 class Ader(GridLearner):
@@ -35,7 +30,7 @@ class Ader(GridLearner):
     Parameters
     ----------
     domain
-        A set that can project, unless `method` is another than ``"exact"``.
+        A set that can project, unless `oracle` is another than ``"exact"``.
     {options}
 
     References
@@ -66,12 +61,12 @@ class Ader(GridLearner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        method: str = "exact",
+        oracle: Oracle | str = "exact",
         **options: Unpack[WeightOptions],
     ) -> None:
-        checked = make_options(domain, horizon, lipschitz, method=method, **options)
-        if method == "exact":
-            require_projection(domain, "Ader", "POLD")
+        checked = projecting_options(
+            "Ader", "POLD", domain, horizon, lipschitz, oracle=oracle, **options
+        )
         super().__init__(domain, checked, partial(_plans, checked))
 
 
@@ -96,14 +91,13 @@ class OneProjectionAder(GridLearner):
     Parameters
     ----------
     domain
-        A set that can project, unless `method` is another than ``"exact"``.
+        A set that can project, unless `oracle` is another than ``"exact"``.
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
-    tolerance_scale
-        Factor on the tolerance :math:`D^2/T` of projections that are not exact.
     tuning
-        ``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides, and loss_scale
-        ``"auto"``; ``"certified"``: tolerance_scale 1 and loss_scale ``"certified"``.
+        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``;
+        ``"certified"``: a tolerance of :math:`D^2/T` where they are not exact, and loss_scale
+        ``"certified"``.
     {options}
 
     Notes
@@ -148,14 +142,15 @@ class OneProjectionAder(GridLearner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        method: str = "exact",
+        oracle: Oracle | str = "exact",
         loss_scale: float | str | None = None,
         **options: Unpack[StepOptions],
     ) -> None:
-        own: dict[str, Any] = {"method": method, "loss_scale": loss_scale, "feedback": "linear"}
-        checked = make_options(domain, horizon, lipschitz, on_ball=True, **own, **options)
-        if method == "exact":
-            require_projection(domain, "OneProjectionAder", "OneOracleAder")
+        own: dict[str, Any] = {"oracle": oracle, "loss_scale": loss_scale, "feedback": "linear"}
+        names = "OneProjectionAder", "OneOracleAder"
+        checked = projecting_options(
+            *names, domain, horizon, lipschitz, on_ball=True, **own, **options
+        )
         experts = partial(BallDescent, checked.oracle, checked.step_scale)
         super().__init__(domain, checked, partial(_ball_plans, checked), experts)
 

@@ -15,7 +15,7 @@ from driftwolfe.learners.newton import OnlineNewtonStep
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
 
 #: The state of an expert, beside its set.

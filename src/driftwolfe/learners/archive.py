@@ -19,13 +19,15 @@ from driftwolfe.ensemble.leaders import Leader
 from driftwolfe.ensemble.list import Job
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.tickets import Tickets
+from driftwolfe.oracles import Oracle
 from driftwolfe.oracles.frank_wolfe import Memory
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.ops import FactorBuffer, ProductPoint
-from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter, array_names, check_fields
+from driftwolfe.saved_state import Kind, TreeReader, TreeWriter, array_names
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------
@@ -108,6 +110,10 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
     ticket_fields = dict.fromkeys(("excess", "positive", "largest"), Field(float))
     ticket_fields |= {"asked": count, "numbers": Field(list, items=count)}
     ticket_fields["points"] = Field(list, items=POINT)
+    oracle_fields = {"method": Field(str), "schedule": Field(str), "seed": count}
+    oracle_fields["cache"] = Field(int, least=0, optional=True)
+    some = Field(float, optional=True)
+    oracle_fields |= dict.fromkeys(("accuracy", "lmo_budget", "tolerance_scale"), some)
     return {
         "sparse": Kind(csr, sparse_fields, sparse_matrix),
         "factored": Kind(FactoredMatrix, factored_fields, factored),
@@ -117,6 +123,7 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "job": Kind(Job, job_fields, Job),
         "leader": Kind(Leader, leader_fields, Leader),
         "memory": Kind(Memory, memory_fields, Memory),
+        "oracle": Kind(Oracle, oracle_fields, Oracle),
         "tickets": Kind(Tickets, ticket_fields, Tickets),
     }
 
@@ -171,6 +178,8 @@ def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     for name, value in learner._arguments.items():
         if name == "domain" or value is learner.domain:
             continue
+        if isinstance(value, Oracle) and value == Oracle(value.method):
+            value = value.method  # so that both ways to say it are one
         try:
             if isinstance(value, tuple) and value and isinstance(value[0], Learner):
                 arguments[name] = {"learners": [_written_learner(each, writer) for each in value]}

@@ -136,8 +136,8 @@ class Bandit(Wrapper):
 
     ``query()`` returns the point to play, or two in a stack, and ``update(value)`` takes the loss there, or
     the two losses; `update` also takes a loss, of which it evaluates nothing else, so `play` works. What is
-    suffered is the mean of the values. The learner's options come last; it sees losses divided by
-    `loss_range`, or by the largest deviation so far.
+    suffered is the mean of the values. The learner's options come last; it sees losses divided by F, or
+    by the largest deviation so far.
 
     Parameters
     ----------
@@ -150,8 +150,6 @@ class Bandit(Wrapper):
         Rounds T, which say how far to explore; None: epochs of doubling length.
     lipschitz
         G, a bound on the gradient norms of the losses; ``"auto"``: the scale of values is learned.
-    loss_range
-        With one point: a bound F on the difference of any two values; :math:`G\,diam(K)` if not given.
     seed
         Seed of the directions.
     options
@@ -199,7 +197,6 @@ class Bandit(Wrapper):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        loss_range: float | None = None,
         seed: int = 0,
         **options: Any,
     ) -> None:
@@ -212,12 +209,6 @@ class Bandit(Wrapper):
             )
         #: How many times the largest deviation of values G is, in units of 1 over a length.
         self._slope = 1.0 / domain.diameter
-        if loss_range is not None:
-            if self.options.lipschitz is None:
-                raise ValueError("loss_range goes with a number for lipschitz; give both or none")
-            if self.points == 2:
-                raise ValueError("two points need no loss_range; leave it out")
-            self._slope = self.options.lipschitz / checks.positive(loss_range, "loss_range")
         self._growing = self.points == 1
         self._baseline = self._largest = 0.0
         super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
@@ -297,7 +288,7 @@ class Bandit(Wrapper):
         if self._largest > unit * (1.0 + 1e-9):
             raise NotImplementedError(
                 f"no bound is known: values deviated by {self._largest:g}, more than {unit:g}; give a "
-                "larger lipschitz" + (" or loss_range" if self.points == 1 else "")
+                "larger lipschitz"
             )
         rounds = self.t if tau is None else min(tau, self.t)
         kappa = self.domain.radius / self.domain.inner_radius

@@ -12,7 +12,8 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners.base import Epoch, Learner, as_loss
-from driftwolfe.learners.options import CacheOptions, Options, make_options
+from driftwolfe.learners.options import Options, StepOptions, make_options
+from driftwolfe.oracles import Oracle
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_below
 from driftwolfe.storage import require
@@ -33,9 +34,8 @@ class BOGDIP(Learner):
     Parameters
     ----------
     tuning
-        ``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides;
-        ``"certified"``: tolerance_scale 1, the paper's constants. With those nothing moves unless
-        T > 144, as 3 eps exceeds any distance.
+        ``"practical"``: projections as accurate as the oracle says; ``"certified"``: the paper's
+        constants. With those nothing moves unless T > 144, as 3 eps exceeds any distance.
     {options}
 
     Notes
@@ -83,10 +83,14 @@ class BOGDIP(Learner):
         domain: Domain,
         horizon: int | None = None,
         lipschitz: float | str = "auto",
-        **options: Unpack[CacheOptions],
+        *,
+        oracle: Oracle | str = "auto",
+        **options: Unpack[StepOptions],
     ) -> None:
         super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, loss_scale="auto", **options)
+        self.options = make_options(
+            domain, horizon, lipschitz, oracle=oracle, loss_scale="auto", **options
+        )
         self._begin(next(self._epochs()), domain.origin())
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
@@ -177,6 +181,8 @@ class SOOGD(BOGDIP):
     ----------
     domain
         A `SeparationDomain`, or a set with a gauge, its subgradient and an inner radius.
+    tolerance_scale
+        Factor on the tolerance; smaller tightens the bound.
     {options}
 
     Notes
@@ -216,9 +222,8 @@ class SOOGD(BOGDIP):
             domain,
             horizon,
             lipschitz,
-            method="separation",
+            oracle=Oracle("separation", tolerance_scale=tolerance_scale),
             step_scale=step_scale,
-            tolerance_scale=tolerance_scale,
         )
 
     def _plan(self, horizon: int) -> Plan:

@@ -15,10 +15,11 @@ from driftwolfe.ensemble.descent import HalfSpace
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners.base import Epoch, Learner, Outer, as_loss
 from driftwolfe.learners.bogd_ip import BOGDIP
-from driftwolfe.learners.options import CacheOptions, Options, make_options
+from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.tickets import Tickets
 from driftwolfe.losses import Penalised
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.access import reads
 from driftwolfe.points.kinds import Array, Point
@@ -306,13 +307,15 @@ class CutBOGDIP(BOGDIP):
         domain: Domain,
         horizon: int | None = None,
         lipschitz: float | str = "auto",
-        **options: Unpack[CacheOptions],
+        *,
+        oracle: Oracle | str = "auto",
+        **options: Unpack[StepOptions],
     ) -> None:
-        if options.get("schedule", "blocks") != "blocks":
+        if Oracle.of(oracle).schedule != "blocks":
             raise ValueError('CutBOGDIP projects where blocks end: schedule must be "blocks"')
         self.violation = 0.0
         self._steepest = 0.0  # L: the largest gradient norm of a violated constraint
-        super().__init__(domain, horizon, lipschitz, **options)
+        super().__init__(domain, horizon, lipschitz, oracle=oracle, **options)
 
     def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
         """Play x, add its gradients to the block; where it ends, step, cut and project.

@@ -10,6 +10,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import SQUARES, require_below
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
@@ -89,7 +90,7 @@ class FTPL(SinglePointLearner):
         seed: int = 0,
     ) -> None:
         super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, seed=seed)
+        self.options = make_options(domain, horizon, lipschitz, oracle=Oracle(seed=seed))
         if not isinstance(self._x, np.ndarray):
             raise ValueError(
                 f"FTPL adds dense noise, which is not for {type(domain.unwrapped).__name__} of shape "

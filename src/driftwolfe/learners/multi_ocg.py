@@ -32,11 +32,6 @@ class MultiOCG(GridLearner):
         the weights. None: epochs of doubling length.
     step_scale
         c, in place of 2D/G.
-    tolerance_scale
-        Factor on the gaps that Frank-Wolfe runs to; 1 in both tunings, and larger loses the bound.
-    accuracy
-        Stop a run also at a gap of this fraction of the squared distance to its target, which may lose
-        the bound.
     strong_convexity
         :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version, or None.
     max_inner
@@ -91,8 +86,6 @@ class MultiOCG(GridLearner):
         max_inner: int | None = None,
         **options: Unpack[WeightOptions],
     ) -> None:
-        if options.get("tolerance_scale") is None:
-            options["tolerance_scale"] = 1.0
         if max_inner is None and options.get("tuning", "practical") == "practical":
             max_inner = 20
         self.max_inner = None if max_inner is None else checks.count(max_inner, "max_inner")
@@ -107,8 +100,6 @@ class MultiOCG(GridLearner):
             Leaders,
             step_scale=scale,
             strong_convexity=curvature,
-            gap_scale=checked.tolerance_scale,
-            accuracy=options.get("accuracy") and checked.oracle.accuracy,
             max_calls=self.max_inner,
         )
         # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
@@ -148,8 +139,7 @@ class MultiOCG(GridLearner):
         if self.strong_convexity is not None:  # the rate of the weights is for the given G
             G = options.lipschitz
             proved = G is not None and self.lipschitz <= G * (1.0 + 1e-9) and not options.linear
-        loose = self._experts.cut_short or options.tolerance_scale > 1.0
-        if not proved or loose or not options.horizon:
+        if not proved or self._experts.cut_short or not options.horizon:
             return None
         return super()._bound(path_length, tau)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -18,6 +19,7 @@ from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
+from driftwolfe.oracles import Oracle
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
@@ -34,21 +36,19 @@ class OneOracleAder(Learner):
     .. math:: \tilde g = \Delta - \min(0, \langle\Delta, \nu\rangle)\,\nu
 
     (:math:`\tilde g = \Delta` where :math:`d^2 \le tol`): what would draw y farther from the set is left
-    out. One gradient per round, and at most `lmo_budget` LMO calls per round in total: for sets where even
+    out. One gradient per round, and at most b LMO calls per round in total: for sets where even
     a few runs at a time are too many.
 
     Parameters
     ----------
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
-    tolerance_scale
-        Factor on the tolerance :math:`2.6 D^2/(b K)`.
     tuning
         ``"certified"``: the constants of the Notes, method ``"halfspace"``. ``"practical"``: a block for
-        every call of the budget, :math:`K = \lceil 1/b\rceil`, and tolerance_scale 1e-6, so that each run
+        every call of the budget, :math:`K = \lceil 1/b\rceil`, and a small tolerance, so that each run
         spends what the budget has left, up to the oracle's accuracy.
-    lmo_budget
-        b: after every round t, at most b t LMO calls have been made.
+    oracle
+        A method of `infeasible_projection`, or an `Oracle`, whose `lmo_budget` is b, 1 if not given.
     {options}
 
     Notes
@@ -98,18 +98,15 @@ class OneOracleAder(Learner):
         lipschitz: float | str = "auto",
         *,
         loss_scale: float | str | None = None,
-        method: str = "auto",
-        seed: int = 0,
-        lmo_budget: float = 1.0,
+        oracle: Oracle | str = "auto",
         **options: Unpack[StepOptions],
     ) -> None:
         super().__init__(domain)
-        own: dict[str, Any] = {"loss_scale": loss_scale, "method": method, "seed": seed}
-        own |= {"lmo_budget": lmo_budget, "on_ball": True, "feedback": "linear"}
+        asked = Oracle.of(oracle)
+        self._budget = 1.0 if asked.lmo_budget is None else asked.lmo_budget
+        own: dict[str, Any] = {"loss_scale": loss_scale, "on_ball": True, "feedback": "linear"}
+        own["oracle"] = replace(asked, lmo_budget=self._budget)
         self.options = make_options(domain, horizon, lipschitz, **own, **options)
-        if lmo_budget is None:
-            raise ValueError("lmo_budget must be a positive number, got None; use Ader or POLD")
-        self._budget = float(lmo_budget)
         self._steepest = 0.0  # the largest gradient norm
         self._error = 0.0  # the largest distance that the bound must allow for
         self._begin(next(self._epochs()), domain.origin())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from driftwolfe.bounds.ensembles import Measured
@@ -13,17 +12,15 @@ from driftwolfe.ensemble import block_length, projection_eps
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
-from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
+from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
 
 class StepOptions(TypedDict, total=False):
-    """Options of learners that take steps and project."""
+    """Options of learners that take steps."""
 
     step_scale: float | None
-    tolerance_scale: float | None
-    accuracy: float | None
     tuning: str
 
 
@@ -32,29 +29,6 @@ class WeightOptions(StepOptions, total=False):
 
     loss_scale: float | str | None
     feedback: str
-
-
-class BudgetOptions(StepOptions, total=False):
-    """Options of learners that can keep a budget of LMO calls."""
-
-    method: str
-    seed: int
-    lmo_budget: float | None
-    schedule: str
-
-
-class CacheOptions(BudgetOptions, total=False):
-    """Options of learners that can cache vertices."""
-
-    cache: int
-
-
-class EnsembleOptions(WeightOptions, CacheOptions, total=False):
-    """Options of POLD and POLA."""
-
-
-class LeaderOptions(WeightOptions, BudgetOptions, total=False):
-    """Options of POLAR, which has a default of its own for the cache."""
 
 
 #: Vertices that leaders cache where LMO calls are scarce: with 16, vectors in benchmarks/budget had 6 %
@@ -77,14 +51,10 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         """B, the range of losses over the set in one round: a number, ``"certified"`` (G * diameter) or
         ``"auto"``, the largest difference between losses so far.""",
     ),
-    "tolerance_scale": (
-        None,
-        r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound.",
-    ),
-    "accuracy": (None, "Accuracy of the oracle, see `infeasible_projection`."),
-    "method": (
+    "oracle": (
         "auto",
-        "Method of the oracle, see `infeasible_projection`; the bound allows for its tolerance.",
+        """How to project: a method of `infeasible_projection`, or an `Oracle` with that, its accuracy, a
+        budget of LMO calls and more.""",
     ),
     "feedback": (
         "full",
@@ -93,29 +63,9 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     ),
     "tuning": (
         "practical",
-        """``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides, and loss_scale
-        ``"auto"``; ``"certified"``: the constants of theory, tolerance_scale 1 and loss_scale
-        ``"certified"``.""",
+        """``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``;
+        ``"certified"``: the constants of theory, its tolerances, and loss_scale ``"certified"``.""",
     ),
-    "seed": (0, "Seed of the oracle's random numbers."),
-    "lmo_budget": (
-        None,
-        """LMO calls per round b, for all experts together; None: no limit. After every round t, at most
-        b t calls have been made. The certified tuning has the blocks and tolerances that b surely
-        affords with an exact oracle; the practical tuning keeps its own, and experts use what others
-        leave. Where the budget ends a projection early, `bound` allows for the distance that was left.""",
-    ),
-    "schedule": (
-        "blocks",
-        """``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
-        in every round. `POLAR` has less regret with blocks.""",
-    ),
-    "cache": (
-        0,
-        """Number of vertices to cache and to try before the LMO is called (`Atoms`); for methods
-        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``.""",
-    ),
-    "inner_steps": (1, "Frank-Wolfe steps per round, on the same loss."),
 }
 
 
@@ -128,7 +78,7 @@ class Options:
     lipschitz: float | None  # None: the largest gradient norm so far
     step_scale: float | None  # c in eta = c h; None: D over the largest gradient norm so far
     loss_scale: float | Literal["auto"]
-    tolerance_scale: float  # factor on the paper's 3 eps
+    tolerance_scale: float  # factor on the paper's 3 eps, see `Oracle`
     certified: bool  # whether the constants are those of theory
     linear: bool  # whether experts and weights see the linearised loss
     oracle: ProjectionConfig
@@ -202,9 +152,14 @@ def make_options(
     domain: Domain,
     horizon: Any = None,
     lipschitz: Any = "auto",
+    *,
+    oracle: Oracle | str = "auto",
+    step_scale: Any = None,
+    loss_scale: Any = None,
+    feedback: str = "full",
+    tuning: str = "practical",
     leaders: bool = False,
     on_ball: bool = False,
-    **given: Any,
 ) -> Options:
     """Check the options of a learner and fill in the defaults of its tuning.
 
@@ -213,49 +168,72 @@ def make_options(
     With `on_ball`, experts lie in the ball around the set, over which losses have a larger range.
     """
     check_set(domain)
-    o = {name: default for name, (default, _) in OPTIONS.items()} | given
-    checks.one_of(o["tuning"], "tuning", ("practical", "certified"))
-    checks.one_of(o["feedback"], "feedback", ("full", "linear"))
-    checks.one_of(o["method"], "method", ("auto", *METHODS))
-    certified, budget = o["tuning"] == "certified", o["lmo_budget"]
-    defaults = {
-        "tolerance_scale": 1.0 if certified else 1e-6,  # small beside any step
-        "loss_scale": "certified" if certified else "auto",
-        "accuracy": None if certified else DEFAULT_ACCURACY,
-    }
-    o |= {name: value for name, value in defaults.items() if o[name] is None}
-    method = _method(domain, o, leaders)
-    if o["cache"] is None:
-        scarce = leaders and budget is not None and not certified and o["schedule"] == "blocks"
+    checks.one_of(tuning, "tuning", ("practical", "certified"))
+    checks.one_of(feedback, "feedback", ("full", "linear"))
+    given, certified, D = Oracle.of(oracle), tuning == "certified", 2.0 * domain.radius
+    method = _method(domain, given, certified, leaders)
+    cache, budget = given.cache, given.lmo_budget
+    if cache is None:
+        scarce = leaders and budget is not None and not certified and given.schedule == "blocks"
         dense = method == "corrective" and not domain.rank_one_atoms
-        o["cache"] = CACHED if scarce and dense else 0
-    D = 2.0 * domain.radius
+        cache = CACHED if scarce and dense else 0
     learned = isinstance(lipschitz, str) and lipschitz == "auto"
     G = None if learned else checks.positive(lipschitz, 'lipschitz, if not "auto",')
-    step_scale = None if G is None else D / G
-    if o["step_scale"] is not None:
-        step_scale = checks.positive(o["step_scale"], "step_scale")
+    steps = None if G is None else D / G
+    if step_scale is not None:
+        steps = checks.positive(step_scale, "step_scale")
+    if loss_scale is None:
+        loss_scale = "certified" if certified else "auto"
     return Options(
         D=D,
         horizon=None if horizon is None else checks.count(horizon, "horizon"),
         lipschitz=G,
-        step_scale=step_scale,
-        loss_scale=_loss_scale(o["loss_scale"], G, D if on_ball else domain.diameter),
-        tolerance_scale=checks.positive(o["tolerance_scale"], "tolerance_scale"),
+        step_scale=steps,
+        loss_scale=_loss_scale(loss_scale, G, D if on_ball else domain.diameter),
+        # Small beside any step, or that of theory.
+        tolerance_scale=given.tolerance_scale or (1.0 if certified else 1e-6),
         certified=certified,
-        linear=o["feedback"] == "linear",
+        linear=feedback == "linear",
         oracle=ProjectionConfig(
             method,
-            None if o["accuracy"] is None else checks.positive(o["accuracy"], "accuracy"),
+            given.accuracy or (None if certified else DEFAULT_ACCURACY),
             None if certified else 200,  # LMO calls per projection
-            checks.count(o["seed"], "seed", least=0, most=math.inf),
-            budget=None if budget is None else checks.positive(budget, "lmo_budget"),
+            given.seed,
+            budget=budget,
             pooled=budget is not None and not certified,
-            even=o["schedule"] == "even",
-            cached_vertices=checks.count(o["cache"], "cache", least=0),
+            even=given.schedule == "even",
+            cached_vertices=cache,
             by_gap=certified,
         ),
     )
+
+
+def projecting_options(
+    learner: str, instead: str, domain: Domain, *given: Any, oracle: Oracle | str, **more: Any
+) -> Options:
+    """Check the options of a learner that projects exactly, or by an oracle without a budget."""
+    checked, asked = make_options(domain, *given, oracle=oracle, **more), Oracle.of(oracle)
+    if asked.lmo_budget is not None or asked.cache:
+        raise ValueError(
+            f"{learner} has no budget of LMO calls and no cache; leave lmo_budget and cache out of its "
+            f"oracle, or use {instead}"
+        )
+    if checked.oracle.method == "exact":
+        require_projection(domain, learner, instead)
+    return checked
+
+
+#: Former keywords of learners, which are now of their oracle.
+MOVED = {field.name for field in fields(Oracle)}
+
+
+def check_moved(learner: str, taken: Container[str], given: Mapping[str, Any]) -> None:
+    """Raise a TypeError for a keyword that the oracle of a learner has now."""
+    for name in given:
+        if "oracle" in taken and name in MOVED and name not in taken:
+            way = f"driftwolfe.Oracle({name}={given[name]!r})"
+            way = repr(given[name]) if name == "method" else way
+            raise TypeError(f"{learner} has no {name}: give oracle={way}")
 
 
 def check_set(domain: Any) -> None:
@@ -278,26 +256,13 @@ def require_projection(domain: Domain, learner: str, instead: str) -> None:
         )
 
 
-def _method(domain: Domain, o: Mapping[str, Any], leaders: bool) -> str:
+def _method(domain: Domain, oracle: Oracle, certified: bool, leaders: bool) -> str:
     """The method asked for; with a budget, one whose only cost is LMO calls."""
-    method, budget, schedule, cache = (o[n] for n in ("method", "lmo_budget", "schedule", "cache"))
-    checks.one_of(schedule, "schedule", ("blocks", "even"))
-    if schedule == "even" and budget is None:
-        raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
-    if schedule == "even" and cache:
-        raise ValueError('cache works with schedule="blocks"; leave one of the two out')
-    if schedule == "even":
-        checks.one_of(
-            method, "with an even schedule, method", ("auto", "halfspace")
-        )  # runs that can pause
+    if oracle.schedule == "even":
         return "halfspace"
-    if cache:
-        checks.one_of(method, "with a cache, method", ("auto", "halfspace", "corrective"))
-    if method != "auto" or (budget is None and not cache):
-        return str(method)
-    return (
-        "halfspace" if o["tuning"] == "certified" or (cache and not leaders) else domain.lmo_method
-    )
+    if oracle.method != "auto" or (oracle.lmo_budget is None and not oracle.cache):
+        return oracle.method
+    return "halfspace" if certified or (oracle.cache and not leaders) else domain.lmo_method
 
 
 def _loss_scale(given: Any, G: float | None, diameter: float) -> float | Literal["auto"]:

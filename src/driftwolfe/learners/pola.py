@@ -11,7 +11,8 @@ from driftwolfe.ensemble import AdaNormalHedge
 from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_part
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import CoverLearner
-from driftwolfe.learners.options import EnsembleOptions, Options, make_options
+from driftwolfe.learners.options import Options, WeightOptions, make_options
+from driftwolfe.oracles import Oracle
 
 
 class POLA(CoverLearner):
@@ -27,7 +28,7 @@ class POLA(CoverLearner):
     takes a step :math:`y - c L^{-3/4} \sum g` with c = D/G, and projects infeasibly, by linear minimisations (LMO
     calls), with tolerance :math:`\epsilon = D^2 L^{-1/2}`. `AdaNormalHedge` weighs experts by how much less than
     POLA each has lost. O(log t) gradients (one with linear feedback) and on average O(log t) LMO calls per
-    round, or as few as `lmo_budget` says.
+    round, or as few as the budget of its `Oracle` says.
 
     Parameters
     ----------
@@ -82,9 +83,10 @@ class POLA(CoverLearner):
         lipschitz: float | str = "auto",
         *,
         start: str = "current",
-        **options: Unpack[EnsembleOptions],
+        oracle: Oracle | str = "auto",
+        **options: Unpack[WeightOptions],
     ) -> None:
-        checked = make_options(domain, horizon, lipschitz, **options)
+        checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
         meta = AdaNormalHedge(checked.loss_scale)
         super().__init__(domain, checked, partial(_plan, checked), meta, start)
 

@@ -13,7 +13,8 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
 from driftwolfe.ensemble.plan import CERTAIN_CALLS, FOREVER, Plan
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import LeaderOptions, Options, make_options
+from driftwolfe.learners.options import Options, WeightOptions, make_options
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import near_largest, whole_above
@@ -42,9 +43,6 @@ class POLAR(Learner):
         points are factored. Agile ones have provably less regret if comparators move a little in every round.
     weights
         ``"adahedge"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
-    cache
-        Number of vertices to cache and to try before the LMO is called (`Atoms`), for ``"halfspace"`` and
-        ``"corrective"``. None: 64 where a budget makes calls scarce and points are dense; else 0.
     loss_scale
         B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
     {options}
@@ -95,15 +93,15 @@ class POLAR(Learner):
         *,
         experts: Sequence[str] | None = None,
         weights: str = "adahedge",
-        cache: int | None = None,
-        **options: Unpack[LeaderOptions],
+        oracle: Oracle | str = "auto",
+        **options: Unpack[WeightOptions],
     ) -> None:
         super().__init__(domain)
         checks.one_of(weights, "weights", ("adahedge", "sleeping"))
         if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
         self.options = make_options(
-            domain, horizon, lipschitz, leaders=True, cache=cache, **options
+            domain, horizon, lipschitz, leaders=True, oracle=oracle, **options
         )
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)

@@ -14,7 +14,8 @@ from driftwolfe.ensemble import AdaHedge, experiment_grid, paper_grid, pold_grid
 from driftwolfe.ensemble.plan import BUDGET_SPLITS, Plan, budgeted_grid
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import GridLearner
-from driftwolfe.learners.options import EnsembleOptions, Options, make_options
+from driftwolfe.learners.options import Options, WeightOptions, make_options
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
@@ -30,7 +31,7 @@ class POLD(GridLearner):
     a step :math:`\eta_i = c h_i` with c = D/G, and projects infeasibly, by linear minimisations, with tolerance
     :math:`\epsilon_i = D^2 h_i^{2/3}`. The grid is :math:`h_i = 2^{i-1} h_1`, the prior
     :math:`(1 + 1/N)/(i(i+1))`, and the rate :math:`a = \sqrt{8/T}/B`. N gradients (one with linear feedback) and
-    on average O(log T) LMO calls per round, or as few as `lmo_budget` says.
+    on average O(log T) LMO calls per round, or as few as the budget of its `Oracle` says.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ class POLD(GridLearner):
         grid: str = "tight",
         weights: str = "hedge",
         budget_split: str = "prior",
-        **options: Unpack[EnsembleOptions],
+        oracle: Oracle | str = "auto",
+        **options: Unpack[WeightOptions],
     ) -> None:
         checks.one_of(grid, "grid", GRIDS)
         checks.one_of(weights, "weights", ("hedge", "adahedge"))
@@ -96,7 +98,7 @@ class POLD(GridLearner):
         self.grid = grid
         if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
-        checked = make_options(domain, horizon, lipschitz, **options)
+        checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
         plans = partial(_plans, checked, grid, budget_split)
         super().__init__(
             domain, checked, plans, weights=_ada_hedge if weights == "adahedge" else None

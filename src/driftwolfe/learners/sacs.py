@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,12 +19,8 @@ from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import FOREVER, Plan
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import CoverLearner
-from driftwolfe.learners.options import (
-    Options,
-    WeightOptions,
-    make_options,
-    require_projection,
-)
+from driftwolfe.learners.options import Options, projecting_options
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
@@ -49,7 +45,7 @@ class SACS(CoverLearner):
     Parameters
     ----------
     domain, horizon
-        A set that can project, unless `method` is another than ``"exact"``; of arrays, where each expert
+        A set that can project, unless `oracle` is another than ``"exact"``; of arrays, where each expert
         projects. The horizon is not used.
     lipschitz
         G for a certified `loss_scale`; steps have the largest seen.
@@ -58,8 +54,6 @@ class SACS(CoverLearner):
         projected, and all learn from one gradient, as in `OneProjectionSAOL`. Then D is twice the radius,
         :math:`\eta_t = D/\sqrt{32 G^2 + 8\Gamma_t}`, and the first term of the bound
         :math:`\sqrt{4 G^2 + \Gamma_J}\,(1.77\,D + 2.83\,P)`.
-    step_scale
-        None: steps set themselves.
     loss_threshold
         For losses that are never negative, in their units: the shortest intervals are not rounds, but end
         when their expert has lost more than this, and longer ones count these instead of rounds. Fewer
@@ -107,26 +101,33 @@ class SACS(CoverLearner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        method: str = "exact",
+        oracle: Oracle | str = "exact",
         projections: str = "each",
         loss_threshold: float | None = None,
         start: str = "current",
-        **options: Unpack[WeightOptions],
+        loss_scale: float | str | None = None,
+        feedback: str = "full",
+        tuning: str = "practical",
     ) -> None:
-        if "step_scale" in options and options["step_scale"] is not None:
-            raise ValueError("step_scale: SACS sets its steps by itself; leave it out")
         checks.one_of(projections, "projections", ("each", "one"))
         one = projections == "one"
-        if one:
-            options["feedback"] = "linear"
-        checked = make_options(domain, horizon, lipschitz, method=method, on_ball=one, **options)
+        checked = projecting_options(
+            "SACS",
+            "POLA",
+            domain,
+            horizon,
+            lipschitz,
+            oracle=oracle,
+            loss_scale=loss_scale,
+            feedback="linear" if one else feedback,
+            tuning=tuning,
+            on_ball=one,
+        )
         if not (one or isinstance(domain.origin(), np.ndarray)):
             raise ValueError(
                 f"SACS works on dense arrays, not on {type(domain.unwrapped).__name__} of shape "
                 f'{domain.shape}; say projections="one", or use POLA'
             )
-        if method == "exact":
-            require_projection(domain, "SACS", "POLA")
         self.loss_threshold = None
         if loss_threshold is not None:
             self.loss_threshold = checks.positive(loss_threshold, "loss_threshold")

@@ -19,8 +19,9 @@ from driftwolfe.learners.options import (
     StepOptions,
     WeightOptions,
     make_options,
-    require_projection,
+    projecting_options,
 )
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
 
 
@@ -36,7 +37,7 @@ class SAOL(CoverLearner):
     Parameters
     ----------
     domain, horizon
-        A set that can project, unless `method` is another than ``"exact"``; the horizon is not used.
+        A set that can project, unless `oracle` is another than ``"exact"``; the horizon is not used.
     {options}
 
     References
@@ -70,13 +71,13 @@ class SAOL(CoverLearner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        method: str = "exact",
+        oracle: Oracle | str = "exact",
         start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
-        checked = make_options(domain, horizon, lipschitz, method=method, **options)
-        if method == "exact":
-            require_projection(domain, "SAOL", "POLA")
+        checked = projecting_options(
+            "SAOL", "POLA", domain, horizon, lipschitz, oracle=oracle, **options
+        )
         meta = MultiplicativeWeights(checked.loss_scale)
         super().__init__(domain, checked, partial(_plan, checked), meta, start)
 
@@ -101,16 +102,15 @@ class OneProjectionSAOL(CoverLearner):
     Parameters
     ----------
     domain, horizon
-        A set that can project, unless `method` is another than ``"exact"``; the horizon is not used.
+        A set that can project, unless `oracle` is another than ``"exact"``; the horizon is not used.
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
     start
         New experts start at ``"current"``, the last y, or ``"origin"``.
-    tolerance_scale
-        Factor on the tolerance :math:`D^2/2^{\lfloor\log_2 t\rfloor}` of projections that are not exact.
     tuning
-        ``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides, and loss_scale
-        ``"auto"``; ``"certified"``: tolerance_scale 1 and loss_scale ``"certified"``.
+        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``;
+        ``"certified"``: a tolerance of :math:`D^2/2^{\lfloor\log_2 t\rfloor}` where they are not exact,
+        and loss_scale ``"certified"``.
     {options}
 
     Notes
@@ -156,15 +156,16 @@ class OneProjectionSAOL(CoverLearner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        method: str = "exact",
+        oracle: Oracle | str = "exact",
         loss_scale: float | str | None = None,
         start: str = "current",
         **options: Unpack[StepOptions],
     ) -> None:
-        own: dict[str, Any] = {"method": method, "loss_scale": loss_scale, "feedback": "linear"}
-        checked = make_options(domain, horizon, lipschitz, on_ball=True, **own, **options)
-        if method == "exact":
-            require_projection(domain, "OneProjectionSAOL", "POLA")
+        own: dict[str, Any] = {"oracle": oracle, "loss_scale": loss_scale, "feedback": "linear"}
+        names = "OneProjectionSAOL", "POLA"
+        checked = projecting_options(
+            *names, domain, horizon, lipschitz, on_ball=True, **own, **options
+        )
         experts = partial(BallDescent, checked.oracle, checked.step_scale)
         meta = MultiplicativeWeights(checked.loss_scale)
         super().__init__(domain, checked, partial(_ball_plan, checked), meta, start, experts)
@@ -191,8 +192,8 @@ class PAMO(CoverLearner):
         A set with a gauge and a known inner radius; dense points.
     horizon
         Rounds T: sets the accuracy of the bisection, :math:`1/(\kappa T^2)`; 10,000 where None.
-    accuracy, tolerance_scale
-        Accuracy of the bisection, or a factor on the default one; 1 in both tunings.
+    accuracy
+        Accuracy of the bisection, in place of that.
     gauge
         ``"bisection"``: on membership; ``"exact"``: the set's own gauge.
     steps
@@ -243,14 +244,13 @@ class PAMO(CoverLearner):
         *,
         gauge: str = "bisection",
         steps: str = "agile",
+        accuracy: float | None = None,
         start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
         checks.one_of(gauge, "gauge", ("bisection", "exact"))
         checks.one_of(steps, "steps", ("agile", "lazy"))
         lazy = steps == "lazy"
-        if options.get("tolerance_scale") is None:
-            options["tolerance_scale"] = 1.0
         checked = make_options(domain, horizon, lipschitz, **options)
         gauged = domain.can("gauge") and domain.can("gauge_subgradient")
         if not (gauged and domain.inner_radius > 0):
@@ -273,8 +273,9 @@ class PAMO(CoverLearner):
         bisection = None
         if gauge == "bisection":
             T = checked.horizon or 10_000
-            default = min(0.5, checked.tolerance_scale / (self.kappa * T**2))
-            bisection = default if options.get("accuracy") is None else checked.oracle.accuracy
+            bisection = min(0.5, 1.0 / (self.kappa * T**2))
+        if accuracy is not None:
+            bisection = checks.positive(accuracy, "accuracy")
         super().__init__(
             domain,
             checked,

@@ -15,7 +15,7 @@ from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
 from driftwolfe.learners.ensembles import GridLearner
-from driftwolfe.learners.options import Options, StepOptions, make_options, require_projection
+from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.learners.sword import check_past, over_tables
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
@@ -82,9 +82,8 @@ class Scream(GridLearner):
         **options: Unpack[StepOptions],
     ) -> None:
         self.switching = checks.positive(switching, "switching")
-        own: dict[str, Any] = {"method": "exact", "feedback": "linear", "loss_scale": "auto"}
-        checked = make_options(domain, horizon, lipschitz, **own, **options)
-        require_projection(domain, "Scream", "POLD")
+        own: dict[str, Any] = {"oracle": "exact", "feedback": "linear", "loss_scale": "auto"}
+        checked = projecting_options("Scream", "POLD", domain, horizon, lipschitz, **own, **options)
         self.moved = 0.0
         plans = partial(_plans, checked, self.switching)
         self._past: list[Array] = []  # what finished epochs cost, see `_epoch_costs`

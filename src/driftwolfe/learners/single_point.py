@@ -23,10 +23,8 @@ class SinglePointLearner(Learner):
 
     STATE: ClassVar[tuple[str, ...]] = ("_x",)
 
-    def __init__(self, domain: Domain, inner_steps: int = 1) -> None:
+    def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
-        # More steps on one loss are a mistake, and a round would not end.
-        self.inner_steps = checks.count(inner_steps, "inner_steps", most=10_000)
         self._x = domain.origin()
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -35,8 +33,6 @@ class SinglePointLearner(Learner):
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
         self._step(f.pull_back(slope, self._x))
-        for _ in range(1, self.inner_steps):
-            self._step(f.pull_back(f.slope_at(f.scores(self._x)), self._x))
         self.t += 1
         return float(value)
 
@@ -299,7 +295,7 @@ class KalhanOFW(SinglePointLearner):
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
               x_{t+1} = x_t + T^{-1/2}(v_t - x_t)
 
-    One gradient and one LMO call per step. For :math:`\beta`-smooth losses, and no others,
+    One gradient and one LMO call per round. For :math:`\beta`-smooth losses, and no others,
     :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
     :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
     original's gradient-variation term. Reconstructed from the abstract.
@@ -331,10 +327,8 @@ class KalhanOFW(SinglePointLearner):
         domain: Domain,
         horizon: int | None = None,
         lipschitz: float | str = "auto",
-        *,
-        inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
+        super().__init__(domain)
         self.horizon = None if horizon is None else checks.count(horizon, "horizon")
         self.smoothness = None  # steps are constant
 
@@ -353,7 +347,7 @@ class LineSearchOFW(SinglePointLearner):
         s_t = \min\Big(1, \frac{\langle\nabla f_t(x_t), x_t - v_t\rangle}
                                {\beta\lVert v_t - x_t\rVert^2}\Big)
 
-    One gradient and one LMO call per step. For :math:`\beta`-smooth losses, and no others,
+    One gradient and one LMO call per round. For :math:`\beta`-smooth losses, and no others,
     :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived
     for this library. Reconstructed from the abstract; the step rule from memory.
 
@@ -385,9 +379,8 @@ class LineSearchOFW(SinglePointLearner):
         lipschitz: float | str = "auto",
         *,
         smoothness: float = 1.0,
-        inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
+        super().__init__(domain)
         self.horizon = None  # any number of rounds
         self.smoothness = checks.positive(smoothness, "smoothness")
 

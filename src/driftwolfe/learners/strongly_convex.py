@@ -22,8 +22,8 @@ class StronglyConvexOFW(SinglePointLearner):
               \\ v_t = \arg\min_{v \in K}\langle\nabla F_t(x_t), v\rangle, \qquad
               x_{t+1} = x_t + s_t(v_t - x_t)
 
-    with the best :math:`s_t \in [0, 1]` for :math:`F_t`. Static regret :math:`O(T^{2/3})`, with b calls per
-    round :math:`O((T^2/b)^{1/3})`, anytime; it does not follow drift (for that, see `MultiOCG`).
+    with the best :math:`s_t \in [0, 1]` for :math:`F_t`. Static regret :math:`O(T^{2/3})`, anytime; it does not
+    follow drift (for that, see `MultiOCG`).
 
     Parameters
     ----------
@@ -31,8 +31,6 @@ class StronglyConvexOFW(SinglePointLearner):
         Accepted so that all learners share a signature; not used.
     strong_convexity
         :math:`\lambda` of the losses, in [f]/[x]².
-    inner_steps
-        Frank-Wolfe steps, and so LMO calls, per round.
     {options}
 
     Notes
@@ -68,12 +66,10 @@ class StronglyConvexOFW(SinglePointLearner):
         lipschitz: float | str = "auto",
         *,
         strong_convexity: float = 1.0,
-        inner_steps: int = 1,
     ) -> None:
         super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz)
         self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
-        self.calls = checks.count(inner_steps, "inner_steps", most=10_000)
         self._gradients = 0.0 * self._x
         self._points = 0.0 * self._x  # x_1 + ... + x_t
         self._largest = 0.0
@@ -85,18 +81,13 @@ class StronglyConvexOFW(SinglePointLearner):
         require_below(SQUARES, self._largest)
         self._gradients = self._gradients + gradient
         self._points = self._points + self._x
-        for number in range(self.calls):
-            slope = self._gradients + bend * (rounds * self._x - self._points)
-            vertex = self._counted.lmo(slope)
-            away = vertex - self._x
-            gap, length = max(0.0, -inner(slope, away)), norm(away)
-            if number == 0:
-                self._costs += bounds.curved_distance(
-                    size, bend, math.sqrt(2 * gap / bend / rounds)
-                )
-            fraction = line_search_step(gap, bend * rounds * length * length)
-            if fraction == 0.0:
-                break
+        slope = self._gradients + bend * (rounds * self._x - self._points)
+        vertex = self._counted.lmo(slope)
+        away = vertex - self._x
+        gap, length = max(0.0, -inner(slope, away)), norm(away)
+        self._costs += bounds.curved_distance(size, bend, math.sqrt(2 * gap / bend / rounds))
+        fraction = line_search_step(gap, bend * rounds * length * length)
+        if fraction > 0.0:
             self._move(vertex, fraction)
 
     @property
@@ -112,5 +103,5 @@ class StronglyConvexOFW(SinglePointLearner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if path_length or tau is not None:
             return None
-        known = self.lipschitz, self.strong_convexity, self.domain.diameter, self.t, self.calls
+        known = self.lipschitz, self.strong_convexity, self.domain.diameter, self.t
         return min(self._costs, bounds.strongly_convex_frank_wolfe(*known))

@@ -15,12 +15,8 @@ from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDesce
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
 from driftwolfe.learners.ensembles import GridLearner
-from driftwolfe.learners.options import (
-    Options,
-    StepOptions,
-    make_options,
-    require_projection,
-)
+from driftwolfe.learners.options import Options, StepOptions, projecting_options
+from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
@@ -44,7 +40,7 @@ class Sword(GridLearner):
     Parameters
     ----------
     domain
-        A set that can project, unless `method` is another than ``"exact"``.
+        A set that can project, unless `oracle` is another than ``"exact"``.
     projections
         ``"each"``: two per expert and round, as published; ``"one"``: experts live on the ball around
         the set, and their mean is projected, as in `OneProjectionAder`. The default is ``"each"``, and
@@ -57,10 +53,9 @@ class Sword(GridLearner):
         :math:`2\beta\lVert x^i_t - x^i_{t-1}\rVert^2`, the published correction, and weights have a rate of
         at most :math:`1/(2.74\,\beta D^2)`: the regret is then small where gradients change little as functions
         (`bounds.gradient_variation`).
-    tolerance_scale
-        Factor on the tolerance :math:`D^2/T` of projections that are not exact.
     tuning
-        ``"practical"``: tolerance_scale 1e-6; ``"certified"``: 1. Weights need no range of losses.
+        ``"practical"``: projections as accurate as the oracle says; ``"certified"``: a tolerance of
+        :math:`D^2/T` where they are not exact. Weights need no range of losses.
     {options}
 
     Notes
@@ -104,12 +99,12 @@ class Sword(GridLearner):
         projections: str | None = None,
         gradients: str = "one",
         smoothness: float | None = None,
-        method: str = "exact",
+        oracle: Oracle | str = "exact",
         **options: Unpack[StepOptions],
     ) -> None:
-        checked = make_options(
-            domain, horizon, lipschitz, method=method, loss_scale="auto", **options
-        )
+        given: dict[str, Any] = {"oracle": oracle, "loss_scale": "auto", **options}
+        checked = projecting_options("Sword", "POLAR", domain, horizon, lipschitz, **given)
+        method = checked.oracle.method
         checks.one_of(projections, "projections", ("each", "one", None))
         each = projections == "each" or (projections is None and method == "exact")
         if each and method != "exact":
@@ -118,8 +113,6 @@ class Sword(GridLearner):
         own = gradients == "own"
         if own and not (each and isinstance(domain.origin(), np.ndarray)):
             raise ValueError('gradients="own" needs points that are arrays, and projections="each"')
-        if method == "exact":
-            require_projection(domain, "Sword", "POLAR")
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
         beta = self.smoothness or 0.0
         self._past: list[Array] = []  # what finished epochs cost, see `_epoch_costs`

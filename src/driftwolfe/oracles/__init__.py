@@ -4,6 +4,7 @@ from driftwolfe.oracles.frank_wolfe import Approach, Atoms, InfeasibleProjection
 from driftwolfe.oracles.infeasible_projection import (
     DEFAULT_ACCURACY,
     METHODS,
+    Oracle,
     gauge_by_bisection,
     infeasible_projection,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "Approach",
     "Atoms",
     "InfeasibleProjection",
+    "Oracle",
     "frank_wolfe",
     "gauge_by_bisection",
     "infeasible_projection",

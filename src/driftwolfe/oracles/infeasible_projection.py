@@ -1,10 +1,10 @@
-"""`infeasible_projection`, the oracle behind every regret theorem, and gauges by bisection."""
+"""`infeasible_projection`, the oracle behind every regret theorem, its settings, and gauges by bisection."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,88 @@ from driftwolfe.points.rounding import whole_above
 
 #: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    r"""How a learner projects, and how many LMO calls it may make: ``POLAR(domain, oracle=Oracle(...))``.
+
+    Where only the method is set, its name does: ``oracle="block"``.
+
+    Parameters
+    ----------
+    method
+        Method of `infeasible_projection`; the learner's bound allows for its tolerance.
+    accuracy
+        Accuracy of `infeasible_projection`; None: 0.1, and no limit but the tolerance in the certified tuning.
+    lmo_budget
+        LMO calls per round b, for all experts together; None: no limit. After every round t, at most
+        b t calls have been made. The certified tuning has the blocks and tolerances that b surely
+        affords with an exact oracle; the practical tuning keeps its own, and experts use what others
+        leave. Where the budget ends a projection early, `bound` allows for the distance that was left.
+    schedule
+        ``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
+        in every round. `POLAR` has less regret with blocks.
+    cache
+        Number of vertices to cache and to try before the LMO is called (`Atoms`); for methods
+        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``. None: 64 for `POLAR` where a
+        budget makes calls scarce and points are dense; else 0.
+    tolerance_scale
+        Factor on the tolerances of projections, :math:`3\epsilon` in the paper; smaller tightens the
+        bound. None: 1 in the certified tuning, else 1e-6, so that the accuracy decides.
+    seed
+        Seed of the random columns of ``"block"``.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> learner = dw.POLAR(dw.BirkhoffPolytope(3), oracle=dw.Oracle(lmo_budget=0.5))
+    >>> history = dw.play(learner, [dw.losses.LinearLoss([[0, 1, 1], [1, 0, 1], [1, 1, 0]])] * 100)
+    >>> learner.lmo_calls <= 50
+    True
+    """
+
+    method: str = "auto"
+    accuracy: float | None = None
+    lmo_budget: float | None = None
+    schedule: str = "blocks"
+    cache: int | None = None
+    tolerance_scale: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.method, "method", ("auto", *METHODS))
+        checks.one_of(self.schedule, "schedule", ("blocks", "even"))
+        numbers: dict[str, float] = {
+            "seed": checks.count(self.seed, "seed", least=0, most=math.inf)
+        }
+        if self.cache is not None:
+            numbers["cache"] = checks.count(self.cache, "cache", least=0)
+        for name in ("accuracy", "lmo_budget", "tolerance_scale"):
+            if (value := getattr(self, name)) is not None:
+                numbers[name] = checks.positive(value, name)
+        for name, number in numbers.items():
+            object.__setattr__(self, name, number)
+        if self.schedule == "even":
+            if self.lmo_budget is None:
+                raise ValueError(
+                    'schedule="even" spreads a budget over the rounds; give lmo_budget=1.0'
+                )
+            if self.cache:
+                raise ValueError('cache works with schedule="blocks"; leave one of the two out')
+            pausing = ("auto", "halfspace")  # runs that can pause
+            checks.one_of(self.method, "with an even schedule, method", pausing)
+        if self.cache:
+            cached = ("auto", "halfspace", "corrective")
+            checks.one_of(self.method, "with a cache, method", cached)
+
+    @staticmethod
+    def of(given: Any) -> Oracle:
+        """Return an oracle; a text is the method of one."""
+        if not isinstance(given, Oracle | str):
+            kind = type(given).__name__
+            raise TypeError(f"oracle must be a driftwolfe.Oracle or a method, a text, got {kind}")
+        return given if isinstance(given, Oracle) else Oracle(given)
 
 
 def infeasible_projection(

@@ -27,11 +27,13 @@ LEARNERS = {
     "OnlineFrankWolfe": lambda: dw.OnlineFrankWolfe(dw.KSparsePolytope(5, 2)),
     "BOGDIP": lambda: dw.BOGDIP(own_set()),
     "POLD": lambda: dw.POLD(
-        dw.TraceNormBall((5, 4), 3.0, representation="factored"), horizon=40, seed=3
+        dw.TraceNormBall((5, 4), 3.0, representation="factored"),
+        horizon=40,
+        oracle=dw.Oracle(seed=3),
     ),
     "POLA": lambda: dw.POLA(dw.Simplex(4), step_scale=0.5),
     "MultiOCG": lambda: dw.MultiOCG(dw.BirkhoffPolytope(3), max_inner=2),
-    "OneOracleAder": lambda: dw.OneOracleAder(dw.L1Ball(4), lmo_budget=0.5),
+    "OneOracleAder": lambda: dw.OneOracleAder(dw.L1Ball(4), oracle=dw.Oracle(lmo_budget=0.5)),
     "POLAR": lambda: dw.POLAR(dw.TraceNormBall((5, 4), 3.0, representation="factored")),
     "OneProjectionAder": lambda: dw.OneProjectionAder(dw.L1Ball(4), lipschitz=3.0),
     "Mixture": lambda: dw.Mixture(dw.Simplex(4), [dw.OnlineNewtonStep, dw.POLAR]),

@@ -6,18 +6,21 @@ import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice, repeat
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 
 class Ids:
     """Keys numbered 0, 1, 2, ... in order of appearance."""
+
+    SAVED = Field(np.uint8, (None,))
 
     def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self.numbers: dict[Any, int] = {}
@@ -26,6 +29,17 @@ class Ids:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def saved(self) -> NDArray[np.uint8]:
+        """Return what a file has of them."""
+        return encode_keys(self.names)
+
+    @classmethod
+    def read(cls, encoded: NDArray[np.uint8]) -> Self:
+        """Return the keys of a file, if no two are equal."""
+        keys = decode_keys(encoded)
+        require(len(keys) == len(set(keys)) and all(key == key for key in keys), "keys")
+        return cls(keys)
 
     def find(self, keys: Collection[Hashable]) -> NDArray[np.int64]:
         """Return the number of each key; -1 for an unknown one."""
@@ -138,6 +152,15 @@ def _is_missing(key: Any) -> bool:
         return False
 
 
+def set_feature_names(model: Any, names: Ids, features: int) -> None:
+    """Set the number of features, and their names if there are some, of a model read from a file."""
+    model.n_features_in_ = features
+    if names.names:
+        texts = all(type(name) is str for name in names.names)
+        require(texts and len(names) == features, "names of features")
+        model.feature_names_in_ = np.array(names.names, dtype=object)
+
+
 def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
     """Return keys as an array of bytes; TypeError for types that are not in the table above."""
     left, parts = iter(keys), []
@@ -156,14 +179,6 @@ def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
         return [_decoded(item) for item in json.loads(encoded.tobytes())]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError("these bytes are not keys written by encode_keys") from error
-
-
-def distinct_keys(encoded: NDArray[np.uint8], number: int | None = None) -> list[Any]:
-    """Return the keys; ValueError if two are equal, or if there are not that many."""
-    keys = decode_keys(encoded)
-    require(len(keys) == len(set(keys)) and all(key == key for key in keys), "keys")
-    require(number is None or len(keys) == number, "ids")
-    return keys
 
 
 def plain_key(key: Any) -> Any:

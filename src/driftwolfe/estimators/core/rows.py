@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -14,7 +14,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.saved_state import Field
+from driftwolfe.state import Field, Part
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.core.row_kernels")
@@ -23,6 +23,13 @@ kernels = compiled("driftwolfe.estimators.core.row_kernels")
 LARGEST, SMALLEST = 1e100, 1e-100
 #: A feature whose scale is at most this fraction of its mean is constant: what varies is rounding.
 CONSTANT = 1e-12
+#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
+LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
+#: Features and their inverse scales are smaller.
+LARGEST_SCALE = 1e150
+#: For what holds exactly but for rounding.
+ROUNDING = 1.0 + 1e-6
+_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -145,15 +152,21 @@ def renewal_gap(features: int, t: int) -> int:
 
 #: Rows between checks whether a feature has a scale at last.
 BLOCK = 16
+#: Numbers of rows.
+COUNT = Field(int, least=0, below=1 << 53)
 #: The weight of one row.
 ONE = np.ones(1)
 
 
-class MappedLearner(ABC):
+class MappedLearner(Part, ABC):
     """What learners on top of a feature map share."""
 
     map: FeatureMap
-    renewal: int  # the round after which the map is recomputed
+    renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
+
+    def check(self) -> None:
+        gap = renewal_gap(self.map.features, self.t)
+        require(self.t < self.renewal <= self.t + gap, "rounds")
 
     @property
     @abstractmethod
@@ -220,14 +233,7 @@ def bound(
     return held, np.array(numbers + places), np.empty(room)
 
 
-def make_writable(owner: Any, names: Iterable[str]) -> None:
-    """Copy arrays that were unpickled from read-only memory: compiled loops write to them."""
-    for name in names:
-        if not getattr(owner, name).flags.writeable:
-            setattr(owner, name, np.array(getattr(owner, name)))
-
-
-class FeatureMap:
+class FeatureMap(Part):
     r"""Rescales rows of features by statistics of the rows so far.
 
     Up to 256 features a row x becomes
@@ -241,23 +247,46 @@ class FeatureMap:
     the nonzero entries. Without an intercept the first entry of z is 0, and so is m.
     """
 
-    STATE = ("totals", "seen", "mean", "moments", "squares", "centre", "table")
+    constant: Annotated[float, Field(float, among=(0.0, 1.0))]  # 1 with an intercept
+    # The weight of all rows, and the sum of their squared norms.
+    totals: Annotated[Array, Field(_REAL, (2,), 0.0, LARGEST_SCALE)]
+    seen: Annotated[
+        Array, Field(_REAL, ("features",), 0.0)
+    ]  # weight of rows in which one was not 0
+    mean: Annotated[Array, Field(_REAL, ("full",), *_SCALE)]
+    moments: Annotated[Array, Field(_REAL, ("full", "full"))]  # about the mean, lower triangle
+    squares: Annotated[Array, Field(_REAL, ("others",))]  # sums, of many features
+    centre: Annotated[Array, Field(_REAL, ("full",), *_SCALE)]  # m of the last renewal
+    table: Annotated[Array, Field(_REAL, ("full", "full"), *_SCALE)]  # A transposed
 
     def __init__(self, features: int, intercept: bool) -> None:
         self.constant = 1.0 if intercept else 0.0
-        self.totals: Array = np.zeros(2)  # weight of all rows, and sum of their squared norms
-        self.seen: Array = np.zeros(features)  # weight of the rows in which a feature was not 0
+        self.totals, self.seen = np.zeros(2), np.zeros(features)
         self.full = features <= FULL_FEATURES
         width = features if self.full else 0
-        self.mean: Array = np.zeros(width)
-        self.moments: Array = np.zeros((width, width))  # about the mean, lower triangle
-        self.centre: Array = np.zeros(width)  # m of the last renewal
-        self.table: Array = np.zeros((width, width))  # A transposed
-        self.squares: Array = np.zeros(0 if self.full else features)  # sums, of many features
+        self.mean, self.moments = np.zeros(width), np.zeros((width, width))
+        self.centre, self.table = np.zeros(width), np.zeros((width, width))
+        self.squares = np.zeros(features - width)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        make_writable(self, self.STATE)
+    def derive(self) -> None:
+        self.full = self.mean.size == self.seen.size
+
+    def check(self) -> None:
+        width = self.features if self.features <= FULL_FEATURES else 0
+        sizes = self.mean.size, self.squares.size
+        require(sizes == (width, self.features - width), "features")
+        # Scales must not leave the range of numbers.
+        moments, seen, (weight, lengths) = self.moments, self.seen, self.totals
+        squares = np.concatenate((moments.diagonal(), self.squares))
+        in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
+        require(in_range.all(), "squares of features")
+        # Cauchy and Schwarz: correlations are at most 1.
+        roots = np.sqrt(moments.diagonal())
+        lower = np.abs(np.tril(moments, -1))
+        require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
+        require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
+        require((seen <= ROUNDING * weight).all(), "totals")
+        require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
 
     @property
     def features(self) -> int:
@@ -361,39 +390,3 @@ class FeatureMap:
         # The zeros of a feature are at the distance |mean| from the mean.
         others = np.maximum(total - (weight - self.seen) * self.mean * self.mean, 0.0)
         return np.sqrt(np.maximum(total / weight, others / seen))
-
-
-# -- saved maps ------------------------------------------------------------------------------------
-
-#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
-LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
-#: Features and their inverse scales are smaller.
-LARGEST_SCALE = 1e150
-#: For what holds exactly but for rounding.
-ROUNDING = 1.0 + 1e-6
-_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
-#: Arrays of a map; there are `full` features with moments, `others` with squares only.
-MAP_FIELDS = {
-    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
-    "map.seen": Field(_REAL, ("features",), 0.0),
-    "map.mean": Field(_REAL, ("full",), *_SCALE),
-    "map.moments": Field(_REAL, ("full", "full")),
-    "map.squares": Field(_REAL, ("others",)),
-    "map.centre": Field(_REAL, ("full",), *_SCALE),
-    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
-}
-
-
-def check_map(given: FeatureMap) -> None:
-    """Refuse a map, read from a file, with scales that could leave the range of numbers."""
-    moments, seen, (weight, lengths) = given.moments, given.seen, given.totals
-    squares = np.concatenate((moments.diagonal(), given.squares))
-    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
-    require(in_range.all(), "squares of features")
-    # Cauchy and Schwarz: correlations are at most 1.
-    roots = np.sqrt(moments.diagonal())
-    lower = np.abs(np.tril(moments, -1))
-    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
-    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
-    require((seen <= ROUNDING * weight).all(), "totals")
-    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
