@@ -140,9 +140,10 @@ def leading_triplet(
 def leading_triplet_of_each(
     matrices: Sequence[FactoredMatrix], tolerances: Sequence[float]
 ) -> list[Triplet]:
-    """Return the leading triplet of one factored matrix, or of several of one shape on a device."""
+    """Return the leading triplet of each of some factored matrices of one shape, on one device."""
     (m, n), device = matrices[0].shape, matrices[0].device
-    if min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
+    several = device is HOST and len(matrices) > 1
+    if several or min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
     number = _number(device, min(tolerances))
