@@ -8,16 +8,16 @@ from itertools import chain
 
 from driftwolfe.points import checks
 
-_ROWS = "estimators.core.row_kernels"
+_SHARED = "estimators.core.shared_kernels"
 #: The modules of compiled loops, by what uses them.
 MODULES = {
     "learners": (
         *("domains.graph_kernels", "domains.set_kernels", "ensemble.expert_kernels"),
         *("losses.logistic_kernels", "losses.loss_kernels", "points.sparse_kernels"),
     ),
-    "TraceNormClassifier": ("estimators.classifier_kernels", _ROWS),
-    "TraceNormRegressor": ("estimators.regressor_kernels", _ROWS),
-    "MatrixCompleter": ("estimators.completer_kernels", "estimators.completer_feature_kernels"),
+    "TraceNormClassifier": ("estimators.classifier_kernels", _SHARED),
+    "TraceNormRegressor": ("estimators.regressor_kernels", _SHARED),
+    "MatrixCompleter": ("estimators.completer_kernels",),
     "Recommender": ("estimators.recommender_kernels",),
 }
 

@@ -10,9 +10,9 @@ import numpy as np
 import scipy
 
 from driftwolfe.domains import Domain
-from driftwolfe.estimators.classifier_experts import ClassExperts
+from driftwolfe.estimators.classifier import ClassExperts
 from driftwolfe.estimators.completer_experts import CompleterPool
-from driftwolfe.estimators.regressor_experts import RegressionLearner
+from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import Device, is_array, to_host
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.estimators.core.row_kernels import divisor, fill, map_row
-from driftwolfe.estimators.core.weight_kernels import reweigh
+from driftwolfe.estimators.core.shared_kernels import add, descend, divisor, fill, map_row, reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
@@ -34,12 +33,6 @@ WORK = 11
 NOISE = 0.1
 #: Smaller probabilities count as this where views are weighed.
 LEAST = 1e-300
-
-
-@jit(allocates=False)
-def _add(total, factor, values, number):
-    for c in range(number if factor != 0.0 else 0):  # many are 0
-        total[c] += factor * values[c]
 
 
 @jit(allocates=False)
@@ -97,17 +90,17 @@ def _see(at, places, values, entries, part, spare):
 
 
 @jit(
-    *(PLACES, PLACES, NUMBERS, PLACES, NUMBERS, WHOLE, WHOLE, PLACES, NEW_TABLE, NEW_NUMBERS),
+    *(PLACES, PLACES, NUMBERS, PLACES, NUMBERS, WHOLE, WHOLE, WHOLE, NEW_TABLE, NEW_NUMBERS),
     allocates=False,
 )
-def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
+def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     """Mix the probabilities of the experts for every row of `out`; or, with labels, learn rows.
 
     That is: weigh the views and their experts, and let those that do not rest take their steps. Return the number
     of rows done, from the row `begin` on; below 0 if an expert is too far outside its ball and to be projected
     before the next row. It stops at a number out of range. Rows of many features are mapped already.
     """
-    at, learning = pointer(given, 0), labels.size > 0
+    at, learning = places_at(where), labels.size > 0
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
@@ -148,7 +141,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                 for e in range(size):
                     place = (int(leaves[e]) if v == 3 else e) if full else own[e]
                     squared += z[e] * z[e]
-                    _add(scores, z[e], pointer(table, place * columns), columns)
+                    add(scores, z[e], pointer(table, place * columns), columns)
                 for i in range(first, last):
                     begins = (i - first) * classes
                     ends, right = begins + classes, begins + label
@@ -172,25 +165,18 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                         logs[i] = math.log(sure + noise)
                         sure = sure / (sure + noise)
                     found += weights[i] * math.exp(logs[i])
-                    step, length, inner = part * steps[i], 0.0, 0.0
                     for c in range(begins, ends):
-                        slope = (miss if c == right else slopes[c] / total) * sure
-                        length += slope * slope
-                        inner += slope * scores[c]
-                        slopes[c] = slope * -step
-                    length *= squared
-                    # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix
-                    # is at most its norm times the root of its number of columns.
-                    square = norms[experts + i] - 2.0 * step * inner + step * step * length
-                    square = square if square > 0.0 else 0.0
-                    norm, most = norms[i] + step * math.sqrt(length), math.sqrt(classes * square)
-                    norm = norm if norm < most else most
-                    norms[i], norms[experts + i] = norm, square
+                        slopes[c] = (miss if c == right else slopes[c] / total) * sure
+                    own_scores, own_slopes = pointer(scores, begins), pointer(slopes, begins)
+                    step = part * steps[i]
+                    norm = descend(
+                        norms, i, experts, own_scores, own_slopes, classes, step, squared
+                    )
                     outside |= norm > limits[i]
                 if learning:
                     for e in range(size):
                         place = (int(leaves[e]) if v == 3 else e) if full else own[e]
-                        _add(pointer(table, place * columns), z[e], slopes, columns)
+                        add(pointer(table, place * columns), z[e], slopes, columns)
                     gains[v] = math.log(found if found > LEAST else LEAST)
                     awake += view_weights[v]
                     mixed += view_weights[v] * found
@@ -316,7 +302,7 @@ def project_columns(table, first, radius, both, own):
         for j in range(row.size):
             row[j] = 0.0
         for q in range(columns):
-            _add(pointer(row, 0), both[p, q], pointer(own, q * row.size), row.size)
+            add(pointer(row, 0), both[p, q], pointer(own, q * row.size), row.size)
         for j in range(row.size):
             table[j, first + p] = row[j]
     return radius, squared

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
 from driftwolfe.estimators.completer_experts import CompleterPool, Factors
-from driftwolfe.estimators.completer_features import (
-    FeatureModel,
-    with_features,
-)
+from driftwolfe.estimators.completer_features import FeatureModel, with_features
 from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
-from driftwolfe.estimators.core.ids import (
-    SIMPLE,
-    Ids,
-    UsersAndItems,
-    columns,
-    single,
-)
+from driftwolfe.estimators.core.ids import SIMPLE, Ids, columns, single
+from driftwolfe.estimators.core.models import UsersAndItems
 from driftwolfe.estimators.core.rows import copies
 from driftwolfe.points import FactoredMatrix, checks
-from driftwolfe.points.access import reads, reads_whole, writes
+from driftwolfe.points.access import reads, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.ops import ProductPoint
-from driftwolfe.state import Field, read_state, write_state
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 #: Squares of sums of such numbers stay in range.
@@ -139,6 +130,15 @@ class MatrixCompleter(UsersAndItems):
     non-uniform world, NeurIPS. Herbster and Warmuth (1998), Tracking the best expert, Machine
     Learning.
     """
+
+    SETTINGS: ClassVar[dict[str, Any]] = {"wrapper": Field(dict)}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "pool": CompleterPool,
+        "users": Ids,
+        "items": Ids,
+        "features": FeatureModel,
+    }
+    OPTIONAL = "features"
 
     def __init__(
         self,
@@ -406,31 +406,12 @@ class MatrixCompleter(UsersAndItems):
         sets = [Box([low], [high]), *(LinfBall(count, high - low) for count in size)]
         return ProductDomain([*sets, TraceNormBall(size, radius)])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file; `load` resumes bit-identically.
-
-        Ids must be texts, numbers, booleans, None, bytes or tuples of these.
-        """
-        self.write(path, type(self).__name__, {})
+    def _settings(self) -> dict[str, Any]:
+        return {"wrapper": {}}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
-        return cls.read(path, cls.__name__)[0]
-
-    @reads_whole
-    def write(self, path: str | os.PathLike[str], kind: str, wrapper: dict[str, Any]) -> None:
-        """Write everything for a wrapper of that name, with settings of its own."""
-        parts = {"pool": self._pool, "users": self._users, "items": self._items}
-        parts["features"] = self._features
-        write_state(path, kind, {"wrapper": wrapper}, parts)
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
-        """Read what `write` wrote for a wrapper of that name, and its own settings."""
-        parts = {"pool": CompleterPool, "users": Ids, "items": Ids, "features": FeatureModel}
-        options = {"wrapper": Field(dict)}
-        settings, pool, users, items, features = read_state(path, kind, options, parts, "features")
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        pool, users, items, features = parts
         completer = cls()
         completer._pool, completer._users, completer._items = pool, users, items
         completer._features = features
@@ -440,7 +421,7 @@ class MatrixCompleter(UsersAndItems):
             loss = LOSSES.index(pool.settings.loss)
             rows = all(grown.size <= n for grown, n in zip(features.rows, sizes, strict=True))
             require(features.loss == loss and rows, "features")
-        return completer, settings["wrapper"]
+        return completer
 
     def __repr__(self) -> str:
         sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"

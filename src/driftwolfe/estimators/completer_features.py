@@ -25,7 +25,7 @@ from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.state import ROUNDING, Field, Growing, Part
 from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.estimators.completer_feature_kernels")
+kernels = compiled("driftwolfe.estimators.completer_kernels")
 
 MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
 SIDES = ("users", "items")

@@ -5,39 +5,50 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_experts import (
-    SEED_OPTION,
-    ClassifierOptions,
-    ClassLearner,
-    checked_radii,
-)
+from driftwolfe.estimators import classifier, regressor
+from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
+from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel, checked_radii
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor_experts import (
-    RegressionLearner,
-    RegressorOptions,
-    check_options,
-    checked_weights,
-)
+from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.access import reads, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.state import Field, check_fields, declared, options_of, read_state, write_state
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class RiverMatrixCompleter(checks.Constructed, Ranker):
+class _PairModel(checks.Constructed, Ranker):
+    """What models of (user, item) pairs share."""
+
+    @property
+    def _model(self) -> Any:
+        """The model behind it."""
+        raise NotImplementedError
+
+    def predict_many(self, pairs: Any) -> Any:
+        """Return what `predict_one` does for each of several (user, item) pairs."""
+        return self._model.predict(pairs)
+
+    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
+        """Return the items in the order of their predictions for a user, best first; equal ones as given."""
+        given = several(items, "items")
+        scores = self.predict_many([(user, item) for item in given])
+        return [given[place] for place in (-scores).argsort(kind="stable").tolist()]
+
+
+class RiverMatrixCompleter(_PairModel):
     """`MatrixCompleter` for river: one rating at a time, or several.
 
     Parameters
@@ -91,22 +102,23 @@ class RiverMatrixCompleter(checks.Constructed, Ranker):
         """Predict a rating; x is not used."""
         return self.completer.predict_one(user, item)
 
+    @property
+    def _model(self) -> MatrixCompleter:
+        return self.completer
+
     def learn_many(self, pairs: Any, y: Any) -> None:
         """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
         self.completer.partial_fit(pairs, y)
 
-    def predict_many(self, pairs: Any) -> Any:
-        """Predict ratings of (user, item) pairs."""
-        return self.completer.predict(pairs)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as `MatrixCompleter.save` does."""
-        self.completer.write(path, type(self).__name__, {"seed": self.seed})
+        self.completer._write(path, type(self).__name__, wrapper={"seed": self.seed})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
-        completer, wrapper = MatrixCompleter.read(path, cls.__name__)
+        completer, settings = MatrixCompleter._read(path, cls.__name__)
+        wrapper = settings["wrapper"]
         check_fields({"seed": Field(int, least=0, optional=True)}, wrapper, cls.__name__)
         options, seed = completer.settings, wrapper["seed"]
         require((seed or 0) == options["seed"], "seeds")
@@ -115,13 +127,8 @@ class RiverMatrixCompleter(checks.Constructed, Ranker):
         model.completer = completer
         return model
 
-    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
-        """Return the items in the order of their predictions for a user, best first."""
-        given = several(items, "items")
-        return _ranked(given, self.completer.predict([(user, item) for item in given]))
 
-
-class RiverRecommender(checks.Constructed, Ranker):
+class RiverRecommender(_PairModel):
     """`Recommender` for river: events one at a time, or several.
 
     Attributes
@@ -150,41 +157,32 @@ class RiverRecommender(checks.Constructed, Ranker):
         """Return the probability that an item is the user's next new one; x is not used."""
         return float(self.recommender.predict([(user, item)])[0])
 
+    @property
+    def _model(self) -> Recommender:
+        return self.recommender
+
     def learn_many(self, pairs: Any, y: Any = None) -> None:
         """Learn events of (user, item) pairs, in order: the same as one after the other."""
         self.recommender.partial_fit(pairs, weights=y)
 
-    def predict_many(self, pairs: Any) -> Any:
-        """Return the probabilities of (user, item) pairs."""
-        return self.recommender.predict(pairs)
-
-    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
-        """Return the items in the order of their probabilities, best first; what was seen comes last."""
-        given = several(items, "items")
-        return _ranked(given, self.recommender.predict([(user, item) for item in given]))
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as `Recommender.save` does."""
-        self.recommender.write(path, type(self).__name__, None)
+        self.recommender._write(path, type(self).__name__)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverRecommender:
         """Read what `save` wrote."""
         model = cls()
-        model.recommender, _ = Recommender.read(path, cls.__name__)
+        model.recommender, _ = Recommender._read(path, cls.__name__)
         return model
 
 
-def _ranked(items: list[Any], scores: Array) -> list[Any]:
-    """Return items in the order of their scores, the highest first; equal ones as they were given."""
-    return [items[place] for place in (-scores).argsort(kind="stable").tolist()]
-
-
-class _RowModel(Guarded):
+class _RowModel(SavedModel):
     """What models of rows share; features are numbered as they appear."""
 
+    OPTIONAL = "learner"
     _features: Ids
-    _learn: Any
+    _learner: Any
 
     @property
     @reads
@@ -197,17 +195,60 @@ class _RowModel(Guarded):
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
         self._learn(_table_of(X), X.columns, y, w)
 
+    def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
+        """Learn the rows of a table that has been checked, with targets and weights that have not."""
+        raise NotImplementedError
+
+    def _grow(self, names: Collection[Any]) -> None:
+        """Make room for features that are new."""
+        raise NotImplementedError
+
+    def _add(self, names: Collection[Any]) -> None:
+        """Number the features that are new, sorted, so that their order in a row does not matter."""
+        if not self._features.numbers.keys() >= set(names):
+            new = (plain_key(name) for name in names if name not in self._features.numbers)
+            self._features.add(sorted(new, key=lambda name: (type(name).__name__, repr(name))))
+
+    def _learn_one(self, x: dict[Any, Any], target: Any) -> bool:
+        """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
+        if self._learner is None:
+            return False
+        values = _values(x)
+        try:
+            places = self._known(x)
+        except KeyError:
+            check_keys(x, "the name of a feature")
+            if not (np.abs(values) <= LARGEST).all():
+                return False
+            self._grow(x)
+            places = self._features.find(x)
+        learned: bool = self._learner.learn_one(self._learner.one_row(places, values), target)
+        return learned
+
     def _known(self, x: dict[Any, Any]) -> Indices:
         """The places of the features of a row; KeyError if one is new."""
         return np.fromiter(map(self._features.numbers.__getitem__, x), np.int64, len(x))
 
-    def _places(self, x: dict[Any, Any]) -> Indices:
-        """The places of the features of a row, -1 for new ones."""
-        try:
-            return self._known(x)
-        except KeyError:
-            check_keys(x, "the name of a feature")
-            return self._features.find(x)
+    def _predict_one(self, x: Mapping[Any, Any]) -> Any:
+        """What is predicted for one row; None before anything was learned."""
+        if self._learner is not None and _is_plain(x):
+            try:
+                places = self._known(x)
+            except KeyError:
+                check_keys(x, "the name of a feature")
+                places = self._features.find(x)
+            found = self._learner.predict(self._learner.one_row(places, _values(x)))
+            if found.size:
+                return found[0]
+        predicted = self._predict(_row_of(x), x)
+        return None if predicted is None else predicted[0]
+
+    def _predict(self, table: Array, names: Collection[Hashable]) -> Array | None:
+        """What is predicted for the rows of a table; None before anything was learned."""
+        if self._learner is None:
+            return None
+        predicted: Array = self._learner.predict(self._rows(table, names))
+        return predicted
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> SparseRows:
         """The known features of the rows, their places rising: the order of names does not matter."""
@@ -239,6 +280,9 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     Accuracy: 91...%
     """
 
+    OPTIONS = SETTINGS = classifier.OPTIONS | {"seed": SEED_OPTION}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "features": Ids}
+
     def __init__(
         self,
         radii: Any = "auto",
@@ -250,7 +294,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
         self.features, self.seed = features, seed
         self._features, self._classes = Ids(), Ids()
-        self._learner: ClassLearner | None = None
+        self._learner = None
 
     _multiclass = True
 
@@ -272,33 +316,23 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
         known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
-        if not (known and _is_plain(x) and self._learn_one(x, self._classes.numbers[y])):
-            self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
+        if known and _is_plain(x) and self._learn_one(x, np.array((self._classes.numbers[y],))):
+            return
+        self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
-        if self._learner is not None and _is_plain(x):
-            places = self._places(x)
-            found = self._learner.probabilities(self._learner.one_row(places, _values(x)))
-            if found.size:
-                return dict(zip(self._classes.names, found[0].tolist(), strict=True))
-        table = _row_of(x)
-        if self._learner is None:
-            return {}
-        found = self._learner.probabilities(self._rows(table, x))
-        return dict(zip(self._classes.names, found[0].tolist(), strict=True))
+        found = self._predict_one(x)
+        return {} if found is None else dict(zip(self._classes.names, found.tolist(), strict=True))
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the probabilities of the labels seen so far, one column each."""
         import pandas as pd
 
-        table = _table_of(X)
-        if self._learner is None:
-            return pd.DataFrame(index=X.index)
-        probabilities = self._learner.probabilities(self._rows(table, X.columns))
-        return pd.DataFrame(probabilities, index=X.index, columns=pd.Index(self.classes))
+        found = self._predict(_table_of(X), X.columns)
+        return pd.DataFrame(found, index=X.index, columns=pd.Index(self.classes))
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -309,26 +343,22 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         best = found.argmax(axis=1) if found.size else []
         return pd.Series([self._classes.names[k] for k in best] or [None] * len(X), index=X.index)
 
-    @reads_whole
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier to a file, without any code."""
-        options = options_of(self, ClassifierOptions)
-        options |= {"fit_intercept": bool(self.fit_intercept), "seed": self.seed}
-        keys = {"classes": self._classes, "features": self._features}
-        write_state(path, type(self).__name__, options, {"learner": self._learner, **keys})
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"fit_intercept": bool(self.fit_intercept)}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
-        """Return the classifier that `save` wrote; it resumes bit-identically."""
-        fields = declared(ClassifierOptions) | {"seed": SEED_OPTION}
-        parts = {"learner": ClassLearner, "classes": Ids, "features": Ids}
-        options, learner, *keys = read_state(path, cls.__name__, fields, parts, "learner")
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        learner, *keys = parts
         sizes = [0, 0] if learner is None else [learner.experts.classes, learner.map.features]
         require(sizes == list(map(len, keys)), "classes or features")
-        checked_radii(options["radii"])
-        loaded = cls(**options)
+        checked_radii(settings["radii"], classifier.RADII)
+        loaded = cls(**settings)
         loaded._learner, (loaded._classes, loaded._features) = learner, keys
         return loaded
+
+    def _grow(self, names: Collection[Any]) -> None:
+        self._add(names)
+        self._learner.grow(len(self._classes), len(self._features))
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
@@ -346,36 +376,11 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
             if self._learner is None:
                 options = self.radii, self.learner, self.fit_intercept
                 self._learner = ClassLearner(*options, 1, 0, self.features, self.seed)
-            self._features.add(_sorted_new(self._features, names))
             self._classes.add(labels[first : first + 1])
-            self._learner.grow(len(self._classes), len(self._features))
+            self._grow(names)
             numbers = self._classes.find(labels[first:last])
             rows = self._rows(table[first:last], names)
             self._learner.learn(rows, numbers, parts[first:last])
-
-    def _learn_one(self, x: dict[Any, Any], label: int) -> bool:
-        """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
-        learner, values, features = self._learner, _values(x), self._features
-        if learner is None:
-            return False
-        try:
-            places = self._known(x)
-        except KeyError:
-            check_keys(x, "the name of a feature")
-            if not (np.abs(values) <= LARGEST).all():
-                return False
-            features.add(_sorted_new(features, x))
-            learner.grow(len(self._classes), len(features))
-            places = features.find(x)
-        return learner.learn_one(learner.one_row(places, values), np.array((label,)))
-
-
-def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
-    """The names that are new, sorted, so that their order in a row does not matter."""
-    if features.numbers.keys() >= set(names):
-        return []
-    new = (plain_key(name) for name in names if name not in features.numbers)
-    return sorted(new, key=lambda name: (type(name).__name__, repr(name)))
 
 
 class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
@@ -400,10 +405,13 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     MAE: 0.18...
     """
 
+    OPTIONS = SETTINGS = regressor.OPTIONS | {"seed": SEED_OPTION}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "features": Ids}
+
     def __init__(self, radii: Any = "auto", random_features: int = 64, seed: int = 0) -> None:
         self.radii, self.random_features, self.seed = radii, random_features, seed
         self._features = Ids()
-        self._learner: RegressionLearner | None = None
+        self._learner = None
 
     @property
     @reads
@@ -416,52 +424,38 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
-        if w == 1.0 and self._learner is not None and type(y) in _PLAIN and _is_plain(x):
-            try:
-                row = self._known(x), _values(x)
-            except KeyError:  # a new feature
-                row = None
-            target = np.array([[y]], dtype=np.float64)
-            if row and self._learner.learn_one(self._learner.one_row(*row), target):
-                return
+        known = w == 1.0 and type(y) in _PLAIN and abs(y) <= LARGEST
+        if known and _is_plain(x) and self._learn_one(x, np.array([[y]], dtype=np.float64)):
+            return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
     @reads
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Return the prediction for a row."""
-        if self._learner is not None and _is_plain(x):
-            places = self._places(x)
-            predicted = self._learner.predict(self._learner.one_row(places, _values(x)))
-            if predicted.size:
-                return float(predicted[0, 0])
-        return float(self._predict(_row_of(x), x)[0])
+        found = self._predict_one(x)
+        return 0.0 if found is None else float(found[0])
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Return the prediction for every row."""
         import pandas as pd
 
-        return pd.Series(self._predict(_table_of(X), X.columns), index=X.index)
-
-    @reads_whole
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the regressor to a file, without any code."""
-        options = options_of(self, RegressorOptions) | {"seed": self.seed}
-        parts = {"learner": self._learner, "features": self._features}
-        write_state(path, type(self).__name__, options, parts)
+        found = self._predict(_table_of(X), X.columns)
+        return pd.Series(np.zeros(len(X)) if found is None else found[:, 0], index=X.index)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormRegressor:
-        """Return the regressor that `save` wrote; it resumes bit-identically."""
-        fields = declared(RegressorOptions) | {"seed": SEED_OPTION}
-        parts = {"learner": RegressionLearner, "features": Ids}
-        options, learner, features = read_state(path, cls.__name__, fields, parts, "learner")
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        learner, features = parts
         sizes = (0, 1) if learner is None else (learner.map.features, learner.outputs)
         require(sizes == (len(features), 1), "features")
-        check_options(options, learner)
-        loaded = cls(**options)
+        regressor.check_options(settings, learner)
+        loaded = cls(**settings)
         loaded._learner, loaded._features = learner, features
         return loaded
+
+    def _grow(self, names: Collection[Any]) -> None:
+        self._add(names)
+        self._learner.grow(len(self._features))
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
@@ -474,21 +468,15 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
             )
         if not (np.abs(targets) <= LARGEST).all():
             raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
-        order, parts = checked_weights(w, len(table), "w")
+        order, parts = regressor.checked_weights(w, len(table), "w")
         if not order.size:
             return
         if self._learner is None:
             options = self.radii, self.random_features, self.seed
             self._learner = RegressionLearner(*options, len(names), 1)
-        self._features.add(_sorted_new(self._features, names))
-        self._learner.grow(len(self._features))
+        self._grow(names)
         rows = self._rows(table[order], names)
         self._learner.learn(rows, targets[order], parts)
-
-    def _predict(self, table: Array, names: Collection[Hashable]) -> Array:
-        if self._learner is None:
-            return np.zeros(len(table))
-        return self._learner.predict(self._rows(table, names))[:, 0]
 
 
 #: Types of numbers that need no further check, up to 64 bits.
