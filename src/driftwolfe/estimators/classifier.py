@@ -336,7 +336,7 @@ class ClassExperts(Part):
         held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
-        _, at, spare, _ = self._bound = bound(self._bound, held, self._sizes, views)
+        _, at, spare, _kept = self._bound = bound(self._bound, held, self._sizes, views)
         spare = spare if labels.size else np.empty(spare.size)  # several threads may predict
         return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
 
@@ -481,6 +481,7 @@ def _longer(table: Array, rows: int) -> Array:
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
+    RADII = RADII
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     random: RandomViews
     experts: ClassExperts
@@ -520,6 +521,18 @@ class ClassLearner(MappedLearner):
     @property
     def t(self) -> int:
         return self.experts.t
+
+    @property
+    def names(self) -> list[str]:
+        return self.experts.names
+
+    @property
+    def expert_weights(self) -> Array:
+        return self.experts.all_weights
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.experts.classes, self.map.features
 
     def _learn(self, rows: SparseRows, targets: Indices, parts: Array) -> bool:
         views = (self.map, self.random) if self.map.full else None

@@ -187,7 +187,7 @@ def learn(where, place, count, rate, rating, ratings, parts, predictions):
     radii, norms, spreads = numbers_at(at[23]), numbers_at(at[24]), numbers_at(at[25])
     clock, numbers = places_at(at[26]), numbers_at(at[27])
     steps, users, items = numbers_at(at[28]), places_at(at[29]), places_at(at[30])
-    answers, gains = numbers_at(at[31]), numbers_at(at[32])
+    answers, gains = numbers_at(at[31]), pointer(numbers_at(at[31]), experts)
     predicted = 0.0
     for n in range(count):
         u, i, t, row = users[place + n], items[place + n], clock[0], (place + n) * lows

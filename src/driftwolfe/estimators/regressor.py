@@ -82,6 +82,7 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
+    RADII = RADII
     radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
     random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
@@ -155,8 +156,15 @@ class RegressionLearner(MappedLearner):
         return len(self.state.weights)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.map.features,)
+
+    @property
+    def expert_weights(self) -> Array:
+        return self.state.weights.copy()
+
+    @property
     def names(self) -> list[str]:
-        """The names of the experts."""
         loops, found = kernels(), ["last target"]
         for k, window in enumerate(loops.WINDOWS):
             rows = f"{window:g} rows" if window < np.inf else "all rows"
@@ -199,7 +207,7 @@ class RegressionLearner(MappedLearner):
     ) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
         held = self.state, *self.map.held, self._steps, self._limits
-        _, at, spare, _ = self._bound = bound(self._bound, held, self._sizes)
+        _, at, spare, _kept = self._bound = bound(self._bound, held, self._sizes)
         spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
         return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
 
@@ -258,16 +266,15 @@ class RegressionLearner(MappedLearner):
                 wider[name][places] = given
         self.state = state._replace(**wider)
 
+    @classmethod
+    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
+        radii, random = checked_radii(options["radii"], RADII), options["random_features"]
+        same = learner is None or (radii, random) == (tuple(learner.radii.tolist()), learner.random)
+        require(same, "options")
+
     def __getstate__(self) -> dict[str, Any]:
         points = self.state.points[: self.map.features + 1]  # without room to grow
         return super().__getstate__() | {"state": self.state._replace(points=points)}
-
-
-def check_options(options: dict[str, Any], learner: RegressionLearner | None) -> None:
-    """Raise ValueError unless the options of a file are sound, and those of its learner."""
-    radii, random = checked_radii(options["radii"], RADII), options["random_features"]
-    same = learner is None or (radii, random) == (tuple(learner.radii.tolist()), learner.random)
-    require(same, "options")
 
 
 def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:

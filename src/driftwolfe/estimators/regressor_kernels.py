@@ -54,7 +54,7 @@ LOW, HIGH, LAST, ERROR, SQUARES = range(5)
 
 
 #: Where the loops find sizes (features, random ones, outputs, experts, those in balls, a row of working
-#: memory) and the addresses of the arrays of `regressor_experts.RegressionState`, of the map, and of the balls.
+#: memory) and the addresses of the arrays of `regressor.RegressionState`, of the map, and of the balls.
 _D, _RANDOM, _OUTPUTS, _EXPERTS, _BALLS, _ROW, _FULL = range(7)
 _CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _BEFORE, _DIRECTIONS, _OFFSETS = range(7, 15)
 _TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(15, 23)

@@ -15,7 +15,7 @@ from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
-from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel, checked_radii
+from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
@@ -32,14 +32,11 @@ if TYPE_CHECKING:
 class _PairModel(checks.Constructed, Ranker):
     """What models of (user, item) pairs share."""
 
-    @property
-    def _model(self) -> Any:
-        """The model behind it."""
-        raise NotImplementedError
+    MODEL: ClassVar[str]  # the attribute that is the model behind it
 
     def predict_many(self, pairs: Any) -> Any:
         """Return what `predict_one` does for each of several (user, item) pairs."""
-        return self._model.predict(pairs)
+        return getattr(self, self.MODEL).predict(pairs)
 
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
         """Return the items in the order of their predictions for a user, best first; equal ones as given."""
@@ -74,6 +71,8 @@ class RiverMatrixCompleter(_PairModel):
     ['up', 'heat']
     """
 
+    MODEL = "completer"
+
     def __init__(
         self,
         loss: str = "huber",
@@ -94,17 +93,11 @@ class RiverMatrixCompleter(_PairModel):
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
-        if isinstance(y, str | bytes):  # float would read it
-            raise TypeError(f"a rating must be a number, got {y!r}")
-        self.completer.learn_one(user, item, float(y))
+        self.completer.learn_one(user, item, _number_of(y, "a rating"))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Predict a rating; x is not used."""
         return self.completer.predict_one(user, item)
-
-    @property
-    def _model(self) -> MatrixCompleter:
-        return self.completer
 
     def learn_many(self, pairs: Any, y: Any) -> None:
         """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
@@ -145,6 +138,8 @@ class RiverRecommender(_PairModel):
     ['milk', 'jam']
     """
 
+    MODEL = "recommender"
+
     def __init__(self) -> None:
         super().__init__()
         self.recommender = Recommender()
@@ -156,10 +151,6 @@ class RiverRecommender(_PairModel):
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Return the probability that an item is the user's next new one; x is not used."""
         return float(self.recommender.predict([(user, item)])[0])
-
-    @property
-    def _model(self) -> Recommender:
-        return self.recommender
 
     def learn_many(self, pairs: Any, y: Any = None) -> None:
         """Learn events of (user, item) pairs, in order: the same as one after the other."""
@@ -183,6 +174,7 @@ class _RowModel(SavedModel):
     OPTIONAL = "learner"
     _features: Ids
     _learner: Any
+    _learn: Any
 
     @property
     @reads
@@ -190,24 +182,39 @@ class _RowModel(SavedModel):
         """The features seen so far, in order of appearance, those of one row sorted."""
         return list(self._features.names)
 
+    @property
+    @reads
+    def expert_weights(self) -> dict[str, float]:
+        """The weights of the experts by name; empty before anything was learned."""
+        if (learner := self._learner) is None:
+            return {}
+        return dict(zip(learner.names, learner.expert_weights.ravel().tolist(), strict=True))
+
     @writes
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
         self._learn(_table_of(X), X.columns, y, w)
 
-    def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
-        """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        raise NotImplementedError
+    def _keys(self) -> list[Ids]:
+        """The ids that a learner has room for: those of classes, if there are some, and of features."""
+        return [getattr(self, f"_{name}") for name in self.PARTS if name != "learner"]
 
     def _grow(self, names: Collection[Any]) -> None:
-        """Make room for features that are new."""
-        raise NotImplementedError
-
-    def _add(self, names: Collection[Any]) -> None:
-        """Number the features that are new, sorted, so that their order in a row does not matter."""
+        """Make room for what is new: features are sorted, so that their order in a row does not matter."""
         if not self._features.numbers.keys() >= set(names):
             new = (plain_key(name) for name in names if name not in self._features.numbers)
             self._features.add(sorted(new, key=lambda name: (type(name).__name__, repr(name))))
+        self._learner.grow(*map(len, self._keys()))
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
+        sizes = learner.sizes if learner else (0,) * len(keys)
+        require(sizes == tuple(map(len, keys)), "classes or features")
+        cls.PARTS["learner"].check_options(settings, learner)
+        loaded = cls(**settings)
+        for name, part in zip(cls.PARTS, (learner, *keys), strict=True):
+            setattr(loaded, f"_{name}", part)
+        return loaded
 
     def _learn_one(self, x: dict[Any, Any], target: Any) -> bool:
         """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
@@ -222,8 +229,7 @@ class _RowModel(SavedModel):
                 return False
             self._grow(x)
             places = self._features.find(x)
-        learned: bool = self._learner.learn_one(self._learner.one_row(places, values), target)
-        return learned
+        return self._learner.learn_one(self._learner.one_row(places, values), target)
 
     def _known(self, x: dict[Any, Any]) -> Indices:
         """The places of the features of a row; KeyError if one is new."""
@@ -245,10 +251,7 @@ class _RowModel(SavedModel):
 
     def _predict(self, table: Array, names: Collection[Hashable]) -> Array | None:
         """What is predicted for the rows of a table; None before anything was learned."""
-        if self._learner is None:
-            return None
-        predicted: Array = self._learner.predict(self._rows(table, names))
-        return predicted
+        return self._learner and self._learner.predict(self._rows(table, names))
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> SparseRows:
         """The known features of the rows, their places rising: the order of names does not matter."""
@@ -304,14 +307,6 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """The labels seen so far, in order of appearance."""
         return list(self._classes.names)
 
-    @property
-    @reads
-    def expert_weights(self) -> dict[str, float]:
-        """The weights of the experts by name; empty before anything was learned."""
-        if (learner := self._learner) is None:
-            return {}
-        return dict(zip(learner.experts.names, learner.experts.all_weights.tolist(), strict=True))
-
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
@@ -345,20 +340,6 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"fit_intercept": bool(self.fit_intercept)}
-
-    @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        learner, *keys = parts
-        sizes = [0, 0] if learner is None else [learner.experts.classes, learner.map.features]
-        require(sizes == list(map(len, keys)), "classes or features")
-        checked_radii(settings["radii"], classifier.RADII)
-        loaded = cls(**settings)
-        loaded._learner, (loaded._classes, loaded._features) = learner, keys
-        return loaded
-
-    def _grow(self, names: Collection[Any]) -> None:
-        self._add(names)
-        self._learner.grow(len(self._classes), len(self._features))
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
@@ -413,14 +394,6 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         self._features = Ids()
         self._learner = None
 
-    @property
-    @reads
-    def expert_weights(self) -> dict[str, float]:
-        """The weights of the experts by name; empty before anything was learned."""
-        if (learner := self._learner) is None:
-            return {}
-        return dict(zip(learner.names, learner.state.weights[0].tolist(), strict=True))
-
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
@@ -444,24 +417,15 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         return pd.Series(np.zeros(len(X)) if found is None else found[:, 0], index=X.index)
 
     @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        learner, features = parts
-        sizes = (0, 1) if learner is None else (learner.map.features, learner.outputs)
-        require(sizes == (len(features), 1), "features")
-        regressor.check_options(settings, learner)
-        loaded = cls(**settings)
-        loaded._learner, loaded._features = learner, features
-        return loaded
-
-    def _grow(self, names: Collection[Any]) -> None:
-        self._add(names)
-        self._learner.grow(len(self._features))
+    def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
+        require(learner is None or learner.outputs == 1, "outputs")
+        return super()._restored(settings, learner, *keys)
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
         given = list(y)
         checks.refuse_masked(given, "y")
-        targets = np.array([_target_of(each) for each in given]).reshape(-1, 1)
+        targets = np.array([_number_of(each, "a target") for each in given]).reshape(-1, 1)
         if len(targets) != len(table):
             raise ValueError(
                 f"y must hold a target for each of {len(table)} rows, got {len(targets)}"
@@ -507,7 +471,7 @@ def _row_of(x: Mapping[Any, Any]) -> Array:
     checks.refuse_masked(values, "the row")
     given = np.array(values)
     if given.dtype.kind not in "fiub" or given.ndim != 1:  # of several types, or no numbers
-        given = np.array([_number_of(name, value) for name, value in x.items()])
+        given = np.array([_number_of(value, "feature", name) for name, value in x.items()])
     return _in_range(given.astype(np.float64, copy=False)[None], x)
 
 
@@ -520,31 +484,27 @@ def _table_of(X: pd.DataFrame) -> Array:
             raise TypeError(f"feature {name!r} must hold numbers, got {column.dtype}")
         if column.dtype.kind == "O":  # pandas would read numbers in text
             for value in column:
-                _number_of(name, value)
+                _number_of(value, "feature", name)
     table = _in_range(X.to_numpy(dtype=np.float64), X.columns)
     if X.columns.has_duplicates:
         raise ValueError("the frame names a feature twice")
     return table
 
 
-def _number_of(name: Hashable, value: Any) -> float:
+def _number_of(value: Any, *what: Any) -> float:
+    """Return a number that is not written as text; `what` are a word for it and its name."""
     try:
         if isinstance(value, str | bytes):  # float would read it
             raise TypeError
         return float(value)
     except OverflowError:
-        raise ValueError(f"feature {name!r} is beyond the range of numbers") from None
+        raise ValueError(f"{_named(*what)} is beyond the range of numbers") from None
     except (TypeError, ValueError):
-        raise TypeError(f"feature {name!r} must be a number, got {value!r}") from None
+        raise TypeError(f"{_named(*what)} must be a number, got {value!r:.80}") from None
 
 
-def _target_of(value: Any) -> float:
-    try:
-        if isinstance(value, str | bytes):  # float would read it
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"a target must be a number, got a {type(value).__name__}") from None
+def _named(word: str, *name: Any) -> str:
+    return " ".join([word, *map(repr, name)])
 
 
 def _in_range(table: Array, names: Collection[Hashable]) -> Array:

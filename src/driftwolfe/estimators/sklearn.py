@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
-from driftwolfe.estimators.core.ids import Ids, check_keys, columns, several
-from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel, checked_radii
-from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies
+from driftwolfe.estimators.core.ids import Ids, check_labels, columns, several
+from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
+from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -30,6 +30,8 @@ class _RowEstimator(SavedModel, BaseEstimator):
     """What estimators that learn rows of features share."""
 
     _learner: Any
+    _checked: Any  # returns the learner and what it learns
+    _single = True  # whether there is one output, as a number
 
     @writes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -40,8 +42,20 @@ class _RowEstimator(SavedModel, BaseEstimator):
     @property
     def t_(self) -> int:
         """Rows learned, copies of weighted ones counted."""
-        t: int = self._fitted().t
-        return t
+        return self._fitted().t
+
+    @property
+    @reads
+    def expert_weights_(self) -> Array:
+        """The weights of the experts; of targets with several numbers, a row for each."""
+        weights = self._fitted().expert_weights
+        return weights if weights.ndim == 1 or not self._single else weights[0]
+
+    @property
+    @reads
+    def expert_names_(self) -> list[str]:
+        """What each expert is."""
+        return self._fitted().names
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learner")
@@ -60,26 +74,24 @@ class _RowEstimator(SavedModel, BaseEstimator):
         """Check rows and what they are to teach, then let the learner, a new one the first time, learn them."""
         before = self.__dict__.copy()
         try:
-            given = _sound(X, "X"), _sound(y, "y"), sample_weight, first
-            learner, *checked = self._checked(*given, *more)
+            learner, *checked = self._checked(X, sound(y, "y"), sample_weight, first, *more)
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
         learner.learn(*checked)
         self._learner = learner
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
-        """Return the learner, and what it learns."""
-        raise NotImplementedError
-
     def _predict(self, X: Any) -> Array:
         """Return what is predicted for rows; one of the plainest kind needs no check."""
         learner, row = self._fitted(), as_one_row(self, X)
         if row is None or not (found := learner.predict(row)).size:
-            given = {"accept_sparse": "csr", "dtype": np.float64, "reset": False}
-            found = learner.predict(as_rows(validate_data(self, _sound(X, "X"), **given)))
-        predicted: Array = found
-        return predicted
+            found = learner.predict(as_rows(self._validated(X)))
+        return found
+
+    def _validated(self, X: Any, *y: Any, reset: bool = False, **more: Any) -> Any:
+        """Return what scikit-learn's checks return for rows, and targets if given."""
+        more |= {"accept_sparse": "csr", "dtype": np.float64}
+        return validate_data(self, sound(X, "X"), *y, reset=reset, **more)
 
     @property
     def _names(self) -> Ids:
@@ -88,19 +100,16 @@ class _RowEstimator(SavedModel, BaseEstimator):
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"random_state": self._fitted().seed}
 
-    def _restore(self, learner: Any, names: Ids) -> None:
-        """Set what was learned, and the number and names of features."""
-        self._learner, self.n_features_in_ = learner, learner.map.features
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], learner: Any, names: Ids, *_: Ids) -> Self:
+        cls.PARTS["learner"].check_options(settings, learner)
+        loaded = cls(**{name: settings[name] for name in (*cls.OPTIONS, "random_state")})
+        loaded._learner, loaded.n_features_in_ = learner, learner.map.features
         if names.names:
             texts = all(type(name) is str for name in names.names)
-            require(texts and len(names) == self.n_features_in_, "names of features")
-            self.feature_names_in_ = np.array(names.names, dtype=object)
-
-
-def _sound(given: Any, name: str) -> Any:
-    """Check what scikit-learn does not: masks, and indices of sparse matrices."""
-    checks.refuse_masked(given, name)
-    return checks.sound_sparse(given, name)
+            require(texts and len(names) == loaded.n_features_in_, "names of features")
+            loaded.feature_names_in_ = np.array(names.names, dtype=object)
+        return loaded
 
 
 class TraceNormClassifier(ClassifierMixin, _RowEstimator):
@@ -196,7 +205,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
 
     OPTIONS = classifier.OPTIONS
     SETTINGS = OPTIONS | {"random_state": SEED_OPTION, "labels": Field(str)}
-    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "names": Ids}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "names": Ids, "classes": Ids}
 
     def __init__(
         self,
@@ -260,18 +269,6 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         return self._coefficients()[1]
 
     @property
-    @reads
-    def expert_weights_(self) -> Array:
-        """The weights of the experts."""
-        return self._fitted().experts.all_weights
-
-    @property
-    @reads
-    def expert_names_(self) -> list[str]:
-        """The view, the radius and the interval length of every expert."""
-        return self._fitted().experts.names
-
-    @property
     def _classes(self) -> Ids:
         return Ids(self.classes_)
 
@@ -279,21 +276,17 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         return super()._settings() | {"labels": self.classes_.dtype.str}
 
     @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        learner, keys, names = parts
-        kind = settings.pop("labels")
-        checked_radii(settings["radii"], classifier.RADII)
-        loaded = cls(**settings)
+    def _restored(cls, settings: dict[str, Any], learner: Any, names: Ids, *keys: Ids) -> Self:
+        loaded = super()._restored(settings, learner, names)
         with refused("this archive holds classes that do not fit together"):
-            dtype = np.dtype(kind)
+            dtype, labels = np.dtype(settings["labels"]), keys[0].names
             # At most 64 MB: a file of a few bytes can name a type of any width.
-            small = dtype.itemsize * len(keys) <= 1 << 26
+            small = dtype.itemsize * len(labels) <= 1 << 26
             require(dtype.kind in "biufUSO" and small, "labels")
-            classes = np.array(keys.names, dtype=dtype)
+            classes = np.array(labels, dtype=dtype)
             require(classes.shape == (learner.experts.classes,), "classes")
             require(np.array_equal(np.unique(classes), classes), "classes")
         loaded.classes_ = classes
-        loaded._restore(learner, names)
         return loaded
 
     def _checked_classes(self, classes: Any, first: bool) -> NDArray[Any]:
@@ -302,7 +295,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
             return self.classes_
         several(classes, "classes")
         checks.refuse_masked(classes, "classes")
-        _check_labels(classes, "a class")
+        check_labels(classes, "a class")
         given = np.unique(np.asarray(classes))
         if not given.size:
             raise ValueError("classes must name at least one class, got none")
@@ -317,9 +310,8 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
     ) -> tuple[Any, ...]:
         """Return the learner, rows, numbers of labels and weights; set `classes_`."""
-        _check_labels(y, "a label")
-        given = {"accept_sparse": "csr", "dtype": np.float64, "reset": first}
-        table, labels = validate_data(self, X, y, **given)
+        check_labels(y, "a label")
+        table, labels = self._validated(X, y, reset=first)
         check_classification_targets(labels)
         order, parts = copies(sample_weight, labels.size, "sample_weight")
         self.classes_ = np.unique(labels) if classes is None else classes
@@ -348,21 +340,13 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         number = self.classes_.searchsorted(y)
         if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
-        learned: bool = self._learner.learn_one(row, number)
-        return learned
+        return self._learner.learn_one(row, number)
 
     def _coefficients(self) -> tuple[Array, Array]:
         weights, intercepts = self._fitted().coefficients()
         if self.classes_.size == 2:
             return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
         return weights, intercepts
-
-
-def _check_labels(labels: Any, what: str) -> None:
-    """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
-    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
-    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
-        check_keys(list(labels), what)
 
 
 class TraceNormRegressor(RegressorMixin, _RowEstimator):
@@ -461,31 +445,14 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         predicted = self._predict(X)
         return predicted[:, 0] if self._single else predicted
 
-    @property
-    @reads
-    def expert_weights_(self) -> Array:
-        """The weights of the experts: a row for each output, or one row if targets are numbers."""
-        weights = self._fitted().state.weights.copy()
-        return weights[0] if self._single else weights
-
-    @property
-    @reads
-    def expert_names_(self) -> list[str]:
-        """What each expert is."""
-        return self._fitted().names
-
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"single": self._single}
 
     @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        learner, names = parts
-        single = settings.pop("single")
-        require(learner.outputs == 1 or not single, "outputs")
-        regressor.check_options(settings, learner)
-        loaded = cls(**settings)
-        loaded._single = single
-        loaded._restore(learner, names)
+    def _restored(cls, settings: dict[str, Any], learner: Any, names: Ids, *_: Ids) -> Self:
+        loaded = super()._restored(settings, learner, names)
+        loaded._single = settings["single"]
+        require(learner.outputs == 1 or not loaded._single, "outputs")
         return loaded
 
     def __sklearn_tags__(self) -> Any:
@@ -495,8 +462,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
         """Return the learner, rows, targets as a table and weights, without rows of weight 0."""
-        given = {"accept_sparse": "csr", "dtype": np.float64, "reset": first}
-        table, numbers = validate_data(self, X, y, **given, multi_output=True, y_numeric=True)
+        several_numbers = {"multi_output": True, "y_numeric": True}
+        table, numbers = self._validated(X, y, reset=first, **several_numbers)
         targets = np.array(numbers, dtype=np.float64)
         if first:
             self._single = targets.ndim == 1
@@ -523,8 +490,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:
             return False
-        learned: bool = self._learner.learn_one(row, y.reshape(1, -1))
-        return learned
+        return self._learner.learn_one(row, y.reshape(1, -1))
 
 
 class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):

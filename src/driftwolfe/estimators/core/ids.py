@@ -103,6 +103,13 @@ def check_keys(keys: Collection[Any], what: str) -> None:
         )
 
 
+def check_labels(labels: Any, what: str) -> None:
+    """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
+        check_keys(list(labels), what)
+
+
 def _parts(key: Any, what: str, depth: int = 1) -> Iterator[Any]:
     """Yield all that a tuple or frozenset holds, those in it and what they hold too."""
     if depth > DEEPEST_KEY:

@@ -26,6 +26,7 @@ class SavedModel(Guarded):
     SETTINGS: ClassVar[Mapping[str, Any]]  # all that files have besides parts
     PARTS: ClassVar[Mapping[str, Any]]  # classes of the attributes of these names, after a "_"
     OPTIONAL: ClassVar[str] = ""  # the part that may be None
+    _restored: Any  # returns the model of settings and parts, if they fit together
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, without any code; `load` resumes bit-identically.
@@ -54,11 +55,6 @@ class SavedModel(Guarded):
     def _settings(self) -> dict[str, Any]:
         """Return the settings as JSON has them, at least the options."""
         return {name: np.asarray(getattr(self, name)).tolist() for name in self.OPTIONS}
-
-    @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        """Return the model of a file, if its parts fit together."""
-        raise NotImplementedError
 
 
 class UsersAndItems(SavedModel):
@@ -133,6 +129,7 @@ ONE = np.ones(1)
 class MappedLearner(Part, ABC):
     """What learners on top of a feature map share."""
 
+    RADII: ClassVar[tuple[float, ...]]  # default ones
     map: FeatureMap
     renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
 
@@ -140,10 +137,30 @@ class MappedLearner(Part, ABC):
         gap = renewal_gap(self.map.features, self.t)
         require(self.t < self.renewal <= self.t + gap, "rounds")
 
+    @classmethod
+    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
+        """Raise ValueError unless the options of a file are sound, and those of its learner."""
+        checked_radii(options["radii"], cls.RADII)
+
     @property
     @abstractmethod
     def t(self) -> int:
         """Rounds played."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What each expert is."""
+
+    @property
+    @abstractmethod
+    def expert_weights(self) -> Array:
+        """The weights of the experts, a row for each output if there may be several."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """What ids are for: the number of classes, if there are some, and of features."""
 
     def _renew(self, t: int) -> None:
         """Recompute the map, if it is time."""

@@ -56,6 +56,12 @@ class SparseRows(NamedTuple):
         return SparseRows(starts - starts[0], self.places[entries], self.values[entries])
 
 
+def sound(given: Any, name: str) -> Any:
+    """Check what scikit-learn does not check: masks, and indices of sparse matrices."""
+    checks.refuse_masked(given, name)
+    return checks.sound_sparse(given, name)
+
+
 def as_rows(X: Any) -> SparseRows:
     """Return the rows of an array or a sparse matrix, the same for both; places rise within a row."""
     sparse = scipy.sparse.issparse(X)
