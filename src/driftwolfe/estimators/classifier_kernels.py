@@ -40,20 +40,13 @@ def _see(at, places, values, entries, part, spare):
     """Compute a row as the views see it, and count it with weight `part`; return whether values are in range."""
     d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
     z, waves, ferns = spare, pointer(spare, row), pointer(spare, 2 * row)
-    x, work, cosines = (
-        pointer(spare, _X * row),
-        pointer(spare, _WORK * row),
-        pointer(spare, _COSINES * row),
-    )
+    x, work = pointer(spare, _X * row), pointer(spare, _WORK * row)
     if not fill(places, values, entries, x, d):
         return False
     map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:
-        inputs, slopes, offsets = (
-            places_at(at[_SEEN]),
-            numbers_at(at[_SLOPES]),
-            numbers_at(at[_OFFSETS]),
-        )
+        inputs, cosines = places_at(at[_SEEN]), pointer(spare, _COSINES * row)
+        slopes, offsets = numbers_at(at[_SLOPES]), numbers_at(at[_OFFSETS])
         size = number + d + 2.0
         for m in range(number):
             angle = offsets[m]
@@ -67,11 +60,8 @@ def _see(at, places, values, entries, part, spare):
         for j in range(d + 1):
             waves[number + 1 + j] = factor * z[j]
     if rests[3] == 0:
-        tests, cuts, leaves = (
-            places_at(at[_TESTS]),
-            numbers_at(at[_CUTS]),
-            pointer(spare, _LEAVES * row),
-        )
+        tests, cuts = places_at(at[_TESTS]), numbers_at(at[_CUTS])
+        leaves = pointer(spare, _LEAVES * row)
         counts, totals, squared = numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS]), 0.0
         totals[0] += part
         for f in range(at[_FERNS]):
@@ -104,33 +94,24 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
-    rests, view_weights, weights = (
-        places_at(at[_RESTS]),
-        numbers_at(at[_CREDITS]),
-        numbers_at(at[_WEIGHTS]),
-    )
+    rests, view_weights = places_at(at[_RESTS]), numbers_at(at[_CREDITS])
+    weights = numbers_at(at[_WEIGHTS])
     norms, steps, limits = numbers_at(at[_NORMS]), numbers_at(at[_STEPS]), numbers_at(at[_LIMITS])
     experts, leaves = at[_PLAIN] + (at[_VIEWS] - 1) * at[_SIDE], pointer(spare, _LEAVES * row)
     for k in range(begin, starts.size - 1):
         # Not the literal 0: what is called with it would be compiled for that, and for numbers.
         first, awake, mixed, outside = begin - begin, 0.0, 0.0, False
         label, part = (labels[k], parts[k]) if learning else (0, 0.0)
-        own, z, size = (
-            pointer(places, starts[k]),
-            pointer(values, starts[k]),
-            starts[k + 1] - starts[k],
-        )
+        own, z = pointer(places, starts[k]), pointer(values, starts[k])
+        size = starts[k + 1] - starts[k]
         if full and not _see(at, own, z, size, part, spare):
             return k
         share = 1.0 / (t + k + 2.0)
         share = share if at[_ADAPTIVE] else share * share
         for v in range(at[_VIEWS]):
             number, table = at[_SIDE] if v else at[_PLAIN], numbers_at(at[_POINTS + v])
-            columns, last, noise = (
-                number * classes,
-                first + number,
-                NOISE / classes if v == 1 else 0.0,
-            )
+            columns, last = number * classes, first + number
+            noise = NOISE / classes if v == 1 else 0.0
             if rests[v] == 0:
                 squared, found = 0.0, 0.0
                 if full:
@@ -167,11 +148,12 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     found += weights[i] * math.exp(logs[i])
                     for c in range(begins, ends):
                         slopes[c] = (miss if c == right else slopes[c] / total) * sure
-                    own_scores, own_slopes = pointer(scores, begins), pointer(slopes, begins)
-                    step = part * steps[i]
-                    norm = descend(
-                        norms, i, experts, own_scores, own_slopes, classes, step, squared
+                    score, slope, step = (
+                        pointer(scores, begins),
+                        pointer(slopes, begins),
+                        part * steps[i],
                     )
+                    norm = descend(norms, i, experts, score, slope, classes, step, squared)
                     outside |= norm > limits[i]
                 if learning:
                     for e in range(size):
@@ -285,9 +267,8 @@ def project_columns(table, first, radius, both, own):
         for p in range(columns):
             if values[p] > last:
                 above, count = above + values[p], count + 1.0
-        theta = (
-            above / count if above > last * count else last
-        )  # none is above where the radius is rounding
+        # None is above where the radius is rounding.
+        theta = above / count if above > last * count else last
     squared = 0.0
     for p in range(columns):
         kept = values[p] - theta if values[p] > theta else 0.0

@@ -152,10 +152,8 @@ class MatrixCompleter(UsersAndItems):
         seed: int = 0,
         keep_seen: bool = True,
     ) -> None:
-        settings = CompleterSettings.checked(
-            loss, learner, radii, rank, weighting, memory, seed, keep_seen
-        )
-        self._pool = CompleterPool(settings)
+        options = (loss, learner, radii, rank, weighting, memory, seed, keep_seen)
+        self._pool = CompleterPool(CompleterSettings(*options))
         self._users, self._items = Ids(), Ids()
         self._features: FeatureModel | None = None
 
@@ -236,7 +234,7 @@ class MatrixCompleter(UsersAndItems):
         cols, new_items = self._items.number(items)
         predictions = self._pool.learn(rows, cols, *given)
         if self._features:
-            predictions = self._features.learn((users, items), rows, cols, predictions, *given)
+            predictions = self._features.blend((users, items), rows, cols, predictions, *given)
         self._users.add(new_users)
         self._items.add(new_items)
         return predictions
@@ -254,7 +252,7 @@ class MatrixCompleter(UsersAndItems):
             predicted = self._pool.learn_one(number, col, rating)
         if self._features:
             numbers = map(np.array, ([number], [col], [predicted], [rating]))
-            self._features.learn(([user], [item]), *numbers)
+            self._features.blend(([user], [item]), *numbers)
 
     @reads
     def predict(self, pairs: Any) -> Array:
@@ -270,7 +268,7 @@ class MatrixCompleter(UsersAndItems):
         """Return a rating for each pair of ids that have these numbers, -1 for new ones."""
         predictions, _ = self._pool.predict(rows, cols)
         if self._features:
-            return self._features.predict((users, items), rows, cols, predictions)
+            return self._features.blend((users, items), rows, cols, predictions)
         return predictions
 
     @writes
@@ -295,7 +293,7 @@ class MatrixCompleter(UsersAndItems):
         prediction = self._pool.predict_one(row, col)
         if self._features:
             numbers = map(np.array, ([row], [col], [prediction]))
-            return float(self._features.predict(([user], [item]), *numbers)[0])
+            return float(self._features.blend(([user], [item]), *numbers)[0])
         return prediction
 
     @writes
@@ -411,15 +409,11 @@ class MatrixCompleter(UsersAndItems):
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        pool, users, items, features = parts
-        completer = cls()
-        completer._pool, completer._users, completer._items = pool, users, items
-        completer._features = features
-        sizes = len(users), len(items)
-        require(sizes == (pool.everyone.size, pool.items.size), "ids")
+        completer = super()._restored(settings, *parts)
+        pool, features = completer._pool, completer._features
         if features:
             loss = LOSSES.index(pool.settings.loss)
-            rows = all(grown.size <= n for grown, n in zip(features.rows, sizes, strict=True))
+            rows = all(grown.size <= n for grown, n in zip(features.rows, pool.sizes, strict=True))
             require(features.loss == loss and rows, "features")
         return completer
 

@@ -174,6 +174,11 @@ class CompleterPool(Part):
     def t(self) -> int:
         return int(self.scale.clock[0])
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of users and of items."""
+        return self.everyone.size, self.items.size
+
     def block(self) -> int:
         """Ratings between two projections."""
         memory = self.settings.memory

@@ -29,6 +29,7 @@ kernels = compiled("driftwolfe.estimators.completer_kernels")
 
 MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
 SIDES = ("users", "items")
+_NONE = np.zeros(0)
 _LENGTH = (-1.0 - ROUNDING, 1.0 + ROUNDING)
 
 
@@ -45,11 +46,8 @@ class SideFeatures(Part):
     values: Annotated[Array, Field(np.float64, (None, None), *_LENGTH)]  # of those who have some
 
     def __init__(self, width: int) -> None:
-        self.ids, self.rows, self.width = (
-            Ids(),
-            Growing(FeatureRows(np.zeros((0, width + 1)))),
-            width,
-        )
+        self.ids, self.width = Ids(), width
+        self.rows = Growing(FeatureRows(np.zeros((0, width + 1))))
         self.add([], np.zeros((0, width)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,49 +151,27 @@ class FeatureModel(Part):
     def check(self) -> None:
         error, low, high = self.shared.numbers.tolist()
         require(error >= 0.0 and low <= high, "ratings")
-        width, shape = (
-            self._prior.size,
-            (self.item_features.width + 1, self.user_features.width + 1),
-        )
+        width, shape = self._prior.size, tuple(each.width + 1 for each in self.features[::-1])
         require(self.shared.means.shape == shape, "features")
         users = self.users.tables
         require(users.means.shape[1] == users.variances.shape[1] == width, "weights of features")
 
-    def predict(
-        self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, predictions: Array
-    ) -> Array:
-        """Return predictions blended with those of the model."""
-        none = np.zeros(0)
-        return self._blend(keys, users, items, predictions, none, none)
-
-    def learn(
+    def blend(
         self,
         keys: tuple[list[Any], list[Any]],
         users: Indices,
         items: Indices,
         predictions: Array,
-        ratings: Array,
-        parts: Array | None = None,
+        ratings: Array = _NONE,
+        parts: Array = _NONE,
     ) -> Array:
-        """Learn ratings one by one; return what was predicted before each, blended with the model."""
-        for numbers, grown, prior in ((users, self.rows[0], USERS), (items, self.rows[1], ITEMS)):
-            size = int(numbers.max(initial=-1)) + 1
-            if size > grown.size:
-                new, variances = grown.grow(size), grown.tables.variances
-                variances[new, 0], variances[new, 1:] = prior
-        parts = np.zeros(0) if parts is None else parts
-        return self._blend(keys, users, items, predictions, ratings, parts)
-
-    def _blend(
-        self,
-        keys: Any,
-        users: Indices,
-        items: Indices,
-        predictions: Array,
-        ratings: Array,
-        parts: Array,
-    ) -> Array:
-        """Return predictions blended with those of the model, which learns the ratings that there are."""
+        """Return predictions blended with those of the model, which learns ratings, one by one, if given."""
+        if ratings.size:
+            for numbers, grown, prior in zip(
+                (users, items), self.rows, (USERS, ITEMS), strict=True
+            ):
+                new = grown.grow(int(numbers.max()) + 1)
+                grown.tables.variances[new, 0], grown.tables.variances[new, 1:] = prior
         (zs, xs), blended = self._found(keys), predictions.copy()
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Annotated, Any, NamedTuple, Self
@@ -55,11 +55,11 @@ class Expert(NamedTuple):
 
 @dataclass(frozen=True)
 class CompleterSettings:
-    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
+    """Options of a `CompleterPool`, as `MatrixCompleter` describes them, checked."""
 
     loss: str
     learner: str
-    radii: tuple[float, ...]
+    radii: Sequence[float]
     rank: int
     weighting: float
     memory: int
@@ -68,35 +68,24 @@ class CompleterSettings:
 
     SAVED = Field(dict)
 
-    @classmethod
-    def checked(
-        cls,
-        loss: Any,
-        learner: Any,
-        radii: Any,
-        rank: Any,
-        weighting: Any,
-        memory: Any,
-        seed: Any,
-        keep_seen: Any,
-    ) -> Self:
-        """Return options of a user or a file, checked."""
-        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
-            checks.one_of(given, name, allowed)
-        if not isinstance(radii, Iterable):
-            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
-        balls = tuple(islice(radii, MOST_RADII + 1))
+    def __post_init__(self) -> None:
+        checks.one_of(self.loss, "loss", LOSSES)
+        checks.one_of(self.learner, "learner", LEARNERS)
+        if not isinstance(self.radii, Iterable):
+            raise TypeError(f"radii must be a sequence of positive numbers, got {self.radii!r}")
+        balls = tuple(islice(self.radii, MOST_RADII + 1))
         if len(balls) > MOST_RADII:
             raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
-        weight = checks.nonnegative(weighting, "weighting")
-        if weight > 1.0:
-            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
-        if not isinstance(keep_seen, bool):
-            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
+        weighting = checks.nonnegative(self.weighting, "weighting")
+        if weighting > 1.0:
+            raise ValueError(f"weighting must lie in 0..1, got {self.weighting!r}")
+        if not isinstance(self.keep_seen, bool):
+            raise TypeError(f"keep_seen must be True or False, got {self.keep_seen!r}")
         balls = tuple(checks.positive(radius, "radii") for radius in balls)
-        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
-        seed = checks.count(seed, "seed", least=0, most=math.inf)
-        return cls(loss, learner, balls, rank, weight, memory, seed, keep_seen)
+        checked = {"radii": balls, "weighting": weighting, "rank": checks.count(self.rank, "rank")}
+        checked["memory"] = checks.count(self.memory, "memory", least=64)
+        checked["seed"] = checks.count(self.seed, "seed", least=0, most=math.inf)
+        vars(self).update(checked)  # it is frozen
 
     def saved(self) -> dict[str, Any]:
         """Return what a file has of them."""
@@ -105,7 +94,7 @@ class CompleterSettings:
     @classmethod
     def read(cls, options: dict[str, Any]) -> Self:
         """Return the options of a file, checked."""
-        return cls.checked(**options)
+        return cls(**options)
 
     def experts(self, t: int) -> list[Expert]:
         """All experts after t ratings: steps times radii, and one per length of intervals up to t."""

@@ -366,10 +366,7 @@ class Recommender(UsersAndItems):
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        pool, users, items = parts
-        require((len(users), len(items)) == (pool.users, pool.items), "ids")
-        model = cls()
-        model._pool, model._users, model._items = parts
+        model = super()._restored(settings, *parts)
         model._times, model.note_ = np.array(settings["times"]), settings["note"]
         require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
         return model

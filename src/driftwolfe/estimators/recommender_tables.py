@@ -242,6 +242,11 @@ class RecommenderPool(Part):
     def items(self) -> int:
         return int(self.ranks.clock[1]) - 1
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of users and of items."""
+        return self.users, self.items
+
     def due(self) -> int:
         """When the popular items are found next."""
         return self.refreshed + max(SHORTEST_BLOCK, int(BLOCK_FRACTION * self.refreshed))
@@ -265,12 +270,8 @@ class RecommenderPool(Part):
     def learn_single(self, user: int, item: int, weight: float) -> None:
         """Learn one event of a known user and item."""
         event, room, loops = one_event(), scratch(len(self.ranks.lists)), kernels()
-        event[0][0], event[1][0], event[2][0], event[3][0] = (
-            user + 1,
-            item + 1,
-            weight,
-            weight > 0.0,
-        )
+        event[0][0], event[1][0] = user + 1, item + 1
+        event[2][0], event[3][0] = weight, weight > 0.0
         while not loops.run.unchecked(loops.LEARN, event, self.ranks, room):
             self._extend(user + 1)
         self._refresh()

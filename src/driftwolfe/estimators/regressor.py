@@ -43,6 +43,8 @@ _NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
 MOST_INPUTS = 3
 MOST_RANDOM = 1 << 12
 _REAL, _WINDOWS = np.float64, ("windows",)
+#: Arrays with a row for each feature, and for each window and feature.
+_BY_FEATURE, _BY_WINDOW = ("row", "directions"), ("means", "moments", "cross", "narrow", "wide")
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-LARGEST_SCALE, LARGEST_SCALE)
 #: Options as files hold them, besides a seed.
@@ -95,36 +97,32 @@ class RegressionLearner(MappedLearner):
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
         self.map = FeatureMap(features, True)
         self.renewal = 1
-        loops, d = kernels(), features if features <= FULL_FEATURES else 0
-        width, windows = d + self.random if d else 0, 2 * len(loops.WINDOWS)
-        balls = len(self.radii) * len(LENGTHS)
-        experts = loops.PLAIN + balls
+        balls, d = len(self.radii) * len(LENGTHS), features if features <= FULL_FEATURES else 0
+        experts, windows = kernels().PLAIN + balls, 2 * len(kernels().WINDOWS)
         self.state = RegressionState(
             clock=np.zeros(1, np.int64),
             targets=np.zeros((5, outputs)),
             weights=np.full((outputs, experts), 1.0 / experts),
             points=np.zeros((features + 1, balls * outputs)),
             norms=np.zeros((2, balls)),
-            row=np.zeros(d),
-            **self._drawn(d),
             totals=np.zeros(windows),
             ages=np.zeros(windows, np.int64),
-            means=np.zeros((windows, width)),
             centres=np.zeros((windows, outputs)),
-            moments=np.zeros((windows, width, width)),
-            **{name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")},
+            **self._of_features(d, windows, outputs),
         )
         self.derive()
 
-    def _drawn(self, features: int) -> dict[str, Array]:
-        """Draw the directions of random features: each uses one to three features."""
-        rng = np.random.default_rng(self.seed)
-        number = self.random if features else 0
-        directions = np.zeros((features, number))
+    def _of_features(self, features: int, windows: int, outputs: int) -> dict[str, Array]:
+        """Return the arrays of up to 256 features: random ones, of one to three each, and empty windows."""
+        rng, number = np.random.default_rng(self.seed), self.random if features else 0
+        directions, width = np.zeros((features, number)), features + number
         for column in directions.T:
             used = rng.permutation(features)[: rng.integers(1, MOST_INPUTS + 1)]
             column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
-        return {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
+        found = {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
+        found |= {name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")}
+        found |= {"row": np.zeros(features), "means": np.zeros((windows, width))}
+        return found | {"moments": np.zeros((windows, width, width))}
 
     def derive(self) -> None:
         # The radius and the step size of every expert in a ball.
@@ -243,28 +241,14 @@ class RegressionLearner(MappedLearner):
     def _move(self, features: int) -> None:
         """Make room for so many features in all windows, or take it away for none."""
         old, state = self.state.row.size, self.state
-        if not old:  # nothing is known of random features either
-            state = state._replace(offsets=self._drawn(features)["offsets"])
-        width = features + state.offsets.size if features else 0
-        kept = np.r_[:old, features : features + state.offsets.size] if features else np.r_[:0]
-        wider: dict[str, Any] = {"row": np.zeros(features)}
-        wider["row"][: min(old, features)] = state.row[:features]
-        wider["directions"] = np.zeros((features, state.offsets.size if features else 0))
-        if old and features:
-            wider["directions"][:old] = state.directions
-        elif features:
-            wider["directions"] = self._drawn(features)["directions"]
-        else:
-            wider["offsets"] = np.zeros(0)
-        for name in ("means", "moments", "cross", "narrow", "wide"):
-            given = getattr(state, name)
-            axes = 2 if name == "moments" else 1
-            shape = (len(given), *[width] * axes, *given.shape[1 + axes :])
-            wider[name] = np.zeros(shape)
-            if old and features:
-                places: Any = (slice(None), *np.ix_(*[kept] * axes))
-                wider[name][places] = given
-        self.state = state._replace(**wider)
+        changed: dict[str, Any] = self._of_features(features, len(state.means), self.outputs)
+        if old and features:  # else nothing is known of random features either
+            more = [old] * (features - old)  # random ones come last
+            changed = {name: np.insert(getattr(state, name), more, 0.0, 0) for name in _BY_FEATURE}
+            for name in _BY_WINDOW:
+                changed[name] = np.insert(getattr(state, name), more, 0.0, axis=1)
+            changed["moments"] = np.insert(changed["moments"], more, 0.0, axis=2)
+        self.state = state._replace(**changed)
 
     @classmethod
     def check_options(cls, options: dict[str, Any], learner: Any) -> None:

@@ -125,10 +125,8 @@ def _ask(at, spare, o):
             if kind == 1 and k < FIRST_WIDE:
                 continue
             window, size = k + windows if kind == 2 else k, width if kind == 1 else d
-            table, values = (
-                numbers_at(at[_WIDE if kind == 1 else _NARROW]),
-                pointer(spare, row if kind == 2 else 0),
-            )
+            table = numbers_at(at[_WIDE if kind == 1 else _NARROW])
+            values = pointer(spare, row if kind == 2 else 0)
             own = pointer(table, window * width * outputs + o)
             found = _product(values, pointer(means, window * width), own, size, outputs)
             level = centres[window * outputs]
@@ -301,18 +299,12 @@ def follow(starts, places, values, targets, parts, begin, where, out, spare):
     d, outputs, balls = at[_D], at[_OUTPUTS], at[_BALLS]
     row, outside = at[_ROW], False
     columns, points, clock = outputs * balls, numbers_at(at[_POINTS]), places_at(at[_CLOCK])
-    scores, units, steps = (
-        pointer(spare, 4 * row),
-        pointer(spare, 5 * row),
-        pointer(spare, 6 * row),
-    )
+    scores, units = pointer(spare, 4 * row), pointer(spare, 5 * row)
+    steps = pointer(spare, 6 * row)
     for n in range(begin, starts.size - 1):
         part, squared, length = parts[n] if learning else 0.0, 0.0, 1.0
-        own, z, size = (
-            pointer(places, starts[n]),
-            pointer(values, starts[n]),
-            starts[n + 1] - starts[n],
-        )
+        own, z = pointer(places, starts[n]), pointer(values, starts[n])
+        size = starts[n + 1] - starts[n]
         if at[_FULL]:
             if not fill(own, z, size, features, d):
                 return n

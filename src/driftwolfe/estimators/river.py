@@ -211,10 +211,7 @@ class _RowModel(SavedModel):
         sizes = learner.sizes if learner else (0,) * len(keys)
         require(sizes == tuple(map(len, keys)), "classes or features")
         cls.PARTS["learner"].check_options(settings, learner)
-        loaded = cls(**settings)
-        for name, part in zip(cls.PARTS, (learner, *keys), strict=True):
-            setattr(loaded, f"_{name}", part)
-        return loaded
+        return super()._restored(settings, learner, *keys)
 
     def _learn_one(self, x: dict[Any, Any], target: Any) -> bool:
         """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""

@@ -26,7 +26,6 @@ class SavedModel(Guarded):
     SETTINGS: ClassVar[Mapping[str, Any]]  # all that files have besides parts
     PARTS: ClassVar[Mapping[str, Any]]  # classes of the attributes of these names, after a "_"
     OPTIONAL: ClassVar[str] = ""  # the part that may be None
-    _restored: Any  # returns the model of settings and parts, if they fit together
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, without any code; `load` resumes bit-identically.
@@ -51,6 +50,14 @@ class SavedModel(Guarded):
         """Read what `_write` wrote under that name, and the settings."""
         settings, *parts = read_state(path, kind, cls.SETTINGS, cls.PARTS, cls.OPTIONAL)
         return cls._restored(settings, *parts), settings
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        """Return the model of these settings and parts, if they fit together."""
+        model = cls(**{name: settings[name] for name in cls.OPTIONS})
+        for name, part in zip(cls.PARTS, parts, strict=True):
+            setattr(model, f"_{name}", part)
+        return model
 
     def _settings(self) -> dict[str, Any]:
         """Return the settings as JSON has them, at least the options."""
@@ -84,6 +91,12 @@ class UsersAndItems(SavedModel):
     def n_items_(self) -> int:
         """Number of items known."""
         return len(self._items)
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        pool, users, items, *_ = parts
+        require((len(users), len(items)) == pool.sizes, "ids")
+        return super()._restored(settings, *parts)
 
 
 #: Options of several models as files hold them.
