@@ -138,7 +138,7 @@ class MatrixCompleter(UsersAndItems):
         "items": Ids,
         "features": FeatureModel,
     }
-    OPTIONAL = "features"
+    OPTIONAL, COUNTED = "features", "ratings"
 
     def __init__(
         self,
@@ -303,8 +303,7 @@ class MatrixCompleter(UsersAndItems):
         What items, means and directions of taste have learned from them stays, as it cannot be told
         apart. Nothing happens for a user who is not known. Takes time in proportion to the users.
         """
-        (key,), _ = columns([(user, None)])
-        number = self._users.numbers.get(key, -1)
+        key, number = self._user(user)
         if self._features:
             self._features.forget(key, number)
         if number >= 0:
@@ -333,8 +332,7 @@ class MatrixCompleter(UsersAndItems):
             Exclude what the user has rated, as far as it is remembered: see `keep_seen`.
         """
         count = checks.count(n, "n", least=0)
-        (key,), _ = columns([(user, None)])
-        row, names = self._users.numbers.get(key, -1), self._items.names
+        (key, row), names = self._user(user), self._items.names
         cols = np.arange(len(self._items))
         if exclude_seen:
             cols = np.setdiff1d(cols, self._pool.seen_by(row))
@@ -416,10 +414,6 @@ class MatrixCompleter(UsersAndItems):
             rows = all(grown.size <= n for grown, n in zip(features.rows, pool.sizes, strict=True))
             require(features.loss == loss and rows, "features")
         return completer
-
-    def __repr__(self) -> str:
-        sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"
-        return f"MatrixCompleter({sizes})"
 
 
 def _checked(pairs: Any, ratings: Any) -> tuple[list[Any], list[Any], Array]:

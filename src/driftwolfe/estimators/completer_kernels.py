@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from driftwolfe.estimators.completer_tables import ItemWeights, SharedWeights, UserWeights
+from driftwolfe.estimators.completer_features import ItemWeights, SharedWeights, UserWeights
 from driftwolfe.estimators.core.shared_kernels import (
     RATE,
     ROUNDING,

@@ -31,12 +31,6 @@ LAST_ITEM = (1 << ITEM_BITS) - 1
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
 LARGEST = 1e110
 _REAL, _SHORT, _WHOLE, _BOUNDS = np.float64, np.float32, np.int64, (-LARGEST, LARGEST)
-#: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
-#: weights of users, of items, and of all together.
-USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
-#: Fractions that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
-#: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
-BLENDS, STAGES = 5, 6
 
 
 class Expert(NamedTuple):
@@ -234,32 +228,3 @@ class Older(NamedTuple):
     start: Annotated[int, Field(int, least=0)]
     users: Annotated[Array, Field(_REAL, (None, "directions"), *_BOUNDS)]
     items: Annotated[Array, Field(_REAL, (None, "directions"), *_BOUNDS)]
-
-
-class UserWeights(NamedTuple):
-    """Weights of users: a row for each."""
-
-    means: Annotated[Array, Field(_REAL, ("rows", None))]
-    variances: Annotated[
-        Array, Field(_REAL, ("rows", None), 0.0, USERS[0])
-    ]  # in units of the noise
-    counts: Annotated[Indices, Field(_WHOLE, ("rows",), 0, below=1 << 62)]  # ratings so far
-
-
-class ItemWeights(NamedTuple):
-    """Weights of items: a row for each."""
-
-    means: Annotated[Array, Field(_REAL, ("rows", "user_features"))]
-    variances: Annotated[Array, Field(_REAL, ("rows", "user_features"), 0.0, ITEMS[0])]
-
-
-class SharedWeights(NamedTuple):
-    """What all users and items share."""
-
-    # A row for each feature of items, a column for each feature of users, the constant first.
-    means: Annotated[Array, Field(_REAL, ("item_features", "user_features"))]
-    variances: Annotated[Array, Field(_REAL, ("item_features", "user_features"), 0.0, ALL[0])]
-    # Weights of the fractions that the model may have in the prediction: a row for each stage.
-    blends: Annotated[Array, Field(_REAL, (STAGES, BLENDS), 0.0, 1.0, sums=True)]
-    numbers: Annotated[Array, Field(_REAL, (3,))]  # mean of errors, lowest and highest rating
-    clocks: Annotated[Indices, Field(_WHOLE, (STAGES,), 0, below=1 << 62)]  # ratings, by stage

@@ -105,6 +105,7 @@ class Recommender(UsersAndItems):
     Item-based collaborative filtering recommendation algorithms, WWW.
     """
 
+    COUNTED = "events"
     SETTINGS: ClassVar[dict[str, Any]] = {
         "note": Field(dict, optional=True),
         "times": Field(list, (3,), items=Field(float)),
@@ -280,9 +281,9 @@ class Recommender(UsersAndItems):
         What items have learned from them stays, as it cannot be told apart. Nothing happens for a user
         who is not known.
         """
-        (key,) = plain_keys([user], "the id of one user")
-        number = self._users.numbers.pop(key, None)
-        if number is not None:
+        key, number = self._user(user)
+        if number >= 0:
+            del self._users.numbers[key]
             self._pool.forget(number)
             last = self._users.names.pop()  # takes the number that is free now
             if number < len(self._users.names):
@@ -293,7 +294,7 @@ class Recommender(UsersAndItems):
     @reads
     def seen(self, user: Hashable) -> list[Any]:
         """Return the items that a user has seen, the latest last."""
-        (number,) = self._users.find(plain_keys([user], "the id of one user")).tolist()
+        _, number = self._user(user)
         items = self._pool.seen_by(number).tolist() if number >= 0 else []
         return [self._items.names[item] for item in items]
 
@@ -370,6 +371,3 @@ class Recommender(UsersAndItems):
         model._times, model.note_ = np.array(settings["times"]), settings["note"]
         require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
         return model
-
-    def __repr__(self) -> str:
-        return f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"

@@ -111,9 +111,9 @@ class RiverMatrixCompleter(_PairModel):
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
         completer, settings = MatrixCompleter._read(path, cls.__name__)
-        wrapper = settings["wrapper"]
-        check_fields({"seed": Field(int, least=0, optional=True)}, wrapper, cls.__name__)
-        options, seed = completer.settings, wrapper["seed"]
+        own, options = settings["wrapper"], completer.settings
+        check_fields({"seed": Field(int, least=0, optional=True)}, own, cls.__name__)
+        seed = own["seed"]
         require((seed or 0) == options["seed"], "seeds")
         options["n_factors"] = options.pop("rank")
         model = cls(**{**options, "seed": seed})

@@ -462,8 +462,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
         """Return the learner, rows, targets as a table and weights, without rows of weight 0."""
-        several_numbers = {"multi_output": True, "y_numeric": True}
-        table, numbers = self._validated(X, y, reset=first, **several_numbers)
+        options = {"multi_output": True, "y_numeric": True}
+        table, numbers = self._validated(X, y, reset=first, **options)
         targets = np.array(numbers, dtype=np.float64)
         if first:
             self._single = targets.ndim == 1
@@ -477,9 +477,11 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         order, parts = regressor.checked_weights(sample_weight, len(targets), "sample_weight")
         if first and not order.size:
             raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-        options = self.radii, self.random_features, self.random_state
-        sizes = self.n_features_in_, targets.shape[1]
-        learner = RegressionLearner(*options, *sizes) if first else self._learner
+        drawn, sizes = (
+            (self.random_features, self.random_state),
+            (self.n_features_in_, targets.shape[1]),
+        )
+        learner = RegressionLearner(self.radii, *drawn, *sizes) if first else self._learner
         return learner, as_rows(table).taken(order), targets[order], parts
 
     def _learn_one(self, X: Any, y: Any) -> bool:
@@ -582,11 +584,10 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
         """Read what `save` wrote."""
         completer, settings = MatrixCompleter._read(path, cls.__name__)
-        wrapper = settings["wrapper"]
-        check_fields({"passes": Field((int, float), least=1)}, wrapper, cls.__name__)
-        options = completer.settings
+        options, own = completer.settings, settings["wrapper"]
+        check_fields({"passes": Field((int, float), least=1)}, own, cls.__name__)
         options["random_state"] = options.pop("seed")
-        model = cls(**options, passes=checks.count(wrapper["passes"], "passes"))
+        model = cls(**options, passes=checks.count(own["passes"], "passes"))
         model.completer_, model.n_features_in_ = completer, 2
         return model
 

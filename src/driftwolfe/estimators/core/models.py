@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from operator import is_
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.ids import Ids
+from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.estimators.core.rows import COUNT, FeatureMap, SparseRows, ends
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole
@@ -67,6 +67,8 @@ class SavedModel(Guarded):
 class UsersAndItems(SavedModel):
     """The ids that recommenders know."""
 
+    COUNTED: ClassVar[str]  # what they learn
+    _pool: Any
     _users: Ids
     _items: Ids
 
@@ -81,6 +83,15 @@ class UsersAndItems(SavedModel):
     def items_(self) -> list[Any]:
         """Items known, in order of appearance."""
         return list(self._items.names)
+
+    def __repr__(self) -> str:
+        sizes = f"users={self.n_users_}, items={self.n_items_}, {self.COUNTED}"
+        return f"{type(self).__name__}({sizes}={self._pool.t})"
+
+    def _user(self, user: Hashable) -> tuple[Any, int]:
+        """Return the id of a user as it is kept, and its number, -1 for a new one."""
+        (key,) = plain_keys([user], "the id of one user")
+        return key, self._users.numbers.get(key, -1)
 
     @property
     def n_users_(self) -> int:
