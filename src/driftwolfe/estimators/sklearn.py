@@ -462,8 +462,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
         """Return the learner, rows, targets as a table and weights, without rows of weight 0."""
-        options = {"multi_output": True, "y_numeric": True}
-        table, numbers = self._validated(X, y, reset=first, **options)
+        table, numbers = self._validated(X, y, reset=first, multi_output=True, y_numeric=True)
         targets = np.array(numbers, dtype=np.float64)
         if first:
             self._single = targets.ndim == 1
@@ -477,11 +476,9 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         order, parts = regressor.checked_weights(sample_weight, len(targets), "sample_weight")
         if first and not order.size:
             raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-        drawn, sizes = (
-            (self.random_features, self.random_state),
-            (self.n_features_in_, targets.shape[1]),
-        )
-        learner = RegressionLearner(self.radii, *drawn, *sizes) if first else self._learner
+        options = self.radii, self.random_features, self.random_state
+        sizes = self.n_features_in_, targets.shape[1]
+        learner = RegressionLearner(*options, *sizes) if first else self._learner
         return learner, as_rows(table).taken(order), targets[order], parts
 
     def _learn_one(self, X: Any, y: Any) -> bool:
