@@ -45,6 +45,11 @@ class ProductDomain(Domain):
         for index, domain in enumerate(self.domains):
             if not isinstance(domain, Domain):
                 raise TypeError(f"domains[{index}] must be a Domain, got {type(domain).__name__}")
+            if domain.cached_vertices is not None:
+                raise ValueError(
+                    f"domains[{index}] is a CachedDomain; vertices of the product are cached: use "
+                    "CachedDomain(ProductDomain(...), size)"
+                )
         if not self.domains:
             raise ValueError("domains must hold at least one set, got none")
         at_zero = all(domain.center is None for domain in self.domains)
