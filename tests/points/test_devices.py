@@ -22,10 +22,10 @@ from driftwolfe.points.devices import (
     device_named,
     device_of,
     is_array,
+    thin_svd_of_product,
     to_host,
 )
-from driftwolfe.points.lanczos import leading_triplet_of_each
-from driftwolfe.points.orthogonal import orthonormal, ritz_space, thin_svd_of_product
+from driftwolfe.points.lanczos import leading_triplet_of_each, orthonormal, ritz_space
 
 RELATIVE = 1e-10
 

@@ -10,9 +10,13 @@ from driftwolfe.domains.combinatorial import (
     SpanningTreePolytope,
     UniformMatroidPolytope,
 )
-from driftwolfe.domains.composite import LMODomain, ProductDomain
+from driftwolfe.domains.composite import (
+    LMODomain,
+    MembershipDomain,
+    ProductDomain,
+    SeparationDomain,
+)
 from driftwolfe.domains.hull import ConvexHull
-from driftwolfe.domains.separation import MembershipDomain, SeparationDomain
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [

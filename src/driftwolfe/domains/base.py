@@ -379,7 +379,7 @@ def _of_inside(name: str) -> Any:
 class DomainWrapper(Domain):
     """A set around another, `domain`, which has what is its own; in all else the same set."""
 
-    _made_from: ClassVar = (("domain", "domain"),)
+    _made_from: ClassVar[tuple[tuple[str, str], ...]] = (("domain", "domain"),)
 
     def __init__(self, domain: Domain) -> None:
         if not isinstance(domain, Domain):
@@ -495,19 +495,15 @@ class CachedDomain(DomainWrapper):
     327
     """
 
-    _made_from = (("domain", "domain"), ("size", "cached_vertices"))
+    _made_from = (("domain", "domain"), ("size", "size"))
+    cached_vertices: Any = property(attrgetter("size"), doc="The size of the cache.")
 
     def __init__(self, domain: Domain, size: int) -> None:
         super().__init__(domain)
-        self._size = checks.count(size, "size", least=0)
-
-    @property
-    def cached_vertices(self) -> int:
-        """The size of the cache."""
-        return self._size
+        self.size = checks.count(size, "size", least=0)
 
     def __repr__(self) -> str:
-        return f"CachedDomain({self.domain!r}, size={self._size})"
+        return f"CachedDomain({self.domain!r}, size={self.size})"
 
 
 def count_calls(domain: Domain) -> CountedDomain:

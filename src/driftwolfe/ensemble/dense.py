@@ -26,7 +26,7 @@ from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import checks, clip_to_ball
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
-from driftwolfe.points.rounding import TIE
+from driftwolfe.points.ops import TIE
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")

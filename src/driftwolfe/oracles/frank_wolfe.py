@@ -12,8 +12,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.ops import FactorBuffer
-from driftwolfe.points.rounding import line_search_step
+from driftwolfe.points.ops import FactorBuffer, line_search_step
 from driftwolfe.storage import require
 
 R = TypeVar("R")

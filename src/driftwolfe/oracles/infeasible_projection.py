@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.oracles.block import block
-from driftwolfe.oracles.corrective import corrective
 from driftwolfe.oracles.frank_wolfe import (
     Atoms,
     HalfspaceRun,
@@ -22,16 +20,18 @@ from driftwolfe.oracles.frank_wolfe import (
     Stopping,
     run_together,
 )
-from driftwolfe.oracles.separation import separation
+from driftwolfe.oracles.methods import block, corrective, paper, separation
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import whole_above
+from driftwolfe.points.ops import whole_above
 
 #: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
 #: Of a former keyword of something, and what was given.
-CACHE_MOVED = "{} has no cache: vertices are cached on a set, give driftwolfe.CachedDomain(domain, {!r})"
+CACHE_MOVED = (
+    "{} has no cache: vertices are cached on a set, give driftwolfe.CachedDomain(domain, {!r})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,41 +333,6 @@ def in_hull(domain: Domain, y: Point) -> Point:
     if along is offset:
         return y
     return along if domain.center is None else domain.center + along
-
-
-def paper(run: Run, given: Point) -> InfeasibleProjection:
-    r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (COLT 2022).
-
-    Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,
-    :math:`y \leftarrow y - \gamma(y - x)`, :math:`\gamma = 2\epsilon/\lVert x_0 - y_0\rVert^2`, until
-    :math:`\lVert x - y\rVert^2 \le 3\epsilon`, the tolerance. At most n runs call the oracle,
-    :math:`n = \lceil \ln(\rho/3) / (-2\ln(1 - 2/\rho))\rceil`, :math:`\rho = \lVert x_0 - y_0\rVert^2/\epsilon`,
-    each at most :math:`4D^2/\epsilon` times.
-
-    The distance is tested before the LMO call, not after as in the paper's listing, which saves one
-    call per run. `given` is the target before it was moved to the ball.
-    """
-    pair, eps = run.pair, run.stop.tolerance / 3.0
-    hint = eps / (4.0 * run.domain.radius**2)
-    if run.near():
-        return run.stay()
-    y, apart = pair.y, distance(pair.x, given)
-    fraction = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
-    while True:
-        while not (run.near() or run.spent()):  # Algorithm 3
-            _, gap = run.ask(hint)
-            if pair.gap <= eps or not pair.step():
-                break
-        else:
-            result = run.stay()
-            break
-        # An oracle error above ||x - y||^2 - 2 eps would let the pull lengthen some ||y - z||.
-        if gap > pair.squared - eps or run.spent():
-            result = run.give_up(gap)
-            break
-        pair.pull(fraction)
-    # <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
-    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * run.domain.radius)
 
 
 def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> float:

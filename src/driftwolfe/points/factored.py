@@ -11,9 +11,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from driftwolfe.points import checks, devices
-from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    device_named,
+    device_of,
+    is_array,
+    svd,
+    thin_svd_of_product,
+    to_host,
+)
 from driftwolfe.points.kinds import Array, Indices, Shape
-from driftwolfe.points.orthogonal import thin_svd_of_product
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5

@@ -15,10 +15,9 @@ from driftwolfe import losses
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import Loss
-from driftwolfe.losses.classification import MarginLoss
+from driftwolfe.losses.base import dense_features
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.losses.inputs import dense_features
-from driftwolfe.losses.regression import RowLoss
+from driftwolfe.losses.rows import MarginLoss, RowLoss
 from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
 
