@@ -21,22 +21,41 @@ from driftwolfe.losses.base import (
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point, compiled
+from driftwolfe.points.kinds import Array, Point, Shape, compiled
 
-kernels = compiled("driftwolfe.losses.logistic_kernels")
+kernels = compiled("driftwolfe.losses.loss_kernels")
 
 #: Multiplications up to which one compiled loop is quicker than calls of BLAS.
 _COMPILED = 50_000
 
 
 class FeatureLoss(Loss):
-    """A loss of the products of a vector, or of each row of a matrix, with rows of features."""
+    r"""A mean over rows of losses of their products with a vector, or with each row of a matrix.
+
+    .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
+
+    Targets of shape (b,) have one output, and points are vectors; targets of shape (b, outputs) make
+    points of shape (outputs, features). A new one overrides `value_at` and `slope_at`, and
+    `steepest` where slopes of :math:`\varphi_c` are not in [-1, 1].
+    """
 
     on_devices = True
+    #: The largest slope of each phi, one number for all outputs or one for each.
+    steepest: Any = 1.0
 
-    def __init__(self, features: Any, *classes: int) -> None:
+    def __init__(self, features: Any, targets: Any) -> None:
+        self._take(features)
+        rows, given = self.features.shape[0], read_only(checks.finite_array(targets, "targets"))
+        if given.ndim not in (1, 2) or 0 in given.shape or len(given) != rows:
+            raise ValueError(
+                f"targets must have shape ({rows},) or ({rows}, outputs), got {given.shape}"
+            )
+        self.targets, self.shape = given, (*given.shape[1:], *self.shape)
+
+    def _take(self, features: Any, *outputs: int) -> None:
+        """Check and keep the features; points have a row for each output, or are vectors."""
         self.features = batch_of_features(features)
-        self.shape = (*classes, self.features.shape[1])
+        self.shape: Shape = (*outputs, self.features.shape[1])
         self._cache = DeviceCache(self.features)
 
     def scores(self, x: Point) -> Array:
@@ -66,25 +85,32 @@ class FeatureLoss(Loss):
         weights = device.put(slopes.reshape(-1, slopes.shape[-1]))
         return (weights @ self._cache[device.name][0]).reshape(stack.shape)
 
+    def errors(self, scores: Array) -> Array:
+        """Return scores minus targets; leading axes are kept."""
+        return scores - self.targets.T
 
-class MarginLoss(FeatureLoss):
-    r"""A mean of losses of margins: :math:`f(x) = \frac1b \sum_k \varphi(y_k \langle a_k, x\rangle)`.
-
-    A new one overrides `value_at` and `slope_at` by a :math:`\varphi` with slopes in [-1, 0].
-    """
-
-    def __init__(self, features: Any, labels: Any) -> None:
-        super().__init__(features)
-        self.labels = batch_of_numbers(labels, "labels", self.features.shape[0])
-        strange = self.labels[np.abs(self.labels) != 1.0]
-        if strange.size:
-            raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
+    def mean(self, losses: Array) -> Array:
+        """Return the sum over the outputs of the mean over the rows."""
+        if self.targets.size == 1:  # half of the time of a sum
+            return losses.reshape(losses.shape[: -self.targets.ndim])
+        axes = tuple(range(-self.targets.ndim, 0))
+        return losses.sum(axis=axes) / len(self.targets)
 
     def lipschitz(self, domain: Ball) -> float:
-        return float(row_norms(self.features).mean())
+        steepest = np.broadcast_to(self.steepest, self.shape[:-1])
+        return float(np.linalg.norm(steepest) * row_norms(self.features).mean())
 
 
-class HingeLoss(MarginLoss):
+def _signs(labels: Any, rows: int) -> Array:
+    """Return checked labels -1 and +1, one for each row."""
+    signs = batch_of_numbers(labels, "labels", rows)
+    strange = signs[np.abs(signs) != 1.0]
+    if strange.size:
+        raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
+    return signs
+
+
+class HingeLoss(FeatureLoss):
     r"""Binary classification by margins.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \max(0,\; 1 - y_k \langle a_k, x\rangle)
@@ -106,6 +132,10 @@ class HingeLoss(MarginLoss):
     (0.5, array([0., 1.]))
     """
 
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = _signs(labels, self.features.shape[0])
+
     def value_at(self, scores: Array) -> Array:
         return np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
 
@@ -113,7 +143,7 @@ class HingeLoss(MarginLoss):
         return (self.labels * scores < 1.0) * (-self.labels / self.labels.size)
 
 
-class LogisticLoss(MarginLoss):
+class LogisticLoss(FeatureLoss):
     r"""Binary classification by probabilities.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \log\big(1 + e^{-y_k \langle a_k, x\rangle}\big)
@@ -135,6 +165,10 @@ class LogisticLoss(MarginLoss):
     >>> dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).gradient([0.0, 0.0])
     array([-0.25,  0.5 ])
     """
+
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = _signs(labels, self.features.shape[0])
 
     def value_at(self, scores: Array) -> Array:
         return np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
@@ -189,7 +223,7 @@ class MulticlassLogistic(FeatureLoss):
         if reduction not in ("mean", "sum"):
             raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
         self.n_classes = checks.count(n_classes, "n_classes", least=2)
-        super().__init__(features, self.n_classes)
+        self._take(features, self.n_classes)
         rows = self.features.shape[0]
         self.labels = batch_of_indices(labels, "labels", self.n_classes, rows)
         self.reduction = reduction
@@ -230,46 +264,7 @@ class MulticlassLogistic(FeatureLoss):
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
 
 
-class RowLoss(FeatureLoss):
-    r"""A mean over rows of losses of errors, summed over the outputs of a row.
-
-    .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
-
-    Targets of shape (b,) have one output, and points are vectors; targets of shape (b, outputs) make
-    points of shape (outputs, features). A new one overrides `value_at` and `slope_at`, and
-    `steepest` where slopes of :math:`\varphi_c` are not in [-1, 1].
-    """
-
-    #: The largest slope of each phi, one number for all outputs or one for each.
-    steepest: Any = 1.0
-
-    def __init__(self, features: Any, targets: Any) -> None:
-        rows = batch_of_features(features).shape[0]
-        given = read_only(checks.finite_array(targets, "targets"))
-        if given.ndim not in (1, 2) or 0 in given.shape or len(given) != rows:
-            raise ValueError(
-                f"targets must have shape ({rows},) or ({rows}, outputs), got {given.shape}"
-            )
-        super().__init__(features, *given.shape[1:])
-        self.targets = given
-
-    def errors(self, scores: Array) -> Array:
-        """Return scores minus targets; leading axes are kept."""
-        return scores - self.targets.T
-
-    def mean(self, losses: Array) -> Array:
-        """Return the sum over the outputs of the mean over the rows."""
-        if self.targets.size == 1:  # half of the time of a sum
-            return losses.reshape(losses.shape[: -self.targets.ndim])
-        axes = tuple(range(-self.targets.ndim, 0))
-        return losses.sum(axis=axes) / len(self.targets)
-
-    def lipschitz(self, domain: Ball) -> float:
-        steepest = np.broadcast_to(self.steepest, self.targets.shape[1:])
-        return float(np.linalg.norm(steepest) * row_norms(self.features).mean())
-
-
-class SquaredRows(RowLoss):
+class SquaredRows(FeatureLoss):
     r"""Least squares: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert^2`.
 
     There is no factor 1/2: the gradient is :math:`\frac2b \sum_k (X a_k - y_k)\, a_k^\top`.
@@ -313,7 +308,7 @@ class SquaredRows(RowLoss):
         return float(at_center + 2.0 * largest / rows * domain.radius)
 
 
-class AbsoluteRows(RowLoss):
+class AbsoluteRows(FeatureLoss):
     r"""Least absolute deviations: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert_1`.
 
     The subgradient is :math:`\frac1b \sum_k \mathrm{sign}(X a_k - y_k)\, a_k^\top` with sign(0) = 0.
@@ -342,7 +337,7 @@ class AbsoluteRows(RowLoss):
         return np.sign(self.errors(scores)) / len(self.targets)
 
 
-class HuberRows(RowLoss):
+class HuberRows(FeatureLoss):
     r"""Robust least squares: :math:`f(X) = \frac1b \sum_k \sum_c h(\langle X_c, a_k\rangle - y_{kc})`.
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
@@ -381,7 +376,7 @@ class HuberRows(RowLoss):
         return self.errors(scores).clip(-self.width, self.width) / len(self.targets)
 
 
-class PinballRows(RowLoss):
+class PinballRows(FeatureLoss):
     r"""Quantile regression at levels :math:`\tau_c`.
 
     .. math:: f(X) = \frac1b \sum_k \sum_c p_c(y_{kc} - \langle X_c, a_k\rangle), \qquad

@@ -17,7 +17,7 @@ from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.losses.base import dense_features
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.losses.rows import MarginLoss, RowLoss
+from driftwolfe.losses.rows import FeatureLoss
 from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
 
@@ -38,28 +38,24 @@ class Tangent(NamedTuple):
     slack: float = 0.0
 
 
-class FunctionSum(losses.FunctionLoss):
-    """The sum of a user's own functions: one loop over them, with few checks of each."""
+def _sum_of_functions(functions: Sequence[Any]) -> losses.FunctionLoss:
+    """Return the sum of a user's own functions: one loop over them, with few checks of each."""
 
-    def __init__(self, functions: Sequence[losses.FunctionLoss]) -> None:
-        self.functions = functions
-        super().__init__(self._sum_of_values, self._sum_of_gradients)
+    def value(x: Point) -> float:
+        return math.fsum(float(each._value(x)) for each in functions)
 
-    def _sum_of_values(self, x: Point) -> float:
-        return math.fsum(float(each._value(x)) for each in self.functions)
-
-    def _sum_of_gradients(self, x: Point) -> Point:
+    def gradient(x: Point) -> Point:
         if not isinstance(x, np.ndarray):
-            return weighted_sum(
-                np.ones(len(self.functions)), [each.slope_at(x) for each in self.functions]
-            )
+            return weighted_sum(np.ones(len(functions)), [each.slope_at(x) for each in functions])
         total = np.zeros(x.shape)
-        for each in self.functions:
-            gradient = each._gradient(x)
-            if np.shape(gradient) != x.shape:
+        for each in functions:
+            slope = each._gradient(x)
+            if np.shape(slope) != x.shape:
                 each.slope_at(x)  # says what is wrong
-            total += gradient
+            total += slope
         return total
+
+    return losses.FunctionLoss(value, gradient)
 
 
 class Objective:
@@ -120,7 +116,8 @@ def pool(functions: Sequence[Any]) -> Objective:
     """Return the sum of the losses, those of one known class joined into one term."""
     groups: dict[Hashable, list[Loss]] = {}
     for index, loss in enumerate(functions):
-        key: Hashable = FunctionSum if type(loss) is losses.FunctionLoss else index
+        own = type(loss) is losses.FunctionLoss
+        key: Hashable = losses.FunctionLoss if own else index
         if known := _KNOWN.get(type(loss)):
             rows = loss.features.shape[0] if _is_mean(loss) else 0
             sparse = sp.issparse(getattr(loss, "features", None))
@@ -130,7 +127,7 @@ def pool(functions: Sequence[Any]) -> Objective:
     for group in groups.values():
         term, rest = Term(1.0, group[0]), 0.0
         if len(group) > 1 and type(group[0]) is losses.FunctionLoss:
-            term = Term(1.0, FunctionSum(group))  # type: ignore[arg-type]
+            term = Term(1.0, _sum_of_functions(group))
         elif len(group) > 1:
             term, rest = _KNOWN[type(group[0])].join(group)
         terms.append(term)
@@ -148,12 +145,12 @@ def floor(loss: Loss, domain: Domain) -> float:
     return value + inner(gradient, vertex) - inner(gradient, origin) - error
 
 
-class SmoothHinge(losses.HingeLoss):
+class SmoothHinge(FeatureLoss):
     """The hinge loss, quadratic where a margin lacks less than the width to 1."""
 
     def __init__(self, loss: Any, width: float) -> None:
-        super().__init__(loss.features, loss.labels)
-        self.width = width
+        self._take(loss.features)
+        self.labels, self.width = loss.labels, width
 
     def value_at(self, scores: Array) -> Array:
         lacking = 1.0 - self.labels * scores
@@ -174,8 +171,12 @@ def _smoothed_absolute(term: Term, smoothing: float) -> Term:
     """The Huber loss over its width, a multiple of the mean absolute target."""
     loss: Any = term.loss
     width = smoothing * (float(np.abs(loss.targets).mean()) or 1.0)
-    smooth = losses.HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
-    return Term(term.weight / width, smooth, blur=0.5)
+    smooth: Loss
+    if isinstance(loss, losses.AbsoluteRows):
+        smooth, rows = losses.HuberRows(loss.features, loss.targets, width), len(loss.targets)
+    else:
+        smooth, rows = losses.HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape), 1
+    return Term(term.weight / width, smooth, blur=0.5 * rows)
 
 
 def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
@@ -187,7 +188,7 @@ def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
     return np.diag(diagonal)
 
 
-def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
+def _margin_hessian(loss: Any, x: Array) -> Array:
     margins = loss.labels * loss.scores(x)
     if isinstance(loss, SmoothHinge):
         curvatures = ((margins < 1.0) & (margins > 1.0 - loss.width)) / loss.width
@@ -198,15 +199,7 @@ def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
     return (features.T * (curvatures / loss.labels.size)) @ features
 
 
-def _smoothed_absolute_rows(term: Term, smoothing: float) -> Term:
-    """The Huber loss over its width, a multiple of the mean absolute target."""
-    loss: Any = term.loss
-    width = smoothing * (float(np.abs(loss.targets).mean()) or 1.0)
-    smooth = losses.HuberRows(loss.features, loss.targets, width)
-    return Term(term.weight / width, smooth, blur=0.5 * len(loss.targets))
-
-
-def _row_hessian(loss: RowLoss, x: Array) -> Array:
+def _row_hessian(loss: FeatureLoss, x: Array) -> Array:
     """One block per output."""
     errors = np.atleast_2d(loss.errors(loss.scores(x)))
     features, blocks = dense_features(loss.features), []
@@ -243,7 +236,7 @@ def _joined(group: Sequence[Any]) -> tuple[Term, float]:
 
 
 def _is_mean(loss: Loss) -> bool:
-    return isinstance(loss, MarginLoss | RowLoss) or getattr(loss, "reduction", "sum") == "mean"
+    return isinstance(loss, FeatureLoss) and getattr(loss, "reduction", "mean") == "mean"
 
 
 def _sum_of_linear(group: Sequence[losses.LinearLoss]) -> tuple[Term, float]:
@@ -275,7 +268,7 @@ _KNOWN: dict[type[Loss], _Known] = {
     losses.AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
     losses.HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
     losses.SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
-    losses.AbsoluteRows: _Known(_TARGETS, smoothed=_smoothed_absolute_rows),
+    losses.AbsoluteRows: _Known(_TARGETS, smoothed=_smoothed_absolute),
     losses.HuberRows: _Known(_TARGETS, ("width",), _row_hessian),
     losses.SquaredRows: _Known(_TARGETS, (), _row_hessian),
     losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
