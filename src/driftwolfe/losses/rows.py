@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -189,7 +189,7 @@ class MulticlassLogistic(FeatureLoss):
         \nabla f(X) = \frac1b \sum_k (p_k - e_{y_k})\, a_k^\top
 
     with :math:`p_k` the class probabilities of row k. Every gradient has norm at most
-    :math:`\sqrt2` times the mean (or sum) of the :math:`\lVert a_k\rVert`.
+    :math:`\sqrt2` times the mean of the :math:`\lVert a_k\rVert`.
 
     Parameters
     ----------
@@ -199,8 +199,6 @@ class MulticlassLogistic(FeatureLoss):
         The classes :math:`y_k`, from 0 to n_classes - 1.
     n_classes
         Number of classes; points have shape (n_classes, n_features).
-    reduction
-        ``"mean"`` over the rows (as displayed) or ``"sum"``.
 
     Examples
     --------
@@ -217,17 +215,12 @@ class MulticlassLogistic(FeatureLoss):
     regret guarantees, AAAI, section "Experiments".
     """
 
-    def __init__(
-        self, features: Any, labels: Any, n_classes: int, reduction: Literal["mean", "sum"] = "mean"
-    ) -> None:
-        if reduction not in ("mean", "sum"):
-            raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
+    def __init__(self, features: Any, labels: Any, n_classes: int) -> None:
         self.n_classes = checks.count(n_classes, "n_classes", least=2)
         self._take(features, self.n_classes)
         rows = self.features.shape[0]
         self.labels = batch_of_indices(labels, "labels", self.n_classes, rows)
-        self.reduction = reduction
-        self._row_weight = 1.0 / rows if reduction == "mean" else 1.0
+        self._row_weight = 1.0 / rows
         self._label_places = self.labels * rows + np.arange(rows)
         self._indicator = np.zeros((self.n_classes, rows))
         self._indicator.flat[self._label_places] = self._row_weight

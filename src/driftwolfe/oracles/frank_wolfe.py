@@ -407,7 +407,7 @@ class Run:
                 error = moved * moved / (2.0 * math.hypot(apart + 2.0 * self.domain.radius, moved))
                 if lands:
                     error = min(error, max(0.0, math.sqrt(self.stop.tolerance) - apart))
-                y, error = y.truncate(error=error)
+                y, error = y.truncate(error)
                 apart += error
         else:
             y = pair.y + fraction * pair.direction()

@@ -23,7 +23,6 @@ from driftwolfe.points.devices import (
 )
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, compiled
-from driftwolfe.points.ops import norm
 
 #: Largest error of Q^T Q - I that is taken for orthonormal.
 _ORTHOGONALITY = 1e-11
@@ -169,9 +168,6 @@ _FIRST_CHECK, _FIRST_OF_SEVERAL = 5, 4
 _STARTS = 6
 #: Size of the Krylov basis at which it is restarted from its best vector.
 _LARGEST_BASIS = 240
-#: Fraction of a random direction mixed into a warm start: a start orthogonal to the leading vector
-#: would never find it, and no residual would tell.
-_RANDOMNESS = 0.05
 #: Numbers of a matrix that seed the random directions, and the scale at which their leading digits
 #: are rounded: irrational, so that round numbers never lie halfway between two whole ones.
 _FEW, _DIGITS = 500, 1000.0 * math.sqrt(2.0)
@@ -219,34 +215,23 @@ class Triplet(NamedTuple):
     products: int
 
 
-def leading_triplet(
-    operator: Any,
-    *,
-    start: Array | None = None,
-    tolerance: float = 1e-8,
-    max_products: int = 2000,
-    rng: np.random.Generator | None = None,
-) -> Triplet:
+def leading_triplet(operator: Any, *, tolerance: float = 1e-8, max_products: int = 2000) -> Triplet:
     r"""Return the leading singular triplet of a matrix that is known by its products.
 
     Lanczos with full reorthogonalisation on :math:`A^\top A`, until the residual
     :math:`\lVert A^\top u - s v\rVert \le` `tolerance` :math:`\cdot s`; a full decomposition where the
-    shorter side is at most 48.
+    shorter side is at most 48. The numbers of the operator seed the random start: calls repeat exactly,
+    and a method that takes out what was found starts from another direction.
 
     Parameters
     ----------
     operator
         A `FactoredMatrix`, a dense array, a scipy sparse matrix or linear operator.
-    start
-        An approximate right singular vector: a warm start. A random direction is added.
     tolerance
         Relative size of the residual at which to stop.
     max_products
         Products with A or its transpose after which the best triplet so far is returned; `error`
         says how good it is.
-    rng
-        Source of the random direction. By default the numbers of the operator seed one: calls repeat
-        exactly, and a method that takes out what was found starts from another direction.
 
     Examples
     --------
@@ -255,27 +240,23 @@ def leading_triplet(
     """
     checks.refuse_masked(operator, "operator")
     tolerance = checks.nonnegative(tolerance, "tolerance")
-    rng = np.random.default_rng(_seed(operator)) if rng is None else rng
-    randomness = 1.0 if start is None else _RANDOMNESS
     m, n = operator.shape
-    small = min(m, n) <= _SMALL_SIDE
+    small, seed = min(m, n) <= _SMALL_SIDE, _seed(operator)
     if isinstance(operator, FactoredMatrix):
         if not small:
-            number = 1 if start is not None else _number(operator.device, tolerance)
-            first = _starts(start, n, rng, operator.device, number)
-            return lanczos([operator], [first], [tolerance], max_products, randomness)[0]
+            first = _starts(n, seed, operator.device, tolerance)
+            return lanczos([operator], [first], [tolerance], max_products)[0]
         operator = operator.toarray()
     put = device_of(operator).put
     matrix = checks.sound_sparse(to_host(operator), "operator")
     if m < n:  # start on the shorter side, which a basis can fill
-        start = None if start is None else matrix @ to_host(start)
         matrix = matrix.T
     if small:
         U, s, Vt = svd(matrix @ np.eye(min(m, n)))
         found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), min(m, n))
     else:
-        first = _starts(start, min(m, n), rng, HOST, 1)
-        found = lanczos([matrix], [first], [tolerance], max_products, randomness)[0]
+        first = _starts(min(m, n), seed, HOST, tolerance)
+        found = lanczos([matrix], [first], [tolerance], max_products)[0]
     u, v = (found.v, found.u) if m < n else (found.u, found.v)
     return found._replace(u=put(u), v=put(v))
 
@@ -289,24 +270,14 @@ def leading_triplet_of_each(
     if several or min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
-    number = _number(device, min(tolerances))
-    rngs = (np.random.default_rng(_seed(matrix)) for matrix in matrices)
-    starts = [_starts(None, n, rng, device, number) for rng in rngs]
+    starts = [_starts(n, _seed(matrix), device, min(tolerances)) for matrix in matrices]
     return lanczos(matrices, starts, tolerances)
 
 
-def _number(device: Device, tolerance: float) -> int:
-    """How many random starts are quickest."""
-    return 1 if device is HOST or tolerance < _LEAST_MISSED else _STARTS
-
-
-def _starts(given: Any, n: int, rng: np.random.Generator, device: Device, number: int) -> Any:
-    """Starts, in rows: the given one with noise, or random ones."""
-    noise = device.normal(rng, (n, number)).T
-    if given is None:
-        return noise
-    warm = device.put(given).reshape(n, -1)[:, 0]
-    return warm / (norm(warm) or 1.0) + noise * (_RANDOMNESS / math.sqrt(n))
+def _starts(n: int, seed: int, device: Device, tolerance: float) -> Any:
+    """Random starts, in rows: as many as are quickest."""
+    number = 1 if device is HOST or tolerance < _LEAST_MISSED else _STARTS
+    return device.normal(np.random.default_rng(seed), (n, number)).T
 
 
 def _seed(operator: Any) -> int:
@@ -326,7 +297,6 @@ def lanczos(
     starts: Sequence[Any],
     tolerances: Sequence[float],
     max_products: int = 2000,
-    randomness: float = 1.0,
 ) -> list[Triplet]:
     r"""Return the leading triplet of a matrix, or of several of one shape that share a device's calls.
 
@@ -335,11 +305,11 @@ def lanczos(
     1/|c|, where c is the leading component of the start (Hochstenbach 2013), and a random c is rarely
     tiny; those of p independent starts are all tiny with the p-th power of that probability. A run
     therefore also goes on until, with probability 0.999, no singular value lies more than
-    max(`tolerance`, 0.05) s above s. `randomness` is the random part of the starts' length.
+    max(`tolerance`, 0.05) s above s.
     """
     number, n = starts[0].shape
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
-    least = _FAILURE ** (1.0 / number) * randomness * math.sqrt(math.pi / (2.0 * n))
+    least = _FAILURE ** (1.0 / number) * math.sqrt(math.pi / (2.0 * n))
     units, luck = [_unit(start) for start in starts], -math.log(least)
     runs = _run(matrices, units, tolerances, max_products // 2, luck)
     triplets = []

@@ -119,7 +119,7 @@ def pool(functions: Sequence[Any]) -> Objective:
         own = type(loss) is losses.FunctionLoss
         key: Hashable = losses.FunctionLoss if own else index
         if known := _KNOWN.get(type(loss)):
-            rows = loss.features.shape[0] if _is_mean(loss) else 0
+            rows = loss.features.shape[0] if isinstance(loss, FeatureLoss) else 0
             sparse = sp.issparse(getattr(loss, "features", None))
             key = type(loss), rows, sparse, *(getattr(loss, name) for name in known.options)
         groups.setdefault(key, []).append(loss)
@@ -221,7 +221,7 @@ def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
     for c in range(loss.n_classes):
         block = slice(c * n_features, (c + 1) * n_features)
         matrix[block, block] += outer[:, block].T @ features
-    return matrix / rows if loss.reduction == "mean" else matrix
+    return matrix / rows
 
 
 def _joined(group: Sequence[Any]) -> tuple[Term, float]:
@@ -231,12 +231,8 @@ def _joined(group: Sequence[Any]) -> tuple[Term, float]:
     for name in known.data:
         parts = [getattr(loss, name) for loss in group]
         arguments[name] = sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
-    weight = float(len(group)) if _is_mean(first) else 1.0
+    weight = float(len(group)) if isinstance(first, FeatureLoss) else 1.0
     return Term(weight, type(first)(**arguments)), 0.0
-
-
-def _is_mean(loss: Loss) -> bool:
-    return isinstance(loss, FeatureLoss) and getattr(loss, "reduction", "mean") == "mean"
 
 
 def _sum_of_linear(group: Sequence[losses.LinearLoss]) -> tuple[Term, float]:
@@ -274,7 +270,7 @@ _KNOWN: dict[type[Loss], _Known] = {
     losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
     SmoothHinge: _Known(hessian=_margin_hessian),
     losses.LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
-    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
+    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes",), _multiclass_hessian),
     losses.LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
     losses.SquaredDistance: _Known(
         hessian=lambda f, x: 2.0 * f.weight * np.eye(x.size), join=_sum_of_squared_distances
