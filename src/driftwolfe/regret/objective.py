@@ -188,27 +188,21 @@ def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
     return np.diag(diagonal)
 
 
-def _margin_hessian(loss: Any, x: Array) -> Array:
-    margins = loss.labels * loss.scores(x)
-    if isinstance(loss, SmoothHinge):
-        curvatures = ((margins < 1.0) & (margins > 1.0 - loss.width)) / loss.width
-    else:
-        probabilities = expit(margins)
-        curvatures = probabilities * (1.0 - probabilities)
-    features = dense_features(loss.features)
-    return (features.T * (curvatures / loss.labels.size)) @ features
-
-
-def _row_hessian(loss: FeatureLoss, x: Array) -> Array:
+def _row_hessian(loss: Any, x: Array) -> Array:
     """One block per output."""
-    errors = np.atleast_2d(loss.errors(loss.scores(x)))
-    features, blocks = dense_features(loss.features), []
-    for own in errors:
-        curvatures = np.full(own.size, 2.0)
-        if isinstance(loss, losses.HuberRows):
-            curvatures = (np.abs(own) < loss.width).astype(np.float64)
-        blocks.append((features.T * (curvatures / own.size)) @ features)
-    return block_diag(*blocks)
+    scores, features = loss.scores(x), dense_features(loss.features)
+    if isinstance(loss, losses.LogisticLoss):
+        probabilities = expit(loss.labels * scores)
+        curvatures = probabilities * (1.0 - probabilities)
+    elif isinstance(loss, SmoothHinge):
+        lacking = 1.0 - loss.labels * scores
+        curvatures = ((lacking > 0.0) & (lacking < loss.width)) / loss.width
+    elif isinstance(loss, losses.HuberRows):
+        curvatures = 1.0 * (np.abs(loss.errors(scores)) < loss.width)
+    else:
+        curvatures = np.full(scores.shape, 2.0)
+    own = np.atleast_2d(curvatures / features.shape[0])
+    return block_diag(*((features.T * each) @ features for each in own))
 
 
 def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
@@ -268,8 +262,8 @@ _KNOWN: dict[type[Loss], _Known] = {
     losses.HuberRows: _Known(_TARGETS, ("width",), _row_hessian),
     losses.SquaredRows: _Known(_TARGETS, (), _row_hessian),
     losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
-    SmoothHinge: _Known(hessian=_margin_hessian),
-    losses.LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
+    SmoothHinge: _Known(hessian=_row_hessian),
+    losses.LogisticLoss: _Known(_ROWS, hessian=_row_hessian),
     losses.MulticlassLogistic: _Known(_ROWS, ("n_classes",), _multiclass_hessian),
     losses.LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
     losses.SquaredDistance: _Known(
