@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from driftwolfe import __version__
-from driftwolfe.streams import data_files
-from driftwolfe.streams.data_files import Folder
-from driftwolfe.streams.datasets import RATINGS, ROWS
+from driftwolfe.streams import datasets
+from driftwolfe.streams.datasets import RATINGS, ROWS, Folder
 from driftwolfe.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -223,8 +222,8 @@ def self_test() -> Finding:
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named = data_files.named_folder(folder)
-    place = named.absolute() if named else data_files.cache_folder()
+    named = datasets.named_folder(folder)
+    place = named.absolute() if named else datasets.cache_folder()
     into = place or "the cache (none: this user has no home)"
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
         text = f"{file.path} not found in {into}"
@@ -235,7 +234,7 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
             except (OSError, ValueError) as problem:
                 remedy = f"get {file.path} again from {file.source}"
                 yield Finding(name, str(problem), "note", remedy)
-        elif named or data_files.offline():
+        elif named or datasets.offline():
             yield Finding(name, text, "note", f"put {file.path} from {file.source} into {into}")
         else:
             yield Finding(name, f"{text}; driftwolfe reproduce downloads it", "note")
@@ -243,9 +242,9 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
 
 def folders() -> Iterator[Finding]:
     """Try to write where the cache and the results are, or would be made."""
-    cache = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
+    cache = f"set {datasets.CACHE_VARIABLE} to a folder that you can write to"
     results = "run it in a folder that you can write to, or give --out"
-    places = [("cache", data_files.cache_folder(), cache), ("results", Path("results"), results)]
+    places = [("cache", datasets.cache_folder(), cache), ("results", Path("results"), results)]
     for name, folder, remedy in places:
         if folder is None:
             yield Finding(name, "this user has no home folder", "note", remedy)

@@ -12,8 +12,8 @@ _ROWS = "estimators.core.row_kernels"
 #: The modules of compiled loops, by what uses them.
 MODULES = {
     "learners": (
-        *("domains.graph_kernels", "domains.set_kernels", "ensemble.expert_kernels"),
-        *("losses.logistic_kernels", "losses.loss_kernels", "points.sparse_kernels"),
+        *("domains.set_kernels", "ensemble.expert_kernels"),
+        *("losses.loss_kernels", "points.sparse_kernels"),
     ),
     "TraceNormClassifier": ("estimators.classifier_kernels", _ROWS),
     "TraceNormRegressor": ("estimators.regressor_kernels", _ROWS),

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import NormBall
-from driftwolfe.domains.base import LMO, Answer, Domain
-from driftwolfe.domains.boxes import Simplex
-from driftwolfe.domains.thresholds import (
+from driftwolfe.domains.balls import (
+    NormBall,
     kernels,
     load_kernels,
     threshold_to_sum,
 )
+from driftwolfe.domains.base import LMO, Answer, Domain
+from driftwolfe.domains.boxes import Simplex
 from driftwolfe.points import (
     FactoredMatrix,
     Triplet,
@@ -36,8 +36,7 @@ from driftwolfe.points.devices import (
     to_host,
 )
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
-from driftwolfe.points.lanczos import leading_triplet_of_each
-from driftwolfe.points.orthogonal import threshold_falling
+from driftwolfe.points.lanczos import leading_triplet_of_each, threshold_falling
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
 

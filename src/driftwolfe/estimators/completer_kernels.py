@@ -38,7 +38,7 @@ def clip(value, low, high):
 
 @jit()
 def ramp(value, width):
-    """As `points.rounding.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
+    """As `points.ops.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
     if value <= width:
         return 0.0
     if value >= 2.0 * width:

@@ -20,8 +20,7 @@ from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text
 from driftwolfe.experiments.trial import short
-from driftwolfe.streams.data_files import DataFile
-from driftwolfe.streams.datasets import RATINGS, ROWS
+from driftwolfe.streams.datasets import RATINGS, ROWS, DataFile
 from driftwolfe.terminal import counted, number, printable, spread_text
 
 __all__ = ["write_report"]

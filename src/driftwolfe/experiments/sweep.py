@@ -36,7 +36,7 @@ from driftwolfe.experiments.trial import (
     short,
 )
 from driftwolfe.points import checks
-from driftwolfe.streams.data_files import Folder
+from driftwolfe.streams.datasets import Folder
 from driftwolfe.terminal import printable, show
 
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")

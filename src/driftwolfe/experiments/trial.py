@@ -31,8 +31,7 @@ from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks, devices
 from driftwolfe.points.devices import HOST
 from driftwolfe.streams import Stream
-from driftwolfe.streams.data_files import DataFile
-from driftwolfe.streams.datasets import RATINGS, ROWS
+from driftwolfe.streams.datasets import RATINGS, ROWS, DataFile
 from driftwolfe.terminal import show
 
 #: Rounds between readings of the curves, and readings of the curves per reading of the weights.

@@ -111,7 +111,6 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
     ticket_fields |= {"asked": count, "numbers": Field(list, items=count)}
     ticket_fields["points"] = Field(list, items=POINT)
     oracle_fields = {"method": Field(str), "schedule": Field(str), "seed": count}
-    oracle_fields["cache"] = Field(int, least=0, optional=True)
     some = Field(float, optional=True)
     oracle_fields |= dict.fromkeys(("accuracy", "lmo_budget", "tolerance_scale"), some)
     return {

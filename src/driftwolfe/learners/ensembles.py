@@ -19,7 +19,7 @@ from driftwolfe.learners.base import Epoch, Learner
 from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.rounding import near_largest
+from driftwolfe.points.ops import near_largest
 from driftwolfe.storage import require
 
 #: The weights of so many experts for so many rounds.

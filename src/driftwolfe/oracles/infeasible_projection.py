@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.oracles.block import block
-from driftwolfe.oracles.corrective import corrective
 from driftwolfe.oracles.frank_wolfe import (
     Atoms,
     HalfspaceRun,
@@ -22,14 +20,18 @@ from driftwolfe.oracles.frank_wolfe import (
     Stopping,
     run_together,
 )
-from driftwolfe.oracles.separation import separation
+from driftwolfe.oracles.methods import block, corrective, paper, separation
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import whole_above
+from driftwolfe.points.ops import whole_above
 
 #: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
+#: Of a former keyword of something, and what was given.
+CACHE_MOVED = (
+    "{} has no cache: vertices are cached on a set, give driftwolfe.CachedDomain(domain, {!r})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,6 @@ class Oracle:
     schedule
         ``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round. `POLAR` has less regret with blocks.
-    cache
-        Number of vertices to cache and to try before the LMO is called (`Atoms`); for methods
-        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``. None: 64 for `POLAR` where a
-        budget makes calls scarce and points are dense; else 0.
     tolerance_scale
         Factor on the tolerances of projections, :math:`3\epsilon` in the paper; smaller tightens the
         bound. None: 1 in the certified tuning, else 1e-6, so that the accuracy decides.
@@ -75,9 +73,13 @@ class Oracle:
     accuracy: float | None = None
     lmo_budget: float | None = None
     schedule: str = "blocks"
-    cache: int | None = None
     tolerance_scale: float | None = None
     seed: int = 0
+
+    def __new__(cls, *given: Any, **named: Any) -> Oracle:
+        if "cache" in named:
+            raise TypeError(CACHE_MOVED.format("Oracle", named["cache"]))
+        return object.__new__(cls)  # `super` would name the class without slots
 
     def __post_init__(self) -> None:
         checks.one_of(self.method, "method", ("auto", *METHODS))
@@ -85,8 +87,6 @@ class Oracle:
         numbers: dict[str, float] = {
             "seed": checks.count(self.seed, "seed", least=0, most=math.inf)
         }
-        if self.cache is not None:
-            numbers["cache"] = checks.count(self.cache, "cache", least=0)
         for name in ("accuracy", "lmo_budget", "tolerance_scale"):
             if (value := getattr(self, name)) is not None:
                 numbers[name] = checks.positive(value, name)
@@ -97,13 +97,8 @@ class Oracle:
                 raise ValueError(
                     'schedule="even" spreads a budget over the rounds; give lmo_budget=1.0'
                 )
-            if self.cache:
-                raise ValueError('cache works with schedule="blocks"; leave one of the two out')
             pausing = ("auto", "halfspace")  # runs that can pause
             checks.one_of(self.method, "with an even schedule, method", pausing)
-        if self.cache:
-            cached = ("auto", "halfspace", "corrective")
-            checks.one_of(self.method, "with a cache, method", cached)
 
     @staticmethod
     def of(given: Any) -> Oracle:
@@ -161,7 +156,7 @@ def infeasible_projection(
         exactly.
     atoms
         Vertices of the set found before: halfspace tries them before every LMO call, and adds those
-        that it finds.
+        that it finds. On a `CachedDomain`, an empty cache if not given.
     gap
         Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of
         the projection of y, however far y is. The result is (x', x'), `tolerance` and `accuracy` play
@@ -198,7 +193,9 @@ class Request(NamedTuple):
         """Return the request with points and numbers as they are computed with, or raise an error."""
         x, y = domain.check_point(self.x, "x"), domain.check_point(self.y, "y")
         checks.one_of(self.method, "method", ("auto", *METHODS))
-        accuracy, limit, gap = self.accuracy, self.max_lmo_calls, self.gap
+        accuracy, limit, gap, atoms = self.accuracy, self.max_lmo_calls, self.gap, self.atoms
+        if atoms is None and domain.cached_vertices:
+            atoms = Atoms(domain.cached_vertices)
         far = norm(x if domain.center is None else x - domain.center)
         if far > domain.radius * (1 + 1e-6):
             raise ValueError(
@@ -211,6 +208,7 @@ class Request(NamedTuple):
             tolerance=checks.nonnegative(self.tolerance, "tolerance"),
             accuracy=None if accuracy is None else checks.positive(accuracy, "accuracy"),
             max_lmo_calls=None if limit is None else checks.count(limit, "max_lmo_calls", least=0),
+            atoms=atoms,
             gap=None if gap is None else checks.positive(gap, "gap"),
         )
 
@@ -335,41 +333,6 @@ def in_hull(domain: Domain, y: Point) -> Point:
     if along is offset:
         return y
     return along if domain.center is None else domain.center + along
-
-
-def paper(run: Run, given: Point) -> InfeasibleProjection:
-    r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (COLT 2022).
-
-    Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,
-    :math:`y \leftarrow y - \gamma(y - x)`, :math:`\gamma = 2\epsilon/\lVert x_0 - y_0\rVert^2`, until
-    :math:`\lVert x - y\rVert^2 \le 3\epsilon`, the tolerance. At most n runs call the oracle,
-    :math:`n = \lceil \ln(\rho/3) / (-2\ln(1 - 2/\rho))\rceil`, :math:`\rho = \lVert x_0 - y_0\rVert^2/\epsilon`,
-    each at most :math:`4D^2/\epsilon` times.
-
-    The distance is tested before the LMO call, not after as in the paper's listing, which saves one
-    call per run. `given` is the target before it was moved to the ball.
-    """
-    pair, eps = run.pair, run.stop.tolerance / 3.0
-    hint = eps / (4.0 * run.domain.radius**2)
-    if run.near():
-        return run.stay()
-    y, apart = pair.y, distance(pair.x, given)
-    fraction = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
-    while True:
-        while not (run.near() or run.spent()):  # Algorithm 3
-            _, gap = run.ask(hint)
-            if pair.gap <= eps or not pair.step():
-                break
-        else:
-            result = run.stay()
-            break
-        # An oracle error above ||x - y||^2 - 2 eps would let the pull lengthen some ||y - z||.
-        if gap > pair.squared - eps or run.spent():
-            result = run.give_up(gap)
-            break
-        pair.pull(fraction)
-    # <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
-    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * run.domain.radius)
 
 
 def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> float:

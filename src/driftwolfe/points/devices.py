@@ -286,6 +286,15 @@ def eigh(symmetric: Array) -> tuple[Array, Array]:
     return values, vectors
 
 
+def thin_svd_of_product(U: Any, s: Array, V: Any) -> tuple[Any, Array, Any]:
+    """Return the thin decomposition of U diag(s) V^T; cancelling factors cost no digits."""
+    device = device_of(U)
+    left, left_core = device.xp.linalg.qr(U)
+    right, right_core = device.xp.linalg.qr(V)
+    inner_u, values, inner_vt = svd((device.host(left_core) * s) @ device.host(right_core).T)
+    return left @ device.put(inner_u), values, right @ device.put(inner_vt.T)
+
+
 class _Products(local):
     made = 0
 
