@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from driftwolfe import storage
-from driftwolfe.experiments import trial as module
-from driftwolfe.experiments.executors import work
+from driftwolfe.experiments import running as module
+from driftwolfe.experiments.running import run_trial, work
 from driftwolfe.experiments.sweep import Store, run_sweep
-from driftwolfe.experiments.trial import DataSet, canonical, run_trial
+from driftwolfe.experiments.trial import DataSet, canonical
 from experiments.small import Here, outcome_of, script, trial, until
 
 LONG = DataSet(name="jumping-target", rounds=400)
@@ -18,7 +18,7 @@ KILLED = """
 import sys
 from pathlib import Path
 import msgspec
-from driftwolfe.experiments import trial as module
+from driftwolfe.experiments import running as module
 
 module.SAVE_EVERY = 0.0
 asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=module.Trial)

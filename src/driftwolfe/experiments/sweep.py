@@ -21,7 +21,7 @@ from typing import Any, TextIO
 import msgspec
 
 from driftwolfe import storage
-from driftwolfe.experiments.executors import run_trials
+from driftwolfe.experiments.running import own_learner, remove_checkpoint, run_trials
 from driftwolfe.experiments.trial import (
     DataSet,
     Option,
@@ -30,9 +30,7 @@ from driftwolfe.experiments.trial import (
     decode,
     is_own,
     own,
-    own_learner,
     read_file,
-    remove_checkpoint,
     short,
 )
 from driftwolfe.points import checks
