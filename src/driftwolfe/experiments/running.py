@@ -23,11 +23,12 @@ import msgspec
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from driftwolfe import __version__, learners, regret, storage
+from driftwolfe import __version__, regret, storage
 from driftwolfe.doctor import facts
 from driftwolfe.ensemble import Hedge, threads
 from driftwolfe.ensemble.experts import combine
 from driftwolfe.experiments.trial import (
+    METHODS,
     AdaptiveRegret,
     Curves,
     Result,
@@ -104,7 +105,7 @@ def make_learner(trial: Trial, stream: Stream) -> Learner:
         made, keywords = own_learner(trial)
         known = {name: value for name, value in known.items() if name in keywords}
     else:
-        made = getattr(learners, trial.method)
+        made = METHODS[trial.method]
     options = {**step_options(trial.method, trial.c), **trial.options}
     learner: Learner = made(stream.domain, **known, **with_oracle(made, options))
     return learner
