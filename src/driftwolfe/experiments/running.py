@@ -39,9 +39,9 @@ from driftwolfe.experiments.trial import (
     is_own,
     keywords_of,
     own,
-    read_file,
 )
 from driftwolfe.game import CALLS, play
+from driftwolfe.learners import archive
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.losses import Loss
@@ -49,13 +49,16 @@ from driftwolfe.oracles import Oracle
 from driftwolfe.points import devices
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Array
+from driftwolfe.saved_state import TreeWriter
+from driftwolfe.state import Field
 from driftwolfe.streams import Stream
 from driftwolfe.terminal import Output, show
 
 #: Rounds between readings of the curves, and readings of the curves per reading of the weights.
 _EVERY, _WEIGHTS_EVERY = 10, 2
-#: Seconds between checkpoints.
+#: Seconds between checkpoints, and what these hold.
 SAVE_EVERY = 60.0
+_CHECKPOINT = archive.LEARNER | {"learner": Field(str), "reading": Field(dict)}
 #: s of the rates s/sqrt(T) of the weights, the grid of Multi-OCG's authors.
 RATES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _ATTEMPTS = 3  # how often a trial is tried whose process dies
@@ -154,10 +157,9 @@ class Reading(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, trial: Trial) -> Reading:
         """Before the first round."""
-        empty: Any = {name: [] for name in ("rounds", "loss", "seconds", *CALLS)}
-        return cls(
-            trial=trial, **empty, products=[], rates=[], weights={}, rate_totals=[], wall=0.0
-        )
+        names = ("rounds", "loss", "seconds", *CALLS, "products", "rates", "rate_totals")
+        empty: Any = {name: [] for name in names}
+        return cls(trial=trial, **empty, weights={}, wall=0.0)
 
 
 class Recorder:
@@ -226,25 +228,14 @@ class Recorder:
             self.at.weights[self.learner.t] = dict(zip(names, rounded, strict=True))
 
     def _save(self, path: Path) -> None:
-        """Write the learner, then the curves, which name it: a kill leaves the last whole pair."""
-        self.learner.save(_learner_beside(path, self.learner.t))
+        """Write the learner and the curves, whole or not at all."""
+        writer = TreeWriter(archive.ensemble_kinds())
         at = msgspec.structs.replace(self.at, wall=self.wall, total=self.total)
-        storage.write_bytes(path, msgspec.json.encode(at))
-        remove_checkpoint(path, keep=self.learner.t)
+        settings = archive.learner_settings(self.learner, writer)
+        settings["learner"] = type(self.learner).__name__
+        settings["reading"] = msgspec.to_builtins(at, str_keys=True)
+        storage.write_archive(path, "Trial", settings, writer.arrays)
         self.saved = time.perf_counter()
-
-
-def _learner_beside(path: Path, t: int) -> Path:
-    return path.with_name(f"{path.stem}-{t}.safetensors")
-
-
-def remove_checkpoint(path: Path, keep: int | None = None) -> None:
-    """Remove what a trial keeps in case it is killed, all or all but the learner of a round."""
-    for learner in path.parent.glob(f"{path.stem}-*.safetensors"):
-        if keep is None or learner != _learner_beside(path, keep):
-            learner.unlink(missing_ok=True)
-    if keep is None:
-        path.unlink(missing_ok=True)
 
 
 def _resumed(path: Path | None, trial: Trial, learner: Learner) -> tuple[Learner, Reading]:
@@ -253,14 +244,17 @@ def _resumed(path: Path | None, trial: Trial, learner: Learner) -> tuple[Learner
     if path is None or not path.exists():
         return learner, new
     try:
-        at = read_file(path, Reading, "a checkpoint")
-        if at.trial.identity != trial.identity or at.version != __version__:
-            raise ValueError("it is of another trial or another version")
-        reached = type(learner).load(_learner_beside(path, at.rounds[-1]), domain=learner.domain)
-        if reached.t != at.rounds[-1]:
-            raise ValueError("its learner is at another round")
-    except (ValueError, OSError, IndexError) as problem:
-        show(f"{trial.name} starts anew, not from {path}: {problem}", sys.stderr)
+        with storage.enough_memory(path), storage.refused(f"{path} is no checkpoint of it"):
+            check = partial(archive.check_settings, fields=_CHECKPOINT, what="trial")
+            saved = storage.read_archive(path, check, "Trial")
+            at = msgspec.convert(saved.settings["reading"], Reading, str_keys=True)
+            if at.trial.identity != trial.identity or at.version != __version__:
+                raise ValueError("it is of another trial or another version")
+            reached = archive.restored(learner, saved)
+            if [reached.t] != at.rounds[-1:]:
+                raise ValueError("its learner is at another round")
+    except (ValueError, OSError) as problem:
+        show(f"{trial.name} starts anew: {problem}", sys.stderr)
         return learner, new
     return reached, at
 
