@@ -127,9 +127,7 @@ class Figure:
 
     @property
     def largest_weight(self) -> float:
-        return (
-            max((panel.weights.largest for panel in self.panels if panel.weights), default=0) or 1.0
-        )
+        return max((each.weights.largest for each in self.panels if each.weights), default=0) or 1.0
 
     def page_json(self, points: int) -> str:
         """The figure as page.js takes it, with at most `points` on a line.

@@ -235,9 +235,8 @@ def weights(summary: Summary) -> Figure:
         if found is not None and found.experts and found.rounds:
             order = np.argsort([expert_size(name) for name in found.experts], kind="stable")
             names = [found.experts[place] for place in order]
-            table = ExpertWeights(
-                np.array(found.rounds), np.array(found.values, dtype=float).T[order]
-            )
+            values = np.array(found.values, dtype=float).T[order]
+            table = ExpertWeights(np.array(found.rounds), values)
             x, y = replace(_rounds(summary), ticks=4), Axis("", "experts", names=names)
             drawn.append(Panel(series.label, x, y, drifts=summary.drifts, weights=table))
             of.add(result.trial.seed)

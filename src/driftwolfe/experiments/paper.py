@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from driftwolfe.experiments.figure import UNTUNED
 from driftwolfe.experiments.running import RATES, loss_scale
 from driftwolfe.experiments.summary import group, preference, stored_minima
 from driftwolfe.experiments.sweep import Store, run_sweep
@@ -42,7 +43,7 @@ class Contender:
     @property
     def untuned(self) -> Contender:
         """The same method with the learner's default for c."""
-        return replace(self, label=f"{self.label}, untuned", scales=(), rated=False)
+        return replace(self, label=f"{self.label}{UNTUNED}", scales=(), rated=False)
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,7 @@ class Experiment:
     note: str = ""  # what to know when reading the results
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
     tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
-    also: tuple[
-        str, ...
-    ] = ()  # data sets on which the methods that are not untuned run with that c
+    also: tuple[str, ...] = ()  # data sets on which tuned methods run with their c too
 
     def data(self, twin: bool, name: str = "") -> DataSet:
         return DataSet(name=(name or self.real) + ("-twin" if twin else ""), rounds=self.rounds)
@@ -74,7 +73,7 @@ class Experiment:
     def finals(self, contender: Contender, data: DataSet, c: float | None) -> list[Trial]:
         """The trials with the chosen c, on every order; on further data sets too."""
         sets = [data]
-        if not contender.label.endswith(", untuned"):
+        if not contender.label.endswith(UNTUNED):
             twin = data.name.endswith("-twin")
             sets += [self.data(twin, name) for name in self.also]
         spent = {"limit": contender.limit, "taus": self.taus}

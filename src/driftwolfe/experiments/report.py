@@ -350,10 +350,8 @@ def overview(places: Iterable[Path]) -> list[str]:
         lines += in_brief(Store(place))
         if (place / "report.html").exists():
             opened[place / "report.html"] = "report"
-        for path in sorted(
-            [*place.glob("figures/panels.png"), *place.glob("figures/figure-?.png")]
-        ):
-            opened[path] = "figure"
+        for name in ("figure-?", "panels"):
+            opened |= dict.fromkeys(sorted(place.glob(f"figures/{name}.png")), "figure")
     if opened:
         widest = max(len(str(path)) for path in opened)
         lines.append("to open:")

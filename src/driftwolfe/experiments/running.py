@@ -48,7 +48,6 @@ from driftwolfe.losses import Loss
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import devices
 from driftwolfe.points.devices import HOST
-from driftwolfe.points.kinds import Array
 from driftwolfe.saved_state import TreeWriter
 from driftwolfe.state import Field
 from driftwolfe.streams import Stream
@@ -165,8 +164,10 @@ class Reading(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Recorder:
     """Reads the curves of a trial while it is played, and keeps a checkpoint."""
 
-    def __init__(self, learner: Learner, last: int, started: float, at: Reading) -> None:
-        self.learner, self.last, self.at = learner, last, at
+    def __init__(
+        self, learner: Learner, last: int, started: float, at: Reading, path: Path | None
+    ) -> None:
+        self.learner, self.last, self.at, self.path = learner, last, at, path
         self.limit, self.total = at.trial.limit or math.inf, at.total
         # A thread waits for a device, which its own time need not show.
         self.clock = time.thread_time if learner.domain.device is HOST else time.perf_counter
@@ -195,11 +196,11 @@ class Recorder:
         if self.rated and not self.over:
             started = self.clock()
             for i, value in enumerate(losses_by_rate(self.learner, loss)):
-                self.at.rate_totals[i] += float(value)
+                self.at.rate_totals[i] += value
             self.since += self.clock() - started
         return not self.over
 
-    def __call__(self, learner: Learner, value: float, checkpoint: Path | None = None) -> None:
+    def __call__(self, learner: Learner, value: float) -> None:
         """Take note of a round; a callback of `play`."""
         spent, at = self.spent + self.clock() - self.since, self.at
         self.total += value
@@ -217,8 +218,8 @@ class Recorder:
             curve.append(total)
         if ends or len(at.rounds) % _WEIGHTS_EVERY == 0:
             self._read_weights()
-        if checkpoint and not ends and time.perf_counter() - self.saved > SAVE_EVERY:
-            self._save(checkpoint)
+        if self.path and not ends and time.perf_counter() - self.saved > SAVE_EVERY:
+            self._save(self.path)
         self.since = self.clock()
 
     def _read_weights(self) -> None:
@@ -265,10 +266,9 @@ def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | N
         raise ValueError(f"taus must be at most the {len(played)} rounds, got {too_long[0]}")
     path = None if trial.taus else checkpoint  # windows need all losses; such runs are short
     learner, at = _resumed(path, trial, make_learner(trial, stream))
-    recorder = Recorder(learner, len(played), started, at)
+    recorder = Recorder(learner, len(played), started, at, path)
     losses = takewhile(recorder.before, islice(played, learner.t, None))
-    callbacks = [partial(recorder, checkpoint=path)]
-    history = play(learner, losses, callbacks, keep_losses=bool(trial.taus), progress=False)
+    history = play(learner, losses, [recorder], keep_losses=bool(trial.taus), progress=False)
     adaptive = []
     for tau in trial.taus:
         if tau <= len(history):  # where time ran out there may be no such window
@@ -304,14 +304,14 @@ def independent(learner: Learner) -> bool:
     return isinstance(learner._meta, Hedge) and learner.options.horizon is not None
 
 
-def losses_by_rate(learner: Learner, loss: Loss) -> Array:
+def losses_by_rate(learner: Learner, loss: Loss) -> list[float]:
     """The loss of the mean of the learner's experts in the coming round, for each of `RATES`."""
     meta, scores = learner._meta, learner._experts.scores(loss)  # type: ignore[attr-defined]
     found = []
     for s in RATES:
         weights = meta.prior * np.exp(-s / math.sqrt(meta.horizon) * meta.totals)
         found.append(float(loss.value_at(combine(weights / weights.sum(), scores))))
-    return np.array(found)
+    return found
 
 
 # -- many trials -----------------------------------------------------------------------------------
@@ -334,23 +334,21 @@ def run_trials(
     trials: Sequence[Trial],
     folder: str | None = None,
     device: str = "cpu",
-    checkpoint: Callable[[Trial], Path] | None = None,
+    checkpoints: Mapping[str, Path] | None = None,
 ) -> Generator[Outcome, None, None]:
     """Run trials, again where their process dies, and yield outcomes.
 
-    `folder` holds the real data, `checkpoint` says where a trial of this machine keeps its checkpoint.
+    `folder` holds the real data; trials of this machine keep checkpoints in these files, by identity.
     """
     executor, waiting = make_executor(), list(trials)
     if isinstance(executor, DaskExecutor):  # another machine's files
-        checkpoint = None
-
-    def start(trial: Trial) -> futures.Future[bytes]:
-        path = None if checkpoint is None else str(checkpoint(trial).absolute())
-        return executor.submit(work, canonical(trial), folder, device, path)
-
+        checkpoints = None
     try:
         for _ in range(_ATTEMPTS):
-            running = {start(trial): trial for trial in waiting}
+            running = dict[futures.Future[bytes], Trial]()
+            for trial in waiting:
+                path = str(checkpoints[trial.identity].absolute()) if checkpoints else None
+                running[executor.submit(work, canonical(trial), folder, device, path)] = trial
             waiting = []
             for future in futures.as_completed(running):
                 trial = running.pop(future)

@@ -147,9 +147,7 @@ class Summary:
 
     def __init__(self, series: Sequence[Series], tuning: Sequence[Series] = ()) -> None:
         self.series = series
-        self._tuning = (
-            tuning  # runs on other orders, on which c was chosen and nothing else measured
-        )
+        self._tuning = tuning  # runs on other orders, which only chose c
         self.stream = series[0].results[0].stream
         titles = dict.fromkeys(each.title for each in series)
         # The series that stands for each method, see `preference`: where there are several, so c is

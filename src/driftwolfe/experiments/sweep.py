@@ -368,10 +368,8 @@ def run_sweep(
         if not missing:
             return 0
 
-        def checkpoint(trial: Trial) -> Path:
-            return homes[trial.identity].checkpoint(trial)
-
-        running = closing(run_trials(make_executor, missing, folder, device, checkpoint))
+        paths = {trial.identity: homes[trial.identity].checkpoint(trial) for trial in missing}
+        running = closing(run_trials(make_executor, missing, folder, device, paths))
         with Progress(stores) as progress, running as outcomes:
             for trial, result, problem in outcomes:
                 home = homes[trial.identity]
