@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.oracles.frank_wolfe import (
-    Atoms,
-    InfeasibleProjection,
-)
+from driftwolfe.oracles.frank_wolfe import Atoms, InfeasibleProjection
 from driftwolfe.oracles.methods import METHODS, Request, infeasible_projections
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Point
