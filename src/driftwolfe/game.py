@@ -322,16 +322,18 @@ GAME = archive.LEARNER | {
     "first": Field(int, least=0),
     "recording": Field(list, (2,), items=Field(bool)),
     "decisions": Field(dict),
-    "weights": Field(dict),
-    "experts": Field(dict),
+    "names": Field(list),
 }
-#: Its record: seconds, loss and four counts of calls of each round, and points.
-POINTS = Field(list, items=archive.POINT)
-RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": POINTS, "weights": POINTS}
-#: Dense points: how many rows each has, and all of them end to end.
-PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
-#: Names of experts, and which has each weight.
-NAMED = {"names": Field(list, items=Field(str)), "numbers": Field(np.int64, (None,), 0)}
+#: Its record: seconds, loss and four counts of calls of each round; the expert weights of all rounds end to
+#: end, how many there are in each, whose they are, and the names of experts.
+RECORD = {
+    "rows": Field(np.float64, ("rounds", 6)),
+    "lengths": Field(np.int64, (None,), 0),
+    "weights": Field(np.float64, ("weights",)),
+    "names": Field(list, ("names",), items=Field(str)),
+    "experts": Field(np.int64, ("weights",), 0, below="names"),
+    "decisions": Field((np.float64, list), items=archive.POINT),  # dense ones are one array
+}
 
 
 class Checkpoint:
@@ -371,17 +373,28 @@ class Checkpoint:
                 f"is at round {learner.t:,}: a callback or another thread has moved it; {self.path} "
                 "stays as it was"
             )
-        writer = TreeWriter(archive.ensemble_kinds())
+        writer, points = TreeWriter(archive.ensemble_kinds()), record.decisions
+        # Files with many arrays are slow.
+        dense = bool(points) and all(isinstance(point, np.ndarray) for point in points)
         settings = {
             **archive.learner_settings(learner, writer),
             "learner": type(learner).__name__,
             "first": self.first,
             "recording": self.recording,
-            "decisions": writer.write(_packed(record.decisions)),
-            "weights": writer.write(_packed(record.weights)),
-            "experts": writer.write(_numbered(record.experts)),
+            "decisions": writer.write(np.stack(points) if dense else points),
         }
-        storage.write_archive(self.path, "Game", settings, {**writer.arrays, "rows": record.table})
+        names = {
+            name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(record.experts)))
+        }
+        settings["names"] = list(names)
+        experts = [names[name] for each in record.experts for name in each]
+        arrays = {
+            "rows": record.table,
+            "lengths": np.array(list(map(len, record.weights)), dtype=np.int64),
+            "weights": np.concatenate([np.zeros(0), *record.weights]),
+            "experts": np.array(experts, dtype=np.int64),
+        }
+        storage.write_archive(self.path, "Game", settings, writer.arrays | arrays)
 
     def _check(self, saved: Archive) -> None:
         """Require a file of this game."""
@@ -401,41 +414,15 @@ class Checkpoint:
 
 def _read_record(saved: Archive) -> GameRecord:
     reader = TreeReader(archive.ensemble_kinds(), saved)
-    held: dict[str, Any] = {"rows": saved.arrays.get("rows")}
-    for name in ("decisions", "weights"):
-        held[name] = reader.read(saved.settings[name])
-        if isinstance(held[name], tuple):
-            lengths, numbers = held[name]
-            check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
-            require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
-            held[name] = np.split(numbers, np.cumsum(lengths)[:-1])
+    held: dict[str, Any] = {name: saved.arrays.get(name) for name in RECORD}
+    held["names"] = saved.settings["names"]
+    held["decisions"] = reader.read(saved.settings["decisions"])
     rounds, rows = check_fields(RECORD, held, "game")["rounds"], held["rows"]
     require((rows[:, 2:] >= 0).all(), "calls")
-    points = (held["decisions"], held["weights"])
-    require(all(len(each) in (0, rounds) for each in points), "records of points")
-    lengths = list(map(len, held["weights"]))
-    experts = _named(reader.read(saved.settings["experts"]), lengths)
-    return GameRecord([tuple(row) for row in rows.tolist()], *points, experts)
-
-
-def _packed(points: list[Any]) -> Any:
-    """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
-    if not points or not all(isinstance(point, np.ndarray) for point in points):
-        return points
-    return np.array([len(point) for point in points]), np.concatenate(points)
-
-
-def _numbered(experts: list[tuple[str, ...]]) -> Any:
-    """The names of all experts, each once, and their numbers in all rounds end to end."""
-    names = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(experts)))}
-    return list(names), np.array([names[name] for each in experts for name in each], dtype=np.int64)
-
-
-def _named(held: Any, lengths: list[int]) -> list[tuple[str, ...]]:
-    """The names of the experts in each round, of which there are so many."""
-    require(isinstance(held, tuple) and len(held) == 2, "experts")
-    names, numbers = held
-    check_fields(NAMED, {"names": names, "numbers": numbers}, "game")
-    require(numbers.size == sum(lengths) and (numbers < len(names)).all(), "experts")
-    found = iter(numbers.tolist())
-    return [tuple(names[i] for i in islice(found, length)) for length in lengths]
+    decisions, lengths = list(held["decisions"]), held["lengths"]
+    require(all(len(each) in (0, rounds) for each in (decisions, lengths)), "records of points")
+    require(lengths.sum() == len(held["weights"]), "weights")
+    ends = np.cumsum(lengths)
+    weights, experts = (np.split(held[name], ends)[:-1] for name in ("weights", "experts"))
+    named = [tuple(held["names"][i] for i in each.tolist()) for each in experts]
+    return GameRecord([tuple(row) for row in rows.tolist()], decisions, weights, named)
