@@ -264,16 +264,16 @@ def folders() -> Iterator[Finding]:
 
 # -- compiling ahead -------------------------------------------------------------------------------
 
-_ROWS = "estimators.core.row_kernels"
+_SHARED = "estimators.core.shared_kernels"
 #: The modules of compiled loops, by what uses them.
 MODULES = {
     "learners": (
         *("domains.set_kernels", "ensemble.expert_kernels"),
         *("losses.loss_kernels", "points.sparse_kernels"),
     ),
-    "TraceNormClassifier": ("estimators.classifier_kernels", _ROWS),
-    "TraceNormRegressor": ("estimators.regressor_kernels", _ROWS),
-    "MatrixCompleter": ("estimators.completer_kernels", "estimators.completer_feature_kernels"),
+    "TraceNormClassifier": ("estimators.classifier_kernels", _SHARED),
+    "TraceNormRegressor": ("estimators.regressor_kernels", _SHARED),
+    "MatrixCompleter": ("estimators.completer_kernels",),
     "Recommender": ("estimators.recommender_kernels",),
 }
 
