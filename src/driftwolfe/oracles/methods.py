@@ -1,24 +1,154 @@
-"""Methods of `infeasible_projection` that are more than a run: paper, corrective, block, separation."""
+"""The methods of `infeasible_projection`, and what it asks of them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.balls import threshold_to_sum
 from driftwolfe.domains.hull import Hull
-from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, LMORequests, Pair, Run, Stopping
-from driftwolfe.points import FactoredMatrix, distance, inner, norm
-from driftwolfe.points.devices import device_of, is_array, namespace, svd
+from driftwolfe.oracles.frank_wolfe import (
+    Atoms,
+    HalfspaceRun,
+    InfeasibleProjection,
+    LMORequests,
+    Pair,
+    Run,
+    Stopping,
+    run_together,
+)
+from driftwolfe.points import FactoredMatrix, checks, clip_to_ball, distance, inner, norm
+from driftwolfe.points.devices import HOST, device_of, is_array, namespace, svd
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.lanczos import ritz_space, threshold_falling
 
+#: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
+DEFAULT_ACCURACY = 0.1
 
-def paper(run: Run, given: Point) -> InfeasibleProjection:
+
+class Request(NamedTuple):
+    """The arguments of one `infeasible_projection`."""
+
+    x: Point
+    y: Point
+    tolerance: float
+    method: str
+    accuracy: float | None = None
+    max_lmo_calls: int | None = None
+    rng: np.random.Generator | Sequence[int] | None = None
+    atoms: Atoms | None = None
+    gap: float | None = None
+
+    def checked(self, domain: Domain) -> Request:
+        """Return the request with points and numbers as they are computed with, or raise an error."""
+        x, y = domain.check_point(self.x, "x"), domain.check_point(self.y, "y")
+        checks.one_of(self.method, "method", ("auto", *METHODS))
+        accuracy, limit, gap, atoms = self.accuracy, self.max_lmo_calls, self.gap, self.atoms
+        if atoms is None and domain.cached_vertices:
+            atoms = Atoms(domain.cached_vertices)
+        far = norm(x if domain.center is None else x - domain.center)
+        if far > domain.radius * (1 + 1e-6):
+            raise ValueError(
+                f"x must be a point of the set, but lies {far:g} from its centre, "
+                f"outside the radius {domain.radius:g}; start from domain.origin()"
+            )
+        return self._replace(
+            x=x,
+            y=y,
+            tolerance=checks.nonnegative(self.tolerance, "tolerance"),
+            accuracy=None if accuracy is None else checks.positive(accuracy, "accuracy"),
+            max_lmo_calls=None if limit is None else checks.count(limit, "max_lmo_calls", least=0),
+            atoms=atoms,
+            gap=None if gap is None else checks.positive(gap, "gap"),
+        )
+
+
+def infeasible_projections(
+    domain: Domain, requests: Sequence[Request]
+) -> list[InfeasibleProjection]:
+    """Return the projections of checked requests for one method, whose LMO calls the set answers together."""
+    method = requests[0].method if requests else "auto"
+    method = domain.default_method if method == "auto" else method
+    if method == "exact" and len(requests) > 1 and domain.device is not HOST:
+        found = domain.project_each([each.y for each in requests])
+        return [InfeasibleProjection(x, x, 0, 0.0, 0.0, "exact") for x in found]
+    return run_together(domain, [_project(domain, method, each) for each in requests])
+
+
+def _project(domain: Domain, method: str, asked: Request) -> LMORequests[InfeasibleProjection]:
+    """Run a method, and move y' to the ball; yields the LMO calls that can be batched."""
+    if asked.gap is not None and method in ("paper", "halfspace"):  # no half-space step serves it
+        method = domain.lmo_method
+    if asked.gap is None and asked.tolerance == 0 and method != "exact":
+        raise ValueError(f'tolerance must be positive for method "{method}", got 0')
+    found = METHODS[method](domain, asked)
+    result = found if isinstance(found, InfeasibleProjection) else (yield from found)
+    if result.infeasible is result.feasible or method in ("paper", "separation"):
+        return result
+    inside = clip_to_ball(result.infeasible, domain.center, domain.radius)  # nearer to all of K
+    if inside is result.infeasible:
+        return result
+    apart = distance(result.feasible, inside)
+    converged = result.converged or apart * apart <= asked.tolerance
+    return replace(result, infeasible=inside, distance=apart, converged=converged)
+
+
+def _stopping(domain: Domain, asked: Request) -> Stopping:
+    accuracy = asked.accuracy
+    if accuracy is None:
+        by_default = asked.method in ("auto", "corrective", "block")
+        accuracy = DEFAULT_ACCURACY if by_default else math.inf
+    tolerance = asked.tolerance if asked.gap is None else 0.0
+    largest_squared = math.inf if domain.rank_one_atoms else 0.1 * domain.radius**2
+    return Stopping(tolerance, accuracy, asked.max_lmo_calls, largest_squared, asked.gap)
+
+
+def _at_once(
+    domain: Domain, asked: Request, method: str, y: Point, test: bool = True
+) -> InfeasibleProjection | None:
+    """The answer where y is surely in the set, which is tested where that is cheap, or no call is allowed."""
+    if test and domain.cheap_membership and domain.contains(y, atol=1e-12):
+        inside = y.copy()
+        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
+    if asked.max_lmo_calls == 0:
+        return Run(domain, _stopping(domain, asked), method, Pair(asked.x, y)).stay()
+    return None
+
+
+def in_hull(domain: Domain, y: Point) -> Point:
+    """Return the nearest point of the set's affine hull, which is nearer to all of K."""
+    offset = y if domain.center is None else y - domain.center
+    along = domain.tangent(offset)
+    if along is offset:
+        return y
+    return along if domain.center is None else domain.center + along
+
+
+def exact(domain: Domain, asked: Request) -> InfeasibleProjection:
+    """Return the set's own projection."""
+    nearest = domain.project(asked.y)
+    return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
+
+
+def halfspace(domain: Domain, asked: Request) -> InfeasibleProjection:
+    """Project infeasibly by one Frank-Wolfe run and one half-space step, see `HalfspaceRun`."""
+    y, accurate = in_hull(domain, asked.y), asked.accuracy is not None
+    if asked.gap is None:  # the bound on its calls needs ||x - y|| <= D
+        y = clip_to_ball(y, domain.center, domain.radius)
+    found = _at_once(domain, asked, "halfspace", y, accurate or asked.gap is not None)
+    if found is None:
+        run = HalfspaceRun(domain, asked.x, y, _stopping(domain, asked), asked.atoms)
+        while found is None:
+            found = run.advance()
+    return found
+
+
+def paper(domain: Domain, asked: Request) -> InfeasibleProjection:
     r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (COLT 2022).
 
     Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,
@@ -28,13 +158,14 @@ def paper(run: Run, given: Point) -> InfeasibleProjection:
     each at most :math:`4D^2/\epsilon` times.
 
     The distance is tested before the LMO call, not after as in the paper's listing, which saves one
-    call per run. `given` is the target before it was moved to the ball.
+    call per run.
     """
-    pair, eps = run.pair, run.stop.tolerance / 3.0
-    hint = eps / (4.0 * run.domain.radius**2)
+    y = clip_to_ball(asked.y, domain.center, domain.radius)
+    pair, eps = Pair(asked.x, y), asked.tolerance / 3.0
+    run, hint = Run(domain, _stopping(domain, asked), "paper", pair), eps / (4.0 * domain.radius**2)
     if run.near():
         return run.stay()
-    y, apart = pair.y, distance(pair.x, given)
+    apart = distance(pair.x, asked.y)
     fraction = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
     while True:
         while not (run.near() or run.spent()):  # Algorithm 3
@@ -50,10 +181,10 @@ def paper(run: Run, given: Point) -> InfeasibleProjection:
             break
         pair.pull(fraction)
     # <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
-    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * run.domain.radius)
+    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * domain.radius)
 
 
-def corrective(run: Run) -> InfeasibleProjection:
+def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
     r"""Project infeasibly by fully corrective Frank-Wolfe.
 
     After every LMO call x becomes the nearest point to y in everything found so far: the convex hull
@@ -61,12 +192,15 @@ def corrective(run: Run) -> InfeasibleProjection:
     the ball whose row and column spaces lie in those of x and the vertices. The distance falls at
     least as fast as with line search, so every bound on the calls holds; on polytopes it is finite.
     """
-    domain, x, y = run.domain, run.pair.x, run.pair.y
+    y = in_hull(domain, asked.y)
+    if (inside := _at_once(domain, asked, "corrective", y)) is not None:
+        return inside
     found: Span | Hull
+    run = Run(domain, _stopping(domain, asked), "corrective", Pair(asked.x, y), atoms=asked.atoms)
     if domain.rank_one_atoms:
-        found = Span(x, y, domain.radius)
+        found, run.atoms = Span(asked.x, y, domain.radius), None  # which hold what was found before
     elif isinstance(y, np.ndarray):
-        found = Hull(x)
+        found = Hull(asked.x)
     else:
         raise ValueError(
             f'method "corrective" needs dense points or a TraceNormBall, got {type(y).__name__}; '
@@ -161,9 +295,7 @@ _CERTIFICATE_FRACTION, _LARGEST_ERROR = 0.5, 0.1
 _SAFE_ACCURACY = 0.1
 
 
-def block(
-    domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Generator
-) -> LMORequests[InfeasibleProjection]:
+def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
     r"""Project nearly exactly onto a trace-norm ball by warm-started block power iteration.
 
     From the right singular space of x and a few random columns, products with y and its transpose
@@ -177,6 +309,10 @@ def block(
     Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent. With a
     factored x and a dense y the answer is factored.
     """
+    x, y, stop = asked.x, in_hull(domain, asked.y), _stopping(domain, asked)
+    if (inside := _at_once(domain, asked, "block", y)) is not None:
+        return inside
+    rng = np.random.default_rng(0 if asked.rng is None else asked.rng)
     if not domain.rank_one_atoms:
         raise ValueError(
             f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
@@ -263,7 +399,7 @@ def _with_random_columns(
     return namespace(right).concat((right, fresh), axis=1)[:, :most]
 
 
-def separation(domain: Domain, y: Point, tolerance: float) -> InfeasibleProjection:
+def separation(domain: Domain, asked: Request) -> InfeasibleProjection:
     r"""Project infeasibly by moving y onto half-spaces that hold the set.
 
     Each separates y from the set where the segment from the centre to y leaves it, so y moves by at least
@@ -272,10 +408,16 @@ def separation(domain: Domain, y: Point, tolerance: float) -> InfeasibleProjecti
     :math:`\lceil 8\kappa^2 \ln(2\kappa\, dist(y, K)/\sqrt{tolerance})\rceil^+ + 1` cuts (proof:
     `docs/theory/bandit.md`). Every cut brings y nearer to all of K.
     """
-    near, target = tolerance**0.5, y
+    if asked.gap is not None:
+        raise ValueError('method "separation" has no gap to stop at; use another method or learner')
+    if not domain.can("separate"):
+        kind = type(domain.unwrapped).__name__
+        raise ValueError(f'{kind} separates no points; use another method than "separation"')
+    y = target = clip_to_ball(in_hull(domain, asked.y), domain.center, domain.radius)
+    near = asked.tolerance**0.5
     if near < domain.cut_accuracy:
         raise ValueError(
-            f"a tolerance of {tolerance:.2g} is below what membership tests reach on this set, "
+            f"a tolerance of {asked.tolerance:.2g} is below what membership tests reach on this set, "
             f"{domain.cut_accuracy**2:.2g}: use a larger tolerance_scale, a shorter horizon, or a "
             "SeparationDomain"
         )
@@ -291,3 +433,15 @@ def separation(domain: Domain, y: Point, tolerance: float) -> InfeasibleProjecti
             return InfeasibleProjection(x, y.copy(), 0, gap, apart, "separation")
         excess = inner(cut.normal, y) - cut.level
         y = y - (excess / inner(cut.normal, cut.normal)) * cut.normal
+
+
+#: The methods that `infeasible_projection` knows, beside ``"auto"``: of a checked request, the answer, or a
+#: run that yields its LMO calls.
+METHODS: dict[str, Callable[[Domain, Request], Any]] = {
+    "paper": paper,
+    "halfspace": halfspace,
+    "corrective": corrective,
+    "block": block,
+    "exact": exact,
+    "separation": separation,
+}

@@ -91,11 +91,9 @@ class Device:
 
     def largest(self, array: Any) -> float:
         """The largest absolute value; 0 where there is none."""
-        return (
-            float(self.xp.linalg.vector_norm(array, ord=math.inf))
-            if min(array.shape, default=1)
-            else 0.0
-        )
+        if not min(array.shape, default=1):
+            return 0.0
+        return float(self.xp.linalg.vector_norm(array, ord=math.inf))
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, which are numbered."""
