@@ -114,8 +114,11 @@ def __getattr__(name: str) -> _Any:
         return _import_module("driftwolfe.comparison").compare
     hint, homes = "", ("learners", "contrib", "losses", "estimators", "streams", "regret")
     if name[:1].isupper():  # not a module that is about to be imported
-        found = {home: _import_module(f"driftwolfe.{home}").__all__ for home in homes}
-        known = [f"driftwolfe.{home}.{each}" for home, names in found.items() for each in names]
+        modules = [_import_module(f"driftwolfe.{home}") for home in homes]
+        for module in modules[:2]:  # every learner is found here too
+            if name in module.__all__:
+                return getattr(module, name)
+        known = [f"{module.__name__}.{each}" for module in modules for each in module.__all__]
         hint = points.checks.meant(name, [*known, *__all__])
     raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}{hint}")
 
