@@ -42,7 +42,7 @@ class Distance:
 
 def ours(domain: dw.Domain, learner: Any, points: int) -> Callable[..., tuple[float, float]]:
     def run(centers: Sequence[Array], seed: int) -> tuple[float, float]:
-        player = dw.Bandit(domain, learner, points, len(centers), LIPSCHITZ, seed=seed)
+        player = dw.contrib.Bandit(domain, learner, points, len(centers), LIPSCHITZ, seed=seed)
         started, total = time.process_time(), 0.0
         for center in centers:
             total += player.update(Distance(center))
@@ -106,7 +106,7 @@ def combinatorial_ucb(domain: dw.Domain, costs: Sequence[Array], seed: int) -> f
 
 def semi_bandit(learner: Any, **options: Any) -> Callable[..., float]:
     def run(domain: dw.Domain, costs: Sequence[Array], seed: int) -> float:
-        player = dw.SemiBandit(domain, learner, len(costs), seed=seed, **options)
+        player = dw.contrib.SemiBandit(domain, learner, len(costs), seed=seed, **options)
         return float(np.mean([player.update(cost) for cost in costs]))
 
     return run

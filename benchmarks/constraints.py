@@ -63,10 +63,12 @@ def contenders(domain: dw.Domain, T: int, slow: bool) -> dict[str, Callable[[], 
         "BOGD_IP, no constraints": lambda: dw.BOGDIP(domain, T),
     }
     for make in (dw.POLAR, dw.BOGDIP, *((dw.POLA, dw.POLD) if slow else ())):
-        found[f"LongTerm, {make.__name__}"] = lambda make=make: dw.LongTerm(domain, make, T)
+        found[f"LongTerm, {make.__name__}"] = lambda make=make: dw.contrib.LongTerm(domain, make, T)
     fixed = {"violation_scale": math.inf}
-    found["LongTerm, POLAR, constant weight"] = lambda: dw.LongTerm(domain, dw.POLAR, T, **fixed)
-    found["CutBOGDIP"] = lambda: dw.CutBOGDIP(domain, T)
+    found["LongTerm, POLAR, constant weight"] = lambda: dw.contrib.LongTerm(
+        domain, dw.POLAR, T, **fixed
+    )
+    found["CutBOGDIP"] = lambda: dw.contrib.CutBOGDIP(domain, T)
     return found
 
 

@@ -68,7 +68,7 @@ LMO_ONLY: Learners = {
 PROJECTING: Learners = {
     **LMO_ONLY,
     "Ader": lambda s: dw.Ader(s.domain, len(s), s.lipschitz),
-    "SAOL": lambda s: dw.SAOL(s.domain, lipschitz=s.lipschitz),
+    "SAOL": lambda s: dw.learners.SAOL(s.domain, lipschitz=s.lipschitz),
 }
 REAL = {
     "MovieLens": Setting(lambda seed: dw.streams.movielens_100k(seed=seed), 5, MATRICES),

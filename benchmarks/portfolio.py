@@ -62,11 +62,11 @@ def returns(market: str) -> NDArray[np.float64]:
     return prices[1:] / prices[:-1]
 
 
-def pool(simplex: dw.Simplex) -> dw.Mixture:
+def pool(simplex: dw.Simplex) -> dw.contrib.Mixture:
     """Return a fund of three: one stays, one bets on reversals, one follows what rises."""
-    reversal = dw.OnlineNewtonStep(simplex, rate=-0.75, ridge=1.0)
-    members = [dw.Constant, reversal, dw.POLAR]
-    return dw.Mixture(simplex, members, weights="natural", alpha=1.0, prior=PRIOR)
+    reversal = dw.contrib.OnlineNewtonStep(simplex, rate=-0.75, ridge=1.0)
+    members = [dw.learners.Constant, reversal, dw.POLAR]
+    return dw.contrib.Mixture(simplex, members, weights="natural", alpha=1.0, prior=PRIOR)
 
 
 def result(weights: NDArray[np.float64], days: NDArray[np.float64], fee: float = FEE) -> Result:
@@ -90,8 +90,8 @@ def results(market: str) -> dict[str, Result]:
     days = returns(market)
     simplex = dw.Simplex(days.shape[1])
     learners = {
-        "equal weights": dw.Constant(simplex),
-        "reversal": dw.OnlineNewtonStep(simplex, rate=-0.75, ridge=1.0),
+        "equal weights": dw.learners.Constant(simplex),
+        "reversal": dw.contrib.OnlineNewtonStep(simplex, rate=-0.75, ridge=1.0),
         "POLA": dw.POLA(simplex),
         "POLAR": dw.POLAR(simplex),
         "pool": pool(simplex),

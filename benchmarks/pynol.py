@@ -95,19 +95,19 @@ def functions(loss: Any) -> tuple[Any, Any]:
 PAIRS: dict[str, Ours] = {
     "Ader": lambda K, T, G: dw.Ader(K, T, G, tuning="certified"),
     "Ader, surrogate": lambda K, T, G: dw.Ader(K, T, G, feedback="linear"),
-    "Ader_1p": lambda K, T, G: dw.OneProjectionAder(K, T, G),
-    "SwordVariation": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
-    "SwordSmallLoss": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
-    "SwordBest": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
-    "SwordPP": lambda K, T, G: dw.Sword(K, T, G),
-    "Scream": lambda K, T, G: dw.Scream(K, T, G, switching=0.1),
-    "SAOL": lambda K, T, G: dw.SAOL(K, T, G),
-    "SACS": lambda K, T, G: dw.SACS(K, T, G),
-    "PSACS": lambda K, T, G: dw.SACS(K, T, G),
-    "AFLH": lambda K, T, G: dw.SACS(
+    "Ader_1p": lambda K, T, G: dw.learners.OneProjectionAder(K, T, G),
+    "SwordVariation": lambda K, T, G: dw.contrib.Sword(K, T, G, gradients="own"),
+    "SwordSmallLoss": lambda K, T, G: dw.contrib.Sword(K, T, G, gradients="own"),
+    "SwordBest": lambda K, T, G: dw.contrib.Sword(K, T, G, gradients="own"),
+    "SwordPP": lambda K, T, G: dw.contrib.Sword(K, T, G),
+    "Scream": lambda K, T, G: dw.contrib.Scream(K, T, G, switching=0.1),
+    "SAOL": lambda K, T, G: dw.learners.SAOL(K, T, G),
+    "SACS": lambda K, T, G: dw.contrib.SACS(K, T, G),
+    "PSACS": lambda K, T, G: dw.contrib.SACS(K, T, G),
+    "AFLH": lambda K, T, G: dw.contrib.SACS(
         K, T, G
     ),  # PyNOL's is for convex losses, ours for exp-concave ones
-    "EAPAR": lambda K, T, G: dw.SACS(K, T, G, projections="one"),
+    "EAPAR": lambda K, T, G: dw.contrib.SACS(K, T, G, projections="one"),
     "FTPLD": lambda K, T, G: dw.POLD(K, T, G),
     "FTPLA": lambda K, T, G: dw.POLA(K, T, G),
 }

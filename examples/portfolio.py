@@ -32,8 +32,10 @@ returns = np.exp(drift + market + own)
 # Centred: gradients without the part that all weights share, so that POLAR takes larger steps.
 stream = [dw.losses.PortfolioLoss(day, centred=True) for day in returns]
 simplex = dw.Simplex(6)
-reversal = dw.OnlineNewtonStep(simplex, rate=-0.75, ridge=1.0)
-pool = dw.Mixture(simplex, [dw.Constant, reversal, dw.POLAR], weights="natural", prior=[2, 2, 1])
+reversal = dw.contrib.OnlineNewtonStep(simplex, rate=-0.75, ridge=1.0)
+pool = dw.contrib.Mixture(
+    simplex, [dw.learners.Constant, reversal, dw.POLAR], weights="natural", prior=[2, 2, 1]
+)
 learners = {"bet on reversals": reversal, "POLA": dw.POLA(simplex), "POLAR": dw.POLAR(simplex)}
 learners["fund of three"] = pool
 fixed = dw.regret.offline_minimum(simplex, [dw.losses.PortfolioLoss(returns)]).point

@@ -239,7 +239,7 @@ class FactoredGame(Game):
 
     def make_learner(self) -> dw.Learner:
         ball = dw.TraceNormBall((12, 10), radius=6.0, representation="factored")
-        return dw.MultiOCG(ball, max_inner=2)
+        return dw.learners.MultiOCG(ball, max_inner=2)
 
     def make_losses(self, rng: np.random.Generator) -> list[Any]:
         places = [(rng.integers(0, 12, 6), rng.integers(0, 10, 6)) for _ in range(40)]

@@ -441,11 +441,14 @@ SPECIMENS = (
         "POLA, cached", lambda: dw.POLA(dw.Simplex(5), oracle=dw.Oracle(lmo_budget=1.0, cache=4))
     ),
     learner_specimen(
-        "OneOracleAder", lambda: dw.OneOracleAder(dw.L1Ball(4), oracle=dw.Oracle(lmo_budget=0.5))
+        "OneOracleAder",
+        lambda: dw.learners.OneOracleAder(dw.L1Ball(4), oracle=dw.Oracle(lmo_budget=0.5)),
     ),
     learner_specimen(
         "OneProjectionSAOL, factored",
-        lambda: dw.OneProjectionSAOL(dw.TraceNormBall((7, 6), 3.0, representation="factored")),
+        lambda: dw.learners.OneProjectionSAOL(
+            dw.TraceNormBall((7, 6), 3.0, representation="factored")
+        ),
     ),
     learner_specimen(
         "POLD, factored",
@@ -464,18 +467,21 @@ SPECIMENS = (
         lambda: dw.POLAR(dw.TraceNormBall((7, 6), 3.0, representation="factored")),
     ),
     learner_specimen(
-        "Mixture", lambda: dw.Mixture(dw.Simplex(3), [dw.Constant, dw.OnlineNewtonStep, dw.POLAR])
+        "Mixture",
+        lambda: dw.contrib.Mixture(
+            dw.Simplex(3), [dw.learners.Constant, dw.contrib.OnlineNewtonStep, dw.POLAR]
+        ),
     ),
     learner_specimen("POLA, spanning trees", lambda: dw.POLA(dw.SpanningTreePolytope(4))),
     learner_specimen(
         "MultiOCG, factored",
-        lambda: dw.MultiOCG(dw.TraceNormBall((7, 6), 3.0, representation="factored")),
+        lambda: dw.learners.MultiOCG(dw.TraceNormBall((7, 6), 3.0, representation="factored")),
     ),
-    learner_specimen("MultiOCG", lambda: dw.MultiOCG(dw.Box([-1.0, 0.0], [1.0, 2.0]))),
+    learner_specimen("MultiOCG", lambda: dw.learners.MultiOCG(dw.Box([-1.0, 0.0], [1.0, 2.0]))),
     learner_specimen("Ader", lambda: dw.Ader(dw.GroupLassoBall(5, [0, 0, 1, 1, 2]))),
-    learner_specimen("PAMO", lambda: dw.PAMO(dw.LinfBall(3))),
-    learner_specimen("SAOL", lambda: dw.SAOL(dw.Spectrahedron(3))),
-    learner_specimen("KalhanOFW", lambda: dw.KalhanOFW(dw.ConvexHull(np.eye(3)))),
+    learner_specimen("PAMO", lambda: dw.learners.PAMO(dw.LinfBall(3))),
+    learner_specimen("SAOL", lambda: dw.learners.SAOL(dw.Spectrahedron(3))),
+    learner_specimen("KalhanOFW", lambda: dw.learners.KalhanOFW(dw.ConvexHull(np.eye(3)))),
     Specimen("game", "game.safetensors", _write_game, mutated_archive, _load_game, _use_game),
     _archive_specimen("MatrixCompleter", _write_completer, _use_completer),
     _archive_specimen("Recommender", _write_recommender, _use_recommender),

@@ -33,11 +33,11 @@ GAMES = {
     "POLA": (lambda: dw.POLA(dw.L1Ball(3), oracle="halfspace"), distances()),
     "POLAR": (lambda: dw.POLAR(dw.L1Ball(3), oracle=dw.Oracle(lmo_budget=0.5)), distances()),
     "POLD in epochs": (lambda: dw.POLD(dw.Simplex(3), feedback="linear"), distances(80)),
-    "PAMO": (lambda: dw.PAMO(dw.L1Ball(3)), distances()),
+    "PAMO": (lambda: dw.learners.PAMO(dw.L1Ball(3)), distances()),
     "own set": (lambda: dw.BOGDIP(dw.LMODomain(3, dw.L2Ball(3).lmo, radius=1.0)), distances()),
     "factored POLA": (lambda: dw.POLA(factored()), entries()),
     "factored POLAR": (lambda: dw.POLAR(factored()), entries(80)),
-    "factored MultiOCG": (lambda: dw.MultiOCG(factored(), max_inner=3), entries()),
+    "factored MultiOCG": (lambda: dw.learners.MultiOCG(factored(), max_inner=3), entries()),
 }
 
 

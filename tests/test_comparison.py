@@ -169,7 +169,7 @@ def test_a_frame_has_a_row_for_each_game(monkeypatch):
 
 def test_a_table_in_latex():
     losses = [dw.losses.LinearLoss([1.0, 0.0, 0.0], constant=-2.5)] * 4
-    result = dw.compare({"A&B_1 \\x": dw.Constant(BALL)}, losses)
+    result = dw.compare({"A&B_1 \\x": dw.learners.Constant(BALL)}, losses)
     lines = result.to_latex().splitlines()
     assert lines[0] == r"\begin{tabular}{lrrr}"
     assert lines[1] == r"\toprule" and lines[3] == r"\midrule" and lines[-1] == r"\end{tabular}"
@@ -183,7 +183,7 @@ def test_seeds_that_agree_show_one_number():
     def stream(seed):
         return [dw.losses.LinearLoss([0.1, 0.2, 0.3], constant=6.754 + seed * 1e-15)] * 8
 
-    result = dw.compare({"stays": dw.Constant(BALL)}, stream, seeds=2)
+    result = dw.compare({"stays": dw.learners.Constant(BALL)}, stream, seeds=2)
     first, second = result.measures["stays"]["loss per round"]
     assert first != second
     assert str(result).splitlines()[1].split()[:3] == ["stays", "6.754", "0"]
@@ -192,7 +192,7 @@ def test_seeds_that_agree_show_one_number():
 def test_own_learners_and_ours_play_the_same_streams():
     mine = Halfway(BALL)
     result = dw.compare(
-        {"mine": mine, "POLA": dw.POLA, "stays": dw.Constant}, jumps, seeds=3, tau=20
+        {"mine": mine, "POLA": dw.POLA, "stays": dw.learners.Constant}, jumps, seeds=3, tau=20
     )
     assert mine.t == 0  # copies played
     for seed in range(3):
@@ -227,7 +227,7 @@ def test_one_stream_changes_its_order_between_drifts():
     rng = np.random.default_rng(0)
     losses = [dw.losses.LinearLoss(g) for g in rng.standard_normal((40, 3))]
     stream = dw.streams.Stream(losses, "noise", 9.0, None, BALL, drifts=(10, 25))
-    result = dw.compare({"stays": dw.Constant}, stream, seeds=[0, 7])
+    result = dw.compare({"stays": dw.learners.Constant}, stream, seeds=[0, 7])
     first, other = (game.functions for game in result.histories["stays"])
     assert all(a is b for a, b in zip(first, losses, strict=True))
     assert any(a is not b for a, b in zip(other, losses, strict=True))
@@ -237,7 +237,7 @@ def test_one_stream_changes_its_order_between_drifts():
 
 
 def test_names_in_html_are_text():
-    result = dw.compare({"<b>": dw.Constant(BALL)}, list(jumps(0)))
+    result = dw.compare({"<b>": dw.learners.Constant(BALL)}, list(jumps(0)))
     assert "<b>" not in result._repr_html_()
 
 
@@ -280,5 +280,5 @@ def test_a_learner_that_has_played_is_refused_and_failures_name_the_game():
     with pytest.raises(ValueError, match="'used' has played 1 rounds already"):
         dw.compare({"used": used}, jumps)
     with pytest.raises(ZeroDivisionError) as raised:
-        dw.compare({"good": dw.Constant, "bad": Failing(BALL)}, jumps, seeds=[4])
+        dw.compare({"good": dw.learners.Constant, "bad": Failing(BALL)}, jumps, seeds=[4])
     assert raised.value.__notes__ == ["raised in the game of 'bad', seed 4"]

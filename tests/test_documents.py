@@ -81,7 +81,7 @@ def test_every_public_set_and_learner_is_in_the_readme():
 
     text = (ROOT / "README.md").read_text()
     helpers = {"CountedDomain", "Domain", "Learner", "OracleCalls", "count_calls"}
-    for name in {*dw.domains.__all__, *dw.learners.__all__} - helpers:
+    for name in {*dw.domains.__all__, *dw.learners.__all__, *dw.contrib.__all__} - helpers:
         assert f"`{name}`" in text, name
 
 
@@ -89,7 +89,7 @@ def test_every_public_learner_has_a_row_among_all_methods():
     import driftwolfe as dw
 
     text = (ROOT / "docs" / "methods.md").read_text()
-    for name in set(dw.learners.__all__) - {"Learner"}:
+    for name in {*dw.learners.__all__, *dw.contrib.__all__} - {"Learner"}:
         assert re.search(rf"^\| `{name}`", text, re.MULTILINE), name
 
 

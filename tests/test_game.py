@@ -40,7 +40,7 @@ def test_oracle_calls_are_counted_per_round():
     assert again.lmo.sum() == 30
     assert learner.lmo_calls == 60
     assert (dw.play(dw.OGD(dw.L1Ball(3)), stream()).projection == 1).all()
-    gauges = dw.play(dw.PAMO(dw.L1Ball(3), gauge="exact"), stream()).gauge
+    gauges = dw.play(dw.learners.PAMO(dw.L1Ball(3), gauge="exact"), stream()).gauge
     assert gauges.sum() > 30
 
 
@@ -80,7 +80,7 @@ def test_progress_is_quiet_unless_on_a_terminal(capsys):
 
 
 def test_membership_tests_are_counted():
-    learner = dw.PAMO(dw.L1Ball(3), lipschitz=1.0)
+    learner = dw.learners.PAMO(dw.L1Ball(3), lipschitz=1.0)
     history = dw.play(learner, stream())
     assert history.membership.sum() == learner.oracle_calls.membership > 0
 

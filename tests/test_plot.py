@@ -25,7 +25,7 @@ def closed():
 
 @pytest.fixture(scope="module")
 def compared():
-    return dw.compare({"POLA": dw.POLA, "stays": dw.Constant}, jumps, seeds=2)
+    return dw.compare({"POLA": dw.POLA, "stays": dw.learners.Constant}, jumps, seeds=2)
 
 
 def line(axis, name):

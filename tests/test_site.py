@@ -30,7 +30,7 @@ def test_every_public_name_is_in_the_reference(site):
         id(getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2]))
         for name in site["api"].full_names()
     }
-    rooms = [dw, dw.domains, dw.learners, dw.losses, dw.oracles, dw.regret, dw.streams]
+    rooms = [dw, dw.domains, dw.learners, dw.contrib, dw.losses, dw.oracles, dw.regret, dw.streams]
     rooms += [
         dw.reference,
         dw.estimators,

@@ -84,7 +84,7 @@ TITLES: dict[str, Callable[..., dw.Learner]] = {
     "POLD": dw.POLD,
     "POLA": dw.POLA,
     "BOGD_IP": dw.BOGDIP,
-    "OneOracleAder": dw.OneOracleAder,
+    "OneOracleAder": dw.learners.OneOracleAder,
     "OnlineFrankWolfe": dw.OnlineFrankWolfe,
 }
 #: Comparison: learn nothing.

@@ -68,7 +68,7 @@ ENSEMBLES: dict[str, Callable[[Any], dw.Learner]] = {
     "POLD": lambda domain: dw.POLD(domain, horizon=HORIZON),
     "POLA": dw.POLA,
     "Ader": lambda domain: dw.Ader(domain, horizon=HORIZON),
-    "SAOL": dw.SAOL,
+    "SAOL": dw.learners.SAOL,
 }
 OF_MATRICES: dict[str, Callable[[Any], dw.Learner]] = {
     "POLD": ENSEMBLES["POLD"],
@@ -78,8 +78,8 @@ OF_MATRICES: dict[str, Callable[[Any], dw.Learner]] = {
     ),
     "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=10),  # its blocks end within these rounds
     "OnlineFrankWolfe": lambda domain: dw.OnlineFrankWolfe(domain, horizon=HORIZON),
-    "KalhanOFW": dw.KalhanOFW,
-    "LineSearchOFW": lambda domain: dw.LineSearchOFW(domain, smoothness=2.0),
+    "KalhanOFW": dw.learners.KalhanOFW,
+    "LineSearchOFW": lambda domain: dw.learners.LineSearchOFW(domain, smoothness=2.0),
 }
 SETS: dict[str, Callable[[int, str], dw.Domain]] = {
     "L2Ball": lambda d, device: dw.L2Ball(d, device=device),

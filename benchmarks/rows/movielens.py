@@ -71,9 +71,9 @@ def ader(c: float = ADER_SCALE, gram: bool = False, **options) -> dw.Ader:
     return dw.Ader(ball, horizon=HORIZON, step_scale=c / math.sqrt(3.5), **options)
 
 
-def one_projection_ader(**options) -> dw.OneProjectionAder:
+def one_projection_ader(**options) -> dw.learners.OneProjectionAder:
     """One-projection Ader with its own steps for the horizon, c = D/G learned."""
-    return dw.OneProjectionAder(movielens().domain, horizon=HORIZON, **options)
+    return dw.learners.OneProjectionAder(movielens().domain, horizon=HORIZON, **options)
 
 
 class Played:

@@ -29,6 +29,7 @@ CONTENTS = {
     "regret": "static, dynamic, adaptive",
     "streams": "sequences of losses",
     "learners": "POLAR; POLA, POLD, BOGD_IP; and their competitors",
+    "contrib": "methods beyond the paper",
     "reference": "the algorithms as plain loops",
     "bounds": "regret bounds with constants",
     "ensemble": "grids, covers, weights, experts",
@@ -42,6 +43,7 @@ CONTENTS = {
     "terminal": "output to the terminal",
 }
 COLOURS = {
+    "contrib": ORANGE,
     "learners": ORANGE,
     "reference": ORANGE,
     "bounds": ORANGE,

@@ -34,6 +34,8 @@ def _public(module: str) -> list[str]:
 
 def groups() -> dict[str, Group]:
     """All groups by the name of their page."""
+    top, learners = _public("driftwolfe"), _public("driftwolfe.learners")
+    first, more = ([name for name in learners if (name in top) is there] for there in (True, False))
     streams = [name for name in _public("driftwolfe.streams") if name not in ("drift", "synthetic")]
     root = ["infeasible_projection", "Oracle"]
     oracle = [name for name in _public("driftwolfe.oracles") if name not in root]
@@ -42,7 +44,13 @@ def groups() -> dict[str, Group]:
         "learners": Group(
             "Learners",
             "Each plays one point per round and then gets the loss. Start with `POLAR`.",
-            {"driftwolfe": _public("driftwolfe.learners")},
+            {"driftwolfe": first, "driftwolfe.learners": more},
+            "Learner",
+        ),
+        "contrib": Group(
+            "Learners beyond the paper",
+            "For other structure, less feedback and constraints; and mixtures of learners.",
+            {"driftwolfe.contrib": _public("driftwolfe.contrib")},
             "Learner",
         ),
         "sets": Group(
@@ -178,9 +186,8 @@ def _name_page(module: str, name: str, group: Group) -> str:
     value: Any = getattr(import_module(module), name)
     text = _heading(name) + f".. currentmodule:: {module}\n\n"
     if inspect.isclass(value):
-        base = getattr(import_module(module), group.base) if group.base else None
         text += f".. autoclass:: {name}\n   :members:\n"
-        if base is not None and value is not base and issubclass(value, base):
+        if group.base in [base.__name__ for base in value.__mro__[1:]]:
             # `decision` and `update` of POLA are those of a class between it and `Learner`.
             text += f"   :inherited-members: {group.base}\n"
             text += f"\nBeside these, all that every `{group.base}` has.\n"

@@ -12,19 +12,37 @@ from driftwolfe import bounds, domains, ensemble, learners, losses, oracles, poi
 from driftwolfe.domains import *
 from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
-from driftwolfe.learners import *
+from driftwolfe.learners import (
+    BOGDIP,
+    OGD,
+    POLA,
+    POLAR,
+    POLD,
+    Ader,
+    Learner,
+    OnlineFrankWolfe,
+)
 from driftwolfe.oracles import Oracle, infeasible_projection
 from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BOGDIP",
+    "OGD",
+    "POLA",
+    "POLAR",
+    "POLD",
+    "Ader",
     "FactoredMatrix",
     "History",
+    "Learner",
+    "OnlineFrankWolfe",
     "Oracle",
     "__version__",
     "bounds",
     "compare",
+    "contrib",
     "domains",
     "ensemble",
     "estimators",
@@ -43,10 +61,9 @@ __all__ = [
     "streams",
 ]
 __all__ += domains.__all__
-__all__ += learners.__all__
 
 #: Imported when first used, to start quickly.
-_LAZY = ("estimators", "evaluate", "plot", "reference", "regret", "streams")
+_LAZY = ("contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
@@ -81,6 +98,7 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
 
     kind = read_header(path).kind
     if kind not in estimators.__all__:
+        _import_module("driftwolfe.contrib")  # whose learners are found by their names
         return load_learner(path, None, domain, device)
     if device not in (None, "cpu"):
         raise ValueError(
@@ -94,10 +112,13 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"driftwolfe.{name}")
     if name == "compare":
         return _import_module("driftwolfe.comparison").compare
-    hint, homes = "", ("losses", "estimators", "streams", "regret")
+    hint, homes = "", ("learners", "contrib", "losses", "estimators", "streams", "regret")
     if name[:1].isupper():  # not a module that is about to be imported
-        found = {home: _import_module(f"driftwolfe.{home}").__all__ for home in homes}
-        known = [f"driftwolfe.{home}.{each}" for home, names in found.items() for each in names]
+        modules = [_import_module(f"driftwolfe.{home}") for home in homes]
+        for module in modules[:2]:  # every learner is found here too
+            if name in module.__all__:
+                return getattr(module, name)
+        known = [f"{module.__name__}.{each}" for module in modules for each in module.__all__]
         hint = points.checks.meant(name, [*known, *__all__])
     raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}{hint}")
 

@@ -62,7 +62,7 @@ class Comparison:
     >>> import driftwolfe as dw
     >>> ball = dw.L1Ball(2)
     >>> stream = dw.streams.synthetic.linear_signs(ball, rounds=64, changes=4, seed=0)
-    >>> result = dw.compare({"stays": dw.Constant(ball), "follows": dw.POLA(ball)}, stream)
+    >>> result = dw.compare({"stays": dw.learners.Constant(ball), "follows": dw.POLA(ball)}, stream)
     >>> result.histories["stays"][0].losses.sum() > result.histories["follows"][0].losses.sum()
     np.True_
     """
@@ -190,7 +190,7 @@ def compare(
     >>> ball = dw.L2Ball(3)
     >>> def stream(seed):
     ...     return dw.streams.synthetic.piecewise_constant(ball, rounds=200, pieces=4, seed=seed)
-    >>> result = dw.compare({"POLAR": dw.POLAR(ball), "fixed": dw.Constant}, stream, seeds=3)
+    >>> result = dw.compare({"POLAR": dw.POLAR(ball), "fixed": dw.learners.Constant}, stream, seeds=3)
     >>> result
     Comparison(POLAR, fixed: 3 streams of 200 rounds)
     >>> result.difference("POLAR", "fixed").mean < 0

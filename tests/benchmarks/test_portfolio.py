@@ -70,8 +70,8 @@ def test_turnover_and_costs_of_a_market_done_by_hand():
 
 def test_portfolios_are_those_that_the_learner_holds():
     days = np.exp(0.1 * np.random.default_rng(0).standard_normal((20, 3)))
-    weights = played(dw.OnlineNewtonStep(dw.Simplex(3), rate=-0.75, ridge=1.0), days)
-    learner = dw.OnlineNewtonStep(dw.Simplex(3), rate=-0.75, ridge=1.0)
+    weights = played(dw.contrib.OnlineNewtonStep(dw.Simplex(3), rate=-0.75, ridge=1.0), days)
+    learner = dw.contrib.OnlineNewtonStep(dw.Simplex(3), rate=-0.75, ridge=1.0)
     for day, held in zip(days, weights, strict=True):
         np.testing.assert_array_equal(learner.decision, held)
         learner.update(PortfolioLoss(day))

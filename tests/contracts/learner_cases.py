@@ -8,26 +8,26 @@ from driftwolfe.points import inner
 
 #: Learners for a mixture, for any set: classes, and a function that makes one.
 MIXED = [
-    dw.Constant,
-    dw.KalhanOFW,
-    lambda domain, **given: dw.Mixture(domain, [dw.Constant, dw.BOGDIP], **given),
+    dw.learners.Constant,
+    dw.learners.KalhanOFW,
+    lambda domain, **given: dw.contrib.Mixture(domain, [dw.learners.Constant, dw.BOGDIP], **given),
 ]
 
 #: One entry per class: keyword settings beyond the defaults.
 LEARNER_CASES = {
-    dw.Constant: [{}],
+    dw.learners.Constant: [{}],
     dw.OGD: [{}],
-    dw.OnlineNewtonStep: [{}, {"alpha": 0.5}, {"rate": -0.75, "ridge": 1.0}],
-    dw.Mixture: [
+    dw.contrib.OnlineNewtonStep: [{}, {"alpha": 0.5}, {"rate": -0.75, "ridge": 1.0}],
+    dw.contrib.Mixture: [
         {},
         {"weights": "natural", "alpha": 0.1, "prior": [1.0, 3.0, 2.0], "learners": MIXED},
     ],
-    dw.LongTerm: [
+    dw.contrib.LongTerm: [
         {},
         {"learner": dw.POLD, "weight": 3.0, "violation_scale": 2.0},
         {"learner": dw.BOGDIP, "constraint_lipschitz": 2.0},
     ],
-    dw.CutBOGDIP: [{}, {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=20.0)}],
+    dw.contrib.CutBOGDIP: [{}, {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=20.0)}],
     dw.OnlineFrankWolfe: [{}, {"variant": "classic"}],
     dw.BOGDIP: [
         {},
@@ -35,8 +35,8 @@ LEARNER_CASES = {
         {"oracle": "halfspace"},
         {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=20.0, schedule="even")},
     ],
-    dw.LOOBOGD: [{}],
-    dw.SOOGD: [{}, {"tolerance_scale": 0.01}],
+    dw.learners.LOOBOGD: [{}],
+    dw.learners.SOOGD: [{}, {"tolerance_scale": 0.01}],
     dw.POLD: [
         {},
         {"feedback": "linear"},
@@ -71,71 +71,83 @@ LEARNER_CASES = {
         {"oracle": dw.Oracle("corrective", lmo_budget=0.3, cache=4)},
         {"oracle": "halfspace"},
     ],
-    dw.OneOracleAder: [
+    dw.learners.OneOracleAder: [
         {},
         {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=5.0)},
         {"oracle": dw.Oracle(lmo_budget=0.2)},
     ],
     dw.Ader: [{}, {"feedback": "linear"}, {"oracle": dw.Oracle("corrective", accuracy=0.05)}],
-    dw.MultiOCG: [
+    dw.learners.MultiOCG: [
         {},
         {"max_inner": 2},
         {"strong_convexity": 0.1, "max_inner": 5},
     ],
-    dw.PAMO: [
+    dw.learners.PAMO: [
         {},
         {"gauge": "exact", "steps": "lazy"},
         {"accuracy": 1e-4},
     ],
-    dw.KalhanOFW: [{}],
-    dw.LineSearchOFW: [{"smoothness": 2.0}],
-    dw.SAOL: [{}, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}],
-    dw.Bandit: [
+    dw.learners.KalhanOFW: [{}],
+    dw.learners.LineSearchOFW: [{"smoothness": 2.0}],
+    dw.learners.SAOL: [{}, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}],
+    dw.contrib.Bandit: [
         {},
         {"points": 2, "learner": dw.POLD, "tuning": "certified"},
         {"learner": dw.POLA, "seed": 3, "oracle": dw.Oracle(lmo_budget=1.0)},
-        {"points": 2, "learner": dw.Constant},
+        {"points": 2, "learner": dw.learners.Constant},
     ],
-    dw.SemiBandit: [{}, {"learner": dw.POLD, "exploration": 0.2, "seed": 5}],
-    dw.OneProjectionAder: [
+    dw.contrib.SemiBandit: [{}, {"learner": dw.POLD, "exploration": 0.2, "seed": 5}],
+    dw.learners.OneProjectionAder: [
         {},
         {"oracle": "auto"},
         {"oracle": dw.Oracle("corrective", accuracy=0.05)},
     ],
-    dw.OneProjectionSAOL: [{}, {"oracle": "corrective", "start": "origin"}],
-    dw.Sword: [
+    dw.learners.OneProjectionSAOL: [{}, {"oracle": "corrective", "start": "origin"}],
+    dw.contrib.Sword: [
         {},
         {"projections": "one"},
         {"smoothness": 1.0},
         {"oracle": dw.Oracle("corrective", accuracy=0.05)},
     ],
-    dw.SACS: [
+    dw.contrib.SACS: [
         {},
         {"feedback": "linear", "start": "origin"},
         {"oracle": "corrective"},
         {"projections": "one"},
     ],
-    dw.Scream: [{}, {"switching": 5.0}],
-    dw.AFLH: [{"alpha": 0.01}],
-    dw.FTPL: [
+    dw.contrib.Scream: [{}, {"switching": 5.0}],
+    dw.contrib.AFLH: [{"alpha": 0.01}],
+    dw.contrib.FTPL: [
         {},
         {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4},
         {"width": 0.5},
     ],
-    dw.StronglyConvexOFW: [{}, {"strong_convexity": 0.5}],
+    dw.contrib.StronglyConvexOFW: [{}, {"strong_convexity": 0.5}],
 }
 
 #: What a learner needs of a set besides its LMO.
 NEEDS_PROJECTION = (
-    *(dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL),
-    *(dw.Sword, dw.SACS, dw.Scream),
+    *(
+        dw.OGD,
+        dw.Ader,
+        dw.learners.SAOL,
+        dw.learners.OneProjectionAder,
+        dw.learners.OneProjectionSAOL,
+    ),
+    *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
 )
-NEEDS_GAUGE = (dw.PAMO,)
-NEEDS_ARRAYS = (dw.OnlineNewtonStep, dw.SemiBandit, dw.AFLH, dw.FTPL, dw.SACS)
-NEEDS_SEPARATION = (dw.SOOGD,)
-NEEDS_INSIDE = (dw.Bandit,)
+NEEDS_GAUGE = (dw.learners.PAMO,)
+NEEDS_ARRAYS = (
+    dw.contrib.OnlineNewtonStep,
+    dw.contrib.SemiBandit,
+    dw.contrib.AFLH,
+    dw.contrib.FTPL,
+    dw.contrib.SACS,
+)
+NEEDS_SEPARATION = (dw.learners.SOOGD,)
+NEEDS_INSIDE = (dw.contrib.Bandit,)
 #: Learners that see values, or some components, at points that `query` returns.
-VALUES_ONLY = (dw.Bandit, dw.SemiBandit)
+VALUES_ONLY = (dw.contrib.Bandit, dw.contrib.SemiBandit)
 
 
 def domains():

@@ -15,6 +15,7 @@ PUBLIC = (
     "driftwolfe.oracles",
     "driftwolfe.ensemble",
     "driftwolfe.learners",
+    "driftwolfe.contrib",
     "driftwolfe.bounds",
     "driftwolfe.reference",
     "driftwolfe.regret",

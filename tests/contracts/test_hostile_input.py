@@ -90,7 +90,10 @@ def test_a_loss_that_does_not_fit_is_explained(cls, settings, name):
     domain = domains()[name]
     learner = played(cls, settings, domain)
     before = learner.clone()
-    if cls not in (*VALUES_ONLY, dw.SemiBandit):  # those take numbers, and losses of components
+    if cls not in (
+        *VALUES_ONLY,
+        dw.contrib.SemiBandit,
+    ):  # those take numbers, and losses of components
         for array in (np.ones(domain.shape), np.ones(domain.shape).tolist()):
             with pytest.raises(TypeError, match=r"driftwolfe\.losses\.LinearLoss\(g\)"):
                 learner.update(array)
@@ -114,7 +117,9 @@ def test_a_portfolio_on_a_ball_is_told_of_the_simplex(cls):
         assert str(refusal).endswith("PortfolioLoss is for a Simplex, not for this L2Ball")
         assert str(refusal).count("Simplex") == 1
     else:
-        assert cls in VALUES_ONLY or cls is dw.FTPL  # they evaluate it elsewhere, or not at all
+        assert (
+            cls in VALUES_ONLY or cls is dw.contrib.FTPL
+        )  # they evaluate it elsewhere, or not at all
 
 
 def names_of(cls):
@@ -127,7 +132,12 @@ def names_of(cls):
     "cls",
     [
         cls
-        for home in (dw.domains, dw.learners, estimators)  # losses are made too often to look
+        for home in (
+            dw.domains,
+            dw.learners,
+            dw.contrib,
+            estimators,
+        )  # losses are made too often to look
         for name in home.__all__
         if inspect.isclass(cls := getattr(home, name))
         and names_of(cls)
@@ -171,6 +181,8 @@ def test_options_of_own_classes_may_be_any():
         (lambda: estimators.MatrixCompleter(loss="hubr"), "loss .*mean 'huber'"),
         (lambda: dw.Polar, "no attribute 'Polar'; did you mean 'POLAR'"),
         (lambda: dw.LinearLoss, "mean 'driftwolfe.losses.LinearLoss'"),
+        (lambda: dw.Sward, "mean 'driftwolfe.contrib.Sword'"),
+        (lambda: dw.SAOLL, "mean 'driftwolfe.learners.SAOL'"),
         (lambda: dw.Recommender, "mean 'driftwolfe.estimators.Recommender'"),
         (lambda: estimators.Recomender, "mean 'Recommender'"),
     ],

@@ -71,7 +71,8 @@ def as_array(point):
 
 
 def test_every_learner_has_a_case():
-    public = {getattr(dw.learners, name) for name in dw.learners.__all__} - {dw.Learner}
+    homes = (dw.learners, dw.contrib)
+    public = {getattr(home, name) for home in homes for name in home.__all__} - {dw.Learner}
     assert public == set(LEARNER_CASES)
 
 
@@ -199,10 +200,10 @@ def test_units_cancel(cls):
     rng = np.random.default_rng(3)
     targets = rng.standard_normal((60, 4))
     with_units = {
-        dw.LineSearchOFW: ("smoothness", price / length**2),
-        dw.StronglyConvexOFW: ("strong_convexity", price / length**2),
-        dw.Scream: ("switching", price / length),
-        dw.AFLH: ("alpha", 1.0 / price),
+        dw.learners.LineSearchOFW: ("smoothness", price / length**2),
+        dw.contrib.StronglyConvexOFW: ("strong_convexity", price / length**2),
+        dw.contrib.Scream: ("switching", price / length),
+        dw.contrib.AFLH: ("alpha", 1.0 / price),
     }
     settings, scaled = {}, {}
     if cls in with_units:
@@ -259,8 +260,11 @@ def test_bad_options_are_refused(cls):
         "width": [0.0],
         "seed": [-1],
     }
-    unused = {dw.KalhanOFW: {"lipschitz"}, dw.LineSearchOFW: {"lipschitz", "horizon"}}
-    unused[dw.Mixture] = {"alpha"}
+    unused = {
+        dw.learners.KalhanOFW: {"lipschitz"},
+        dw.learners.LineSearchOFW: {"lipschitz", "horizon"},
+    }
+    unused[dw.contrib.Mixture] = {"alpha"}
     for name, values in bad.items():
         if name not in parameters or name in unused.get(cls, set()):
             continue
@@ -274,7 +278,8 @@ def test_bad_options_are_refused(cls):
 
 
 @pytest.mark.parametrize(
-    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL, dw.PAMO, dw.MultiOCG]
+    "cls",
+    [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.learners.SAOL, dw.learners.PAMO, dw.learners.MultiOCG],
 )
 def test_every_ensemble_has_the_common_options(cls):
     common = {"horizon", "lipschitz", "step_scale", "loss_scale", "feedback", "tuning"}
@@ -311,7 +316,7 @@ def test_certified_needs_a_lipschitz_constant():
         dw.POLD(dw.L1Ball(3), horizon=10, tuning="certified")
 
 
-@pytest.mark.parametrize("cls", [*NEEDS_PROJECTION, *NEEDS_SEPARATION, dw.PAMO])
+@pytest.mark.parametrize("cls", [*NEEDS_PROJECTION, *NEEDS_SEPARATION, dw.learners.PAMO])
 def test_sets_that_cannot_serve_a_learner_are_refused(cls):
     with pytest.raises(ValueError, match="needs only linear minimisation"):
         cls(dw.SpanningTreePolytope(4))
@@ -332,9 +337,9 @@ def test_an_oracle_that_fails_midway_changes_nothing():
         dw.POLA,
         dw.POLAR,
         dw.BOGDIP,
-        dw.MultiOCG,
+        dw.learners.MultiOCG,
         dw.OnlineFrankWolfe,
-        dw.KalhanOFW,
+        dw.learners.KalhanOFW,
     ):
         disturbed, calm = cls(domain, horizon=60), cls(domain, horizon=60)
         refused = 0
@@ -374,7 +379,7 @@ def test_experts_of_a_factored_set_are_never_made_dense(monkeypatch):
     monkeypatch.setattr(FactoredMatrix, "toarray", refuse)
     rng = np.random.default_rng(0)
     domain = dw.TraceNormBall((2500, 2000), radius=50.0)  # too large for a full decomposition
-    for cls in (dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.MultiOCG, dw.OnlineFrankWolfe):
+    for cls in (dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.learners.MultiOCG, dw.OnlineFrankWolfe):
         learner = cls(domain, horizon=6, lipschitz=6.0)
         for _ in range(6):
             rows, cols = rng.integers(0, 2500, 30), rng.integers(0, 2000, 30)

@@ -26,7 +26,7 @@ from reliability.children import same_copy
 MORE = {
     "factored": {
         dw.BOGDIP: [{"oracle": dw.Oracle("block", seed=7)}],
-        dw.LOOBOGD: [{"oracle": dw.Oracle(seed=7)}],
+        dw.learners.LOOBOGD: [{"oracle": dw.Oracle(seed=7)}],
         dw.POLD: [
             {"oracle": dw.Oracle("block", seed=7)},
             # Matrices that share indices.
@@ -110,7 +110,8 @@ def told(learner):
 
 
 def test_every_learner_has_a_case():
-    public = {getattr(dw.learners, name) for name in dw.learners.__all__} - {dw.Learner}
+    homes = (dw.learners, dw.contrib)
+    public = {getattr(home, name) for home in homes for name in home.__all__} - {dw.Learner}
     assert public == set(LEARNER_CASES)
 
 
@@ -154,7 +155,10 @@ def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkey
 )
 def test_the_next_decisions_are_the_same(cls, name, horizon, tmp_path):
     path, domain = tmp_path / "learner.safetensors", more_domains()[name]
-    settings = {**LEARNER_CASES[cls][0], **({"max_inner": 3} if cls is dw.MultiOCG else {})}
+    settings = {
+        **LEARNER_CASES[cls][0],
+        **({"max_inner": 3} if cls is dw.learners.MultiOCG else {}),
+    }
     learner = cls(domain, horizon=horizon, **settings)
     # The first epoch of those without a horizon ends after 64 rounds, the second after 192.
     rounds = 120 if name == "factored" else 200
@@ -348,7 +352,9 @@ def test_sets_that_cannot_be_written_are_given_again(name, tmp_path):
 @pytest.mark.parametrize(
     "wrong", [dw.L1Ball(5), dw.TraceNormBall((2, 3)), dw.ProductDomain([dw.L1Ball(4)])]
 )
-@pytest.mark.parametrize("cls", [dw.OGD, dw.OnlineFrankWolfe, dw.POLA, dw.POLAR, dw.MultiOCG])
+@pytest.mark.parametrize(
+    "cls", [dw.OGD, dw.OnlineFrankWolfe, dw.POLA, dw.POLAR, dw.learners.MultiOCG]
+)
 def test_a_set_that_the_learner_was_not_on_is_refused(cls, wrong, tmp_path):
     learner = cls(dw.L1Ball(4))
     for loss in stream(learner.domain, 20):

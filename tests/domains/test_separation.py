@@ -156,7 +156,7 @@ def test_so_ogd_is_within_its_bound_of_regret_and_calls(twins):
     slopes = np.repeat(rng.standard_normal((rounds // 16, 3)), 16, axis=0)
     slopes[1::2] *= -0.5
     slopes /= np.linalg.norm(slopes, axis=1).max()
-    learner = dw.SOOGD(separated, horizon=rounds, lipschitz=1.0)
+    learner = dw.learners.SOOGD(separated, horizon=rounds, lipschitz=1.0)
     suffered = sum(learner.update(LinearLoss(slope)) for slope in slopes)
     total = slopes.sum(axis=0)
     assert suffered - total @ known.lmo(total) <= learner.bound()
@@ -172,10 +172,10 @@ WITHOUT_LMO = {
     "POLD": lambda domain: dw.POLD(domain, horizon=100),
     "POLA": lambda domain: dw.POLA(domain),
     "Ader": lambda domain: dw.Ader(domain, horizon=100, oracle="separation"),
-    "SAOL": lambda domain: dw.SAOL(domain, oracle="separation"),
+    "SAOL": lambda domain: dw.learners.SAOL(domain, oracle="separation"),
     "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=100),
-    "Bandit": lambda domain: dw.Bandit(domain, dw.POLD, points=2, horizon=100),
-    "SOOGD": lambda domain: dw.SOOGD(domain),
+    "Bandit": lambda domain: dw.contrib.Bandit(domain, dw.POLD, points=2, horizon=100),
+    "SOOGD": lambda domain: dw.learners.SOOGD(domain),
 }
 
 
@@ -199,7 +199,7 @@ def test_learners_do_without_an_lmo(name, place):
 
 def test_so_ogd_on_a_set_with_a_gauge_takes_few_cuts():
     domain, rounds = dw.L1Ball(4), 200
-    learner = dw.SOOGD(domain, horizon=rounds, lipschitz=1.0)
+    learner = dw.learners.SOOGD(domain, horizon=rounds, lipschitz=1.0)
     for t in range(rounds):
         learner.update(LinearLoss(np.eye(4)[t // 60]))
     cuts = 2 * 4 * math.log(2 * 2) + 2  # exact cuts: 2 kappa^2 ln(2 kappa)
@@ -236,7 +236,7 @@ def test_what_is_refused():
 
 def test_a_learner_on_it_is_saved_without_the_function(tmp_path):
     domain = TWINS["l2"][0]()
-    learner = dw.SOOGD(domain, horizon=20)
+    learner = dw.learners.SOOGD(domain, horizon=20)
     for _ in range(5):
         learner.update(LinearLoss([1.0, 0.0, 0.0]))
     learner.save(tmp_path / "learner")
@@ -289,7 +289,7 @@ def test_projections_by_membership(name):
 def test_so_ogd_by_membership(name):
     tested, known = TESTED[name]
     rounds, slope = 60, np.array([1.0, -0.5, 0.25])
-    learner = dw.SOOGD(tested, horizon=rounds, lipschitz=2.0)
+    learner = dw.learners.SOOGD(tested, horizon=rounds, lipschitz=2.0)
     suffered = 0.0
     for t in range(rounds):
         suffered += learner.update(LinearLoss(slope if t < 30 else -slope))

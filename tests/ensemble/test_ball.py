@@ -7,7 +7,7 @@ import driftwolfe as dw
 from driftwolfe.ensemble.ball import approach
 from driftwolfe.losses import AbsoluteEntries, LinearLoss
 
-LEARNERS = [dw.OneProjectionAder, dw.OneProjectionSAOL]
+LEARNERS = [dw.learners.OneProjectionAder, dw.learners.OneProjectionSAOL]
 
 
 def entry_losses(shape, rounds):
@@ -46,7 +46,7 @@ def test_certified_gaps_are_small_enough(cls, method):
     learner = cls(ball, 40, 10.0, tuning="certified", oracle=method)
     for loss in entry_losses(ball.shape, 40):
         learner.update(loss)
-    tolerance = 16.0**2 / (40 if cls is dw.OneProjectionAder else 32)
+    tolerance = 16.0**2 / (40 if cls is dw.learners.OneProjectionAder else 32)
     assert learner._experts.tolerance == pytest.approx(tolerance)
     assert learner.lmo_calls > 0
     assert learner._experts.largest_distance == 0.0
@@ -55,7 +55,7 @@ def test_certified_gaps_are_small_enough(cls, method):
 def test_a_point_at_rounding_distance_counts_as_inside():
     """The direction to it is rounding, and would take out any part of a gradient."""
     ball, rng = dw.L1Ball(5), np.random.default_rng(0)
-    oracle = dw.OneProjectionAder(ball).options.oracle
+    oracle = dw.learners.OneProjectionAder(ball).options.oracle
     y = rng.standard_normal(5)
     y /= np.abs(y).sum()
     for distance, outside in ((0.0, False), (1e-12, False), (1e-3, True)):
@@ -66,7 +66,7 @@ def test_a_point_at_rounding_distance_counts_as_inside():
 
 def test_a_corrected_gradient_never_draws_the_mean_away():
     """Losses that push outwards for ever leave y where it met the boundary, but for one step."""
-    learner = dw.OneProjectionAder(dw.L1Ball(3), horizon=400, lipschitz=1.0)
+    learner = dw.learners.OneProjectionAder(dw.L1Ball(3), horizon=400, lipschitz=1.0)
     for _ in range(400):
         learner.update(LinearLoss([-0.6, -0.6, -0.5]))
     away = learner._experts.away

@@ -23,7 +23,7 @@ def stream():
 @pytest.mark.parametrize("method", ["OGD", "BOGDIP", "POLD", "POLA", "PAMO", "MultiOCG", "Ader"])
 def test_losses_and_calls_are_those_of_a_game_played_by_hand(method, stream):
     result = run_trial(trial(method))
-    learner = getattr(dw, method)(stream.domain, horizon=40, lipschitz=stream.lipschitz)
+    learner = getattr(dw.learners, method)(stream.domain, horizon=40, lipschitz=stream.lipschitz)
     history = dw.play(learner, stream)
     at = np.array([10, 20, 30, 40]) - 1
     assert result.rounds == [10, 20, 30, 40]

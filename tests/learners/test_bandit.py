@@ -37,7 +37,7 @@ def switching(domain, rounds, seed=0, pieces=2):
 @pytest.mark.parametrize("name", SETS)
 def test_points_played_are_in_the_set_and_explore_its_whole_inside(name, points):
     domain, rounds = SETS[name], 60
-    learner = dw.Bandit(domain, points=points, horizon=rounds, lipschitz=1.0)
+    learner = dw.contrib.Bandit(domain, points=points, horizon=rounds, lipschitz=1.0)
     steps = []
     for loss in distances(switching(domain, rounds)):
         played = learner.query().reshape(-1, *domain.shape)
@@ -59,13 +59,13 @@ def test_estimates_are_the_gradient_in_the_mean(name, points):
     domain, rounds = SETS[name], 600
     seen = []
 
-    class Listening(dw.Constant):
+    class Listening(dw.learners.Constant):
         def update(self, loss, ticket=None):
             seen.append(loss.g)
             return super().update(loss)
 
     slope = np.linspace(-1.0, 2.0, np.prod(domain.shape)).reshape(domain.shape)
-    learner = dw.Bandit(domain, Listening, points=points, horizon=50, lipschitz=4.0)
+    learner = dw.contrib.Bandit(domain, Listening, points=points, horizon=50, lipschitz=4.0)
     shrunk, factor = 1.0 - learner.exploration.alpha, learner.exploration.factor
     for _ in range(rounds):
         learner.update(LinearLoss(slope, constant=7.0))
@@ -79,7 +79,9 @@ def test_estimates_are_the_gradient_in_the_mean(name, points):
 def test_playing_the_whole_set_shrunk_is_playing_the_shrunk_set():
     """OGD on the smaller ball, written out, with the same directions."""
     rounds, domain, G = 40, dw.L2Ball(3), 2.0
-    learner = dw.Bandit(domain, dw.OGD, points=2, horizon=rounds, lipschitz=G, step_scale=0.5)
+    learner = dw.contrib.Bandit(
+        domain, dw.OGD, points=2, horizon=rounds, lipschitz=G, step_scale=0.5
+    )
     delta, alpha, _ = learner.exploration
     eta, x, rng = 0.5 / np.sqrt(rounds), np.zeros(3), np.random.default_rng(0)
     for _ in range(rounds):
@@ -113,11 +115,11 @@ def test_the_mean_regret_is_within_the_bound(points, learner):
         static, moving = [], []
         for seed in range(2):
             options = {"points": points, "horizon": rounds, "lipschitz": 1.0, "seed": seed}
-            first = dw.Bandit(domain, learner, **options)
+            first = dw.contrib.Bandit(domain, learner, **options)
             suffered = sum(first.update(LinearLoss(slope)) for slope in slopes)
             best = np.sum(slopes, axis=0)
             static.append(suffered - float(np.vdot(best, domain.lmo(best))))
-            second = dw.Bandit(domain, learner, **options)
+            second = dw.contrib.Bandit(domain, learner, **options)
             moving.append(sum(second.update(loss) for loss in distances(drift)))
         path = np.linalg.norm(np.diff(drift, axis=0), axis=1).sum()
         assert np.mean(static) <= first.bound()
@@ -128,7 +130,7 @@ def test_the_mean_regret_is_within_the_bound(points, learner):
 def test_the_bound_of_two_points_says_something():
     """A tenth of what the worst play could cost; and what is measured is below."""
     domain, rounds = dw.L2Ball(3), 2000
-    learner = dw.Bandit(domain, dw.POLD, points=2, horizon=rounds, lipschitz=1.0)
+    learner = dw.contrib.Bandit(domain, dw.POLD, points=2, horizon=rounds, lipschitz=1.0)
     losses = distances(switching(domain, rounds, pieces=1))
     history = dw.play(learner, losses)
     assert history.losses.sum() <= 0.1 * learner.bound()
@@ -139,7 +141,7 @@ def test_what_the_bound_says_of_long_games():
     """In units of the worst play, on ten dimensions; nothing is played, as bounds need no more than rounds."""
     found = {}
     for points, rounds in ((1, 10**4), (1, 10**6), (2, 10**4), (2, 10**6)):
-        learner = dw.Bandit(dw.L2Ball(10), dw.POLD, points, horizon=rounds, lipschitz=1.0)
+        learner = dw.contrib.Bandit(dw.L2Ball(10), dw.POLD, points, horizon=rounds, lipschitz=1.0)
         learner.t = learner.learner.t = rounds
         found[points, rounds] = learner.bound() / (2 * rounds)
     assert found[1, 10**4] > 1.0 > 2 * found[1, 10**6] * 0.95
@@ -148,7 +150,7 @@ def test_what_the_bound_says_of_long_games():
 
 def test_the_bound_by_hand():
     domain, rounds, G = dw.L2Ball(3, radius=2.0), 100, 3.0
-    learner = dw.Bandit(domain, dw.BOGDIP, horizon=rounds, lipschitz=G, tuning="certified")
+    learner = dw.contrib.Bandit(domain, dw.BOGDIP, horizon=rounds, lipschitz=G, tuning="certified")
     for _ in range(rounds):
         learner.update(LinearLoss([G, 0.0, 0.0]))
     F, D, d, kappa = G * 4.0, 4.0, 3, 1.0
@@ -173,12 +175,12 @@ def test_blocks_learn_from_noise_that_single_steps_would_follow():
     domain, block = dw.L2Ball(6), 25
     seen = []
 
-    class Listening(dw.Constant):
+    class Listening(dw.learners.Constant):
         def update(self, loss, ticket=None):
             seen.append(loss.g)
             return super().update(loss)
 
-    learner = dw.Bandit(domain, Listening, points=2, horizon=10_000, lipschitz=1.0)
+    learner = dw.contrib.Bandit(domain, Listening, points=2, horizon=10_000, lipschitz=1.0)
     for _ in range(40 * block):
         learner.update(LinearLoss(np.eye(6)[0]))
     sums = np.array(seen).reshape(40, block, 6).sum(axis=1)
@@ -193,7 +195,7 @@ def test_values_lead_to_the_minimum(points):
     domain, rounds = dw.Simplex(4), 1200
     target = np.array([0.6, 0.3, 0.1, 0.0])
     losses = distances([target] * rounds)
-    found = dw.play(dw.Bandit(domain, points=points), losses).losses
+    found = dw.play(dw.contrib.Bandit(domain, points=points), losses).losses
     still, last = losses[0].value(domain.origin()), found[-300:].mean()
     assert last <= (0.6 if points == 1 else 0.1) * still
 
@@ -203,14 +205,14 @@ def test_two_points_do_nearly_as_well_as_gradients():
     centers = switching(domain, rounds, seed=5)
     smooth = [dw.losses.SquaredDistance(center) for center in centers]
     seen = dw.play(dw.POLD(domain, horizon=rounds, lipschitz=2.0), smooth).losses.sum()
-    bandit = dw.Bandit(domain, dw.POLD, points=2, horizon=rounds, lipschitz=2.0)
+    bandit = dw.contrib.Bandit(domain, dw.POLD, points=2, horizon=rounds, lipschitz=2.0)
     assert dw.play(bandit, smooth).losses.sum() <= 3.0 * seen
 
 
 def test_offsets_of_the_values_do_not_matter():
     domain, rounds = dw.L2Ball(3), 200
     for points in (1, 2):
-        plain, raised = (dw.Bandit(domain, points=points, horizon=rounds) for _ in range(2))
+        plain, raised = (dw.contrib.Bandit(domain, points=points, horizon=rounds) for _ in range(2))
         for center in switching(domain, rounds):
             value = np.linalg.norm(np.atleast_2d(plain.query()) - center, axis=1)
             plain.update(value)
@@ -221,19 +223,19 @@ def test_offsets_of_the_values_do_not_matter():
 def test_what_bandit_refuses():
     ball = dw.L2Ball(3)
     with pytest.raises(ValueError, match="inner_radius"):
-        dw.Bandit(dw.SpanningTreePolytope(4))
+        dw.contrib.Bandit(dw.SpanningTreePolytope(4))
     with pytest.raises(ValueError, match="arrays"):
-        dw.Bandit(dw.TraceNormBall((3, 4), representation="factored"))
+        dw.contrib.Bandit(dw.TraceNormBall((3, 4), representation="factored"))
     with pytest.raises(ValueError, match="own set"):
-        dw.Bandit(ball, dw.POLA(dw.L2Ball(3)))
+        dw.contrib.Bandit(ball, dw.POLA(dw.L2Ball(3)))
     with pytest.raises(ValueError, match="step_scale"):
-        dw.Bandit(ball, dw.POLA(ball), step_scale=1.0)
+        dw.contrib.Bandit(ball, dw.POLA(ball), step_scale=1.0)
     with pytest.raises(TypeError, match="learner"):
-        dw.Bandit(ball, "POLA")
+        dw.contrib.Bandit(ball, "POLA")
     for points in (0, 3):
         with pytest.raises(ValueError, match="points"):
-            dw.Bandit(ball, points=points)
-    learner = dw.Bandit(ball, points=2)
+            dw.contrib.Bandit(ball, points=points)
+    learner = dw.contrib.Bandit(ball, points=2)
     for wrong in (1.0, [1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], [1.0, np.nan]):
         with pytest.raises(ValueError, match="value"):
             learner.update(wrong)
@@ -246,16 +248,16 @@ def test_what_bandit_refuses():
 def test_bounds_need_constants_that_hold():
     ball = dw.L2Ball(3)
     with pytest.raises(NotImplementedError):
-        dw.Bandit(ball, horizon=10).bound()
+        dw.contrib.Bandit(ball, horizon=10).bound()
     with pytest.raises(NotImplementedError):
-        dw.Bandit(ball, lipschitz=1.0).bound()
-    learner = dw.Bandit(ball, horizon=10, lipschitz=1.0)
+        dw.contrib.Bandit(ball, lipschitz=1.0).bound()
+    learner = dw.contrib.Bandit(ball, horizon=10, lipschitz=1.0)
     learner.update(0.0)
     assert learner.bound() > 0
     learner.update(2.1)  # more than 1.0 times the diameter
     with pytest.raises(NotImplementedError, match="larger lipschitz"):
         learner.bound()
-    wider = dw.Bandit(ball, horizon=10, lipschitz=1.5)
+    wider = dw.contrib.Bandit(ball, horizon=10, lipschitz=1.5)
     wider.update(0.0)
     wider.update(2.1)
     assert wider.bound() > 0
@@ -263,7 +265,7 @@ def test_bounds_need_constants_that_hold():
 
 def test_a_learner_of_ones_own_making_and_saving(tmp_path):
     ball = dw.L2Ball(3)
-    learner = dw.Bandit(ball, dw.POLD(ball, horizon=30, lipschitz=5.0), horizon=30, seed=4)
+    learner = dw.contrib.Bandit(ball, dw.POLD(ball, horizon=30, lipschitz=5.0), horizon=30, seed=4)
     losses = distances(switching(ball, 30))
     for loss in losses[:10]:
         learner.update(loss)
@@ -272,5 +274,5 @@ def test_a_learner_of_ones_own_making_and_saving(tmp_path):
     for loss in losses[10:]:
         np.testing.assert_array_equal(loaded.query(), learner.query())
         assert loaded.update(loss) == learner.update(loss)
-    other = dw.Bandit(ball, dw.POLD(ball, horizon=30, lipschitz=5.0), horizon=30, seed=5)
-    assert np.abs(other.query() - dw.Bandit(ball, horizon=30, seed=4).query()).max() > 1e-3
+    other = dw.contrib.Bandit(ball, dw.POLD(ball, horizon=30, lipschitz=5.0), horizon=30, seed=5)
+    assert np.abs(other.query() - dw.contrib.Bandit(ball, horizon=30, seed=4).query()).max() > 1e-3

@@ -103,7 +103,7 @@ def test_gradient_variation(changes):
     rounds, beta, G = 1000, 0.2, 1.2
     domain = dw.L2Ball(3)
     rng = np.random.default_rng(5)
-    learner = dw.Sword(domain, rounds, G, smoothness=beta)
+    learner = dw.contrib.Sword(domain, rounds, G, smoothness=beta)
     speed = {"none": 0.0, "slow": 0.004, "fast": 0.5, "against": 0.0}[changes]
     linear, variation, suffered, slopes = np.array([0.6, 0.0, 0.0]), 0.0, 0.0, []
     for t in range(rounds):
@@ -182,7 +182,7 @@ def plain_sword(domain, rounds, losses, G, own=False):
 def test_sword_is_what_its_docstring_says(gradients):
     domain = dw.L1Ball(3)
     losses = rotating_quadratics(domain, 60).losses
-    learner = dw.Sword(domain, 60, 4.0, gradients=gradients)
+    learner = dw.contrib.Sword(domain, 60, 4.0, gradients=gradients)
     expected = plain_sword(domain, 60, losses, 4.0, own=gradients == "own")
     for f, x in zip(losses, expected, strict=True):
         np.testing.assert_allclose(learner.decision, x, atol=1e-9)
@@ -204,14 +204,14 @@ def test_sword_is_what_its_docstring_says(gradients):
 def test_sword_has_little_regret_on_benign_losses_and_knows_it(domain, settings, most, promised):
     losses = benign(domain)
     targets = [f.target for f in losses]
-    learner = dw.Sword(domain, ROUNDS, 2.0, **settings)
+    learner = dw.contrib.Sword(domain, ROUNDS, 2.0, **settings)
     found, bound = regret(learner, losses, targets), learner.bound(path_length(targets))
     assert found <= bound
     ader = dw.Ader(domain, ROUNDS, 2.0)
     dw.play(ader, losses)
     assert bound < promised * ader.bound(path_length(targets))
     hard = vertex_against(domain, ROUNDS, G=2.0)
-    against = dw.Sword(domain, ROUNDS, 2.0, **settings)
+    against = dw.contrib.Sword(domain, ROUNDS, 2.0, **settings)
     meeting = meet(against, hard)
     adverse = meeting.regret(meeting.comparators(1))
     assert found < most * adverse <= most * against.bound()
@@ -232,19 +232,19 @@ def test_own_gradients_help_where_losses_have_kinks():
     losses, truth = kinks(ROUNDS)
     G, found = 2.0, {}
     for gradients in ("one", "own"):
-        learner = dw.Sword(dw.L2Ball(3), ROUNDS, G, gradients=gradients)
+        learner = dw.contrib.Sword(dw.L2Ball(3), ROUNDS, G, gradients=gradients)
         found[gradients] = regret(learner, losses, truth)
         assert found[gradients] <= learner.bound(path_length(truth))
     assert found["own"] < 0.95 * found["one"]
     with pytest.raises(ValueError, match="arrays"):
-        dw.Sword(dw.TraceNormBall((3, 4), representation="factored"), gradients="own")
+        dw.contrib.Sword(dw.TraceNormBall((3, 4), representation="factored"), gradients="own")
     with pytest.raises(ValueError, match="each"):
-        dw.Sword(dw.L2Ball(3), gradients="own", projections="one")
+        dw.contrib.Sword(dw.L2Ball(3), gradients="own", projections="one")
 
 
 def test_sword_with_own_gradients_is_saved_and_refuses_like_all_learners(tmp_path):
     losses, _ = kinks(120)
-    learner = dw.Sword(dw.Simplex(3), gradients="own")
+    learner = dw.contrib.Sword(dw.Simplex(3), gradients="own")
     dw.play(learner, losses[:80])  # the second epoch
     before = learner.decision
     with pytest.raises(ValueError, match="range of numbers"):
@@ -262,7 +262,10 @@ def test_sacs_with_one_projection_plays_factored_matrices():
     domain = dw.TraceNormBall((6, 5), radius=2.0, representation="factored")
     rng = np.random.default_rng(0)
     slopes = [rng.standard_normal((6, 5)) / 5 for _ in range(3)]
-    learner, suffered = dw.SACS(domain, tuning="certified", lipschitz=3.0, projections="one"), 0.0
+    learner, suffered = (
+        dw.contrib.SACS(domain, tuning="certified", lipschitz=3.0, projections="one"),
+        0.0,
+    )
     for t in range(60):
         assert domain.contains(learner.decision, atol=1e-9)
         suffered += learner.update(LinearLoss(slopes[t % 3]))
@@ -304,7 +307,7 @@ def plain_sacs(domain, losses, B):
 def test_sacs_with_one_projection_is_what_its_docstring_says():
     domain = dw.L1Ball(3)
     losses = rotating_quadratics(domain, 100).losses
-    learner = dw.SACS(domain, lipschitz=2.0, loss_scale=9.0, projections="one")
+    learner = dw.contrib.SACS(domain, lipschitz=2.0, loss_scale=9.0, projections="one")
     for f, x in zip(losses, plain_sacs(domain, losses, 9.0), strict=True):
         np.testing.assert_allclose(learner.decision, x, atol=1e-9)
         learner.update(f)
@@ -316,19 +319,19 @@ def test_sacs_has_little_regret_on_benign_intervals_and_knows_it(projections):
     domain = dw.L2Ball(3)
     losses = benign(domain)
     settings = {"lipschitz": 2.0, "tuning": "certified", "projections": projections}
-    learner = dw.SACS(domain, **settings)
+    learner = dw.contrib.SACS(domain, **settings)
     found = regret(learner, losses, [f.target for f in losses])
-    saol = dw.SAOL(domain, lipschitz=2.0, tuning="certified")
+    saol = dw.learners.SAOL(domain, lipschitz=2.0, tuning="certified")
     dw.play(saol, losses)
     assert learner.bound(tau=100) < 0.25 * saol.bound(tau=100)
-    meeting = meet(dw.SACS(domain, **settings), random_signs(domain, ROUNDS, G=2.0))
+    meeting = meet(dw.contrib.SACS(domain, **settings), random_signs(domain, ROUNDS, G=2.0))
     assert found < 0.2 * meeting.regret(meeting.comparators(1))
     assert meeting.window_regret(100) <= meeting.learner.bound(tau=100)
 
 
 def test_bounds_without_a_horizon_add_up_over_epochs():
     domain = dw.L2Ball(2)
-    for learner in (dw.Sword(domain), dw.Scream(domain, switching=0.5)):
+    for learner in (dw.contrib.Sword(domain), dw.contrib.Scream(domain, switching=0.5)):
         losses = random_signs(domain, 250).losses
         u = domain.lmo(sum(f.g for f in losses))
         found = regret(learner, losses, [u] * 250)
@@ -367,7 +370,7 @@ def plain_sacs_by_losses(domain, losses, B, threshold):
 def test_sacs_with_a_loss_threshold_is_what_its_docstring_says():
     domain = dw.L2Ball(3)
     losses = rotating_quadratics(domain, 150).losses
-    learner = dw.SACS(domain, lipschitz=2.0, loss_scale=9.0, loss_threshold=0.02)
+    learner = dw.contrib.SACS(domain, lipschitz=2.0, loss_scale=9.0, loss_threshold=0.02)
     for f, x in zip(losses, plain_sacs_by_losses(domain, losses, 9.0, 0.02), strict=True):
         np.testing.assert_allclose(learner.decision, x, atol=1e-9)
         learner.update(f)
@@ -394,7 +397,7 @@ def least(domain, losses):
 def test_sacs_keeps_its_bound_on_every_window_when_intervals_end_by_losses(threshold):
     domain, rounds = dw.L2Ball(3), 300
     losses = never_negative(domain, rounds)
-    learner = dw.SACS(domain, lipschitz=3.0, tuning="certified", loss_threshold=threshold)
+    learner = dw.contrib.SACS(domain, lipschitz=3.0, tuning="certified", loss_threshold=threshold)
     suffered = dw.play(learner, losses).losses
     tight = False
     for tau in (1, 7, 50, 128, rounds):
@@ -411,7 +414,7 @@ def test_sacs_keeps_its_bound_on_every_window_when_intervals_end_by_losses(thres
 def test_small_losses_wake_few_experts_and_a_restored_learner_goes_on():
     domain = dw.L2Ball(3)
     losses = benign(domain)
-    by_rounds, by_losses = dw.SACS(domain), dw.SACS(domain, loss_threshold=0.5)
+    by_rounds, by_losses = dw.contrib.SACS(domain), dw.contrib.SACS(domain, loss_threshold=0.5)
     for t, f in enumerate(losses):
         by_rounds.update(f)
         by_losses.update(f)
@@ -428,12 +431,12 @@ def test_small_losses_wake_few_experts_and_a_restored_learner_goes_on():
 def test_a_loss_threshold_refuses_what_it_cannot_use():
     domain = dw.L2Ball(2)
     with pytest.raises(ValueError, match="linear"):
-        dw.SACS(domain, loss_threshold=1.0, feedback="linear")
+        dw.contrib.SACS(domain, loss_threshold=1.0, feedback="linear")
     with pytest.raises(ValueError, match="linear"):
-        dw.SACS(domain, loss_threshold=1.0, projections="one")
+        dw.contrib.SACS(domain, loss_threshold=1.0, projections="one")
     with pytest.raises(ValueError, match="loss_threshold must be"):
-        dw.SACS(domain, loss_threshold=0.0)
-    learner = dw.SACS(domain, loss_threshold=1.0)
+        dw.contrib.SACS(domain, loss_threshold=0.0)
+    learner = dw.contrib.SACS(domain, loss_threshold=1.0)
     learner.update(SquaredDistance([0.5, 0.5]))
     before = learner.decision, learner.bound(), learner.t
     with pytest.raises(ValueError, match="add a constant"):
@@ -449,7 +452,7 @@ def test_a_loss_threshold_refuses_what_it_cannot_use():
 def test_scream_keeps_its_bound_with_what_moving_costs(switching):
     domain = dw.L2Ball(3)
     for arena in (random_signs(domain, 300), rotating_quadratics(domain, 200)):
-        learner = dw.Scream(domain, arena.rounds, arena.lipschitz, switching=switching)
+        learner = dw.contrib.Scream(domain, arena.rounds, arena.lipschitz, switching=switching)
         points = []
         for f in arena.losses:
             points.append(learner.decision)
@@ -470,7 +473,7 @@ def test_scream_keeps_its_bound_with_what_moving_costs(switching):
 def test_moving_less_pays_where_it_costs():
     domain = dw.L2Ball(3)
     noisy = random_signs(domain, 400).losses
-    ader, scream = dw.Ader(domain, 400, 1.0), dw.Scream(domain, 400, 1.0, switching=5.0)
+    ader, scream = dw.Ader(domain, 400, 1.0), dw.contrib.Scream(domain, 400, 1.0, switching=5.0)
     points = []
     for f in noisy:
         points.append(ader.decision)
@@ -490,7 +493,7 @@ def test_the_mean_regret_of_ftpl_is_below_its_bound(reacts, given):
     for seed in range(games):
         rng = np.random.default_rng(seed)
         G = 1.0 if given == "known" else "auto"
-        learner, total, lost = dw.FTPL(domain, lipschitz=G, seed=seed), np.zeros(6), 0.0
+        learner, total, lost = dw.contrib.FTPL(domain, lipschitz=G, seed=seed), np.zeros(6), 0.0
         last = np.eye(6)[0]
         for _ in range(rounds):
             g = rng.choice([-1.0, 1.0], 6) / math.sqrt(6)
@@ -510,7 +513,7 @@ def test_ftpl_draws_the_leader_with_normal_noise():
     loss = LinearLoss([0.3, 0.0])
     firsts = []
     for seed in range(400):
-        learner = dw.FTPL(domain, lipschitz=1.0, seed=seed, width=1.0)
+        learner = dw.contrib.FTPL(domain, lipschitz=1.0, seed=seed, width=1.0)
         learner.update(loss)
         firsts.append(learner.decision[0])
     eta = math.sqrt(math.sqrt(2 / math.pi) * domain.radius * (0.3**2 + 1.0))
@@ -525,7 +528,7 @@ def test_ftpl_with_samples_and_blocks_serves_smooth_losses():
     u = np.mean([f.target for f in losses], axis=0)
     found, bounds = [], []
     for seed in range(5):
-        learner = dw.FTPL(
+        learner = dw.contrib.FTPL(
             domain, lipschitz=2.0, samples=block, block=block, smoothness=1.0, seed=seed
         )
         found.append(regret(learner, losses, [u] * rounds))
@@ -547,7 +550,7 @@ def test_aflh_has_logarithmic_regret_on_intervals():
     prices[rounds // 2 :] = prices[rounds // 2 :, ::-1] * [1.0, 1.5]
     losses = [PortfolioLoss(r) for r in prices]
     G = max(np.linalg.norm(simplex.tangent(f.gradient(v))) for f in losses for v in np.eye(2))
-    learner = dw.AFLH(simplex, lipschitz=G, alpha=1.0)
+    learner = dw.contrib.AFLH(simplex, lipschitz=G, alpha=1.0)
     suffered = np.array([learner.update(f) for f in losses])
     grid = np.linspace(0.0, 1.0, 400)
     table = -np.log(np.outer(prices[:, 0], grid) + np.outer(prices[:, 1], 1.0 - grid))
@@ -565,7 +568,7 @@ def test_aflh_has_logarithmic_regret_on_intervals():
 def test_aflh_weighs_specialists():
     """Weights as a product over the rounds that each was awake, and those awake."""
     simplex = dw.Simplex(2)
-    learner, logs = dw.AFLH(simplex, lipschitz=1.0, alpha=1.0), {1: -math.log(2.0)}
+    learner, logs = dw.contrib.AFLH(simplex, lipschitz=1.0, alpha=1.0), {1: -math.log(2.0)}
     rng = np.random.default_rng(1)
     for t in range(1, 40):
         awake = [s for s in range(1, t + 1) if s + (s & -s) > t]
@@ -585,7 +588,7 @@ def test_strongly_convex_frank_wolfe_keeps_its_bound(domain):
     rng, rounds = np.random.default_rng(0), 400
     targets = [domain.lmo(rng.standard_normal(domain.shape)) for _ in range(rounds)]
     losses, u = [SquaredDistance(v) for v in targets], np.mean(targets, axis=0)
-    learner = dw.StronglyConvexOFW(domain, lipschitz=domain.diameter)
+    learner = dw.contrib.StronglyConvexOFW(domain, lipschitz=domain.diameter)
     found = regret(learner, losses, [u] * rounds)
     assert found <= learner.bound()
     known = domain.diameter, 1.0, domain.diameter, rounds
@@ -602,7 +605,7 @@ def test_strongly_convex_steps_against_a_solver():
     from scipy.optimize import minimize_scalar
 
     domain, rng = dw.L1Ball(3), np.random.default_rng(2)
-    learner, models = dw.StronglyConvexOFW(domain, strong_convexity=0.7), []
+    learner, models = dw.contrib.StronglyConvexOFW(domain, strong_convexity=0.7), []
     for target in rng.uniform(-1.0, 1.0, (6, 3)):
         x, f = learner.decision, SquaredDistance(target)
         models.append((f.gradient(x), x))
@@ -627,13 +630,13 @@ def test_multi_ocg_has_a_bound_for_strongly_convex_losses(pieces):
     losses = [SquaredDistance(v) for v in targets]
     size = rounds // pieces
     best = [np.mean(targets[t // size * size :][:size], axis=0) for t in range(rounds)]
-    learner = dw.MultiOCG(domain, rounds, 2.0, tuning="certified", strong_convexity=1.0)
+    learner = dw.learners.MultiOCG(domain, rounds, 2.0, tuning="certified", strong_convexity=1.0)
     found, bound = regret(learner, losses, best), learner.bound(path_length(best))
     assert found <= bound
-    convex = dw.MultiOCG(domain, rounds, 2.0, tuning="certified")
+    convex = dw.learners.MultiOCG(domain, rounds, 2.0, tuning="certified")
     dw.play(convex, losses)
     assert bound < convex.bound(path_length(best))
-    linear = dw.MultiOCG(
+    linear = dw.learners.MultiOCG(
         domain, rounds, 2.0, tuning="certified", strong_convexity=1.0, feedback="linear"
     )
     with pytest.raises(NotImplementedError):  # its weights see no curvature

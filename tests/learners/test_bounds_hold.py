@@ -76,13 +76,28 @@ DEAR_ARENAS = {
         dw.TraceNormBall((12, 10), radius=6.0, representation="factored"), 60, observed=20
     ),
 }
-NO_FACTORED = (dw.MultiOCG,)  # minutes, and nothing new
+NO_FACTORED = (dw.learners.MultiOCG,)  # minutes, and nothing new
 DYNAMIC = (
-    *(dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG, dw.OneOracleAder),
-    *(dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO, dw.OneProjectionAder, dw.OneProjectionSAOL),
-    *(dw.Sword, dw.SACS, dw.Scream),
+    *(dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.learners.MultiOCG, dw.learners.OneOracleAder),
+    *(
+        dw.POLA,
+        dw.POLAR,
+        dw.learners.SAOL,
+        dw.learners.PAMO,
+        dw.learners.OneProjectionAder,
+        dw.learners.OneProjectionSAOL,
+    ),
+    *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
 )
-ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO, dw.OneProjectionSAOL, dw.SACS)
+ADAPTIVE = (
+    dw.BOGDIP,
+    dw.POLA,
+    dw.POLAR,
+    dw.learners.SAOL,
+    dw.learners.PAMO,
+    dw.learners.OneProjectionSAOL,
+    dw.contrib.SACS,
+)
 SLEEPING = ("polar-sleeping", "polar-sleeping-linear", "polar-budget-even")
 PIECES = (1, 2, 5, 20)
 
@@ -168,10 +183,10 @@ LINEAR = ("signs-simplex", "routes")
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [
-        (dw.KalhanOFW, {}),
-        (dw.LineSearchOFW, {"smoothness": 1.0}),
-        (dw.LineSearchOFW, {"smoothness": 2.0}),
-        (dw.MultiOCG, {"tuning": "certified"}),
+        (dw.learners.KalhanOFW, {}),
+        (dw.learners.LineSearchOFW, {"smoothness": 1.0}),
+        (dw.learners.LineSearchOFW, {"smoothness": 2.0}),
+        (dw.learners.MultiOCG, {"tuning": "certified"}),
     ],
     ids=["kalhan", "line-search", "line-search-careful", "multi-ocg"],
 )
@@ -181,10 +196,10 @@ def test_regret_against_every_minimiser_is_below_the_bound_by_variation(cls, set
     played = meet(learner, here)
     minimisers = played.comparators(here.rounds)
     known = {"variation": variation(played.losses, here.domain)}
-    if cls is not dw.MultiOCG:
+    if cls is not dw.learners.MultiOCG:
         first = played.losses[0]
         known["first_gap"] = played.suffered[0] - first.value(minimisers[0])
-    if cls is dw.KalhanOFW:
+    if cls is dw.learners.KalhanOFW:
         known["smoothness"] = 1.0
     assert holds(played.regret(minimisers), learner.bound(**known))
 
@@ -256,7 +271,7 @@ CERTIFIED = {"tuning": "certified", "oracle": "halfspace"}
         (dw.OGD, {}, 1000, 0.02),
         (dw.Ader, {"tuning": "certified"}, 1000, 0.05),
         (dw.OnlineFrankWolfe, {}, 1000, 0.4),
-        (dw.MultiOCG, {"tuning": "certified"}, 1000, 0.13),
+        (dw.learners.MultiOCG, {"tuning": "certified"}, 1000, 0.13),
         (dw.BOGDIP, {}, 20_000, 0.055),
         (dw.BOGDIP, CERTIFIED, 20_000, 0.2),
         (dw.POLD, {}, 20_000, 0.065),
@@ -270,7 +285,12 @@ def test_the_bound_is_far_below_the_trivial_one(cls, settings, rounds, share):
 
 @pytest.mark.parametrize(
     ("cls", "settings"),
-    [(dw.POLA, {}), (dw.SAOL, {}), (dw.PAMO, {}), (dw.POLAR, {"weights": "sleeping"})],
+    [
+        (dw.POLA, {}),
+        (dw.learners.SAOL, {}),
+        (dw.learners.PAMO, {}),
+        (dw.POLAR, {"weights": "sleeping"}),
+    ],
 )
 def test_the_adaptive_bound_is_below_the_trivial_one(cls, settings):
     learner = cls(dw.L2Ball(3, radius=2.0), lipschitz=5.0, loss_scale="certified", **settings)
@@ -289,7 +309,7 @@ def test_the_adaptive_bound_is_below_the_trivial_one(cls, settings):
         (dw.POLD, {"weights": "adahedge"}),
         (dw.POLAR, {}),
         (dw.POLAR, {"weights": "sleeping", "loss_scale": "certified"}),
-        (dw.MultiOCG, {"tuning": "certified"}),
+        (dw.learners.MultiOCG, {"tuning": "certified"}),
     ],
 )
 def test_a_learner_that_steps_the_wrong_way_breaks_its_bound(cls, settings):
@@ -345,10 +365,10 @@ def test_experts_with_rough_projections_do_not_loosen_the_bound_of_fine_ones():
     assert learner.bound() == pytest.approx(unplayed, rel=1e-12)
 
 
-@pytest.mark.parametrize("cls", [dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG])
+@pytest.mark.parametrize("cls", [dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.learners.MultiOCG])
 def test_the_bound_holds_beyond_the_horizon(cls):
     here = pushed_back(dw.L2Ball(3), 200)
-    settings = {"tuning": "certified"} if cls is dw.MultiOCG else {}
+    settings = {"tuning": "certified"} if cls is dw.learners.MultiOCG else {}
     played = meet(cls(here.domain, horizon=50, lipschitz=1.0, **settings), here)
     for pieces in PIECES:
         comparators = played.comparators(pieces)
@@ -368,7 +388,7 @@ def test_the_bound_holds_where_gradients_exceed_the_given_constant(cls):
         assert holds(played.regret(comparators), bound)
 
 
-@pytest.mark.parametrize(("cls", "tau"), [(dw.POLA, 7), (dw.SAOL, 1024)])
+@pytest.mark.parametrize(("cls", "tau"), [(dw.POLA, 7), (dw.learners.SAOL, 1024)])
 def test_a_range_too_small_has_no_bound(cls, tau):
     """Where losses differ by more than the given B, regret does exceed what the formula says."""
     here = signs_against(dw.L2Ball(1), 1024)
@@ -393,9 +413,9 @@ def test_bounds_that_are_not_known_are_refused():
         (dw.OnlineFrankWolfe(ball, lipschitz=1.0), {}),
         (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0), {"path_length": 1.0}),
         (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0, variant="classic"), {}),
-        (dw.MultiOCG(ball, lipschitz=1.0), {}),
-        (dw.KalhanOFW(ball, horizon=10), {}),
-        (dw.LineSearchOFW(ball), {"variation": 1.0}),
+        (dw.learners.MultiOCG(ball, lipschitz=1.0), {}),
+        (dw.learners.KalhanOFW(ball, horizon=10), {}),
+        (dw.learners.LineSearchOFW(ball), {"variation": 1.0}),
     ]
     for learner, wanted in refused:
         learner.update(SquaredDistance(np.array([0.5, 0.5])))

@@ -21,7 +21,7 @@ KERNELS = [
     for value in vars(module).values()
     if hasattr(value, "signatures")
 ]
-LEARNERS = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL, dw.PAMO, dw.BOGDIP]
+LEARNERS = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.learners.SAOL, dw.learners.PAMO, dw.BOGDIP]
 
 
 class Strided(LinearLoss):

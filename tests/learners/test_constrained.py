@@ -86,7 +86,7 @@ def worst(values, tau):
 @pytest.mark.parametrize("name", SETS)
 def test_cuts_keep_the_regret_of_bogd_and_bound_violations_on_every_interval(name, against, tuning):
     domain, rounds = SETS[name], 600
-    learner = dw.CutBOGDIP(domain, horizon=rounds, lipschitz=G, tuning=tuning)
+    learner = dw.contrib.CutBOGDIP(domain, horizon=rounds, lipschitz=G, tuning=tuning)
     regrets, violations, _ = met(learner, ADVERSARIES[against](comparator(domain)), rounds)
     plain = dw.BOGDIP(domain, horizon=rounds, lipschitz=G, tuning=tuning)
     dw.play(plain, [LinearLoss(0.0 * domain.origin())] * rounds)
@@ -105,7 +105,7 @@ def test_the_bound_on_violations_by_cuts_is_the_theorem():
     """Order T^(7/8), with the constants of the docstring, for the paper's parameters."""
     domain = dw.L2Ball(3, radius=2.0)
     for T in (100, 2500, 10**4):
-        learner = dw.CutBOGDIP(domain, horizon=T, lipschitz=G, tuning="certified")
+        learner = dw.contrib.CutBOGDIP(domain, horizon=T, lipschitz=G, tuning="certified")
         met(learner, Wall(comparator(domain)), 40)
         learner.t = T  # a bound is a function of the rounds played, and of G and L
         a, D = math.sqrt(3) + 0.5 + 0.125, 4.0
@@ -117,7 +117,7 @@ def test_the_bound_on_violations_by_cuts_is_the_theorem():
 def test_cuts_push_back_into_the_half_space_of_the_block():
     """One block by hand: the step, the half-space of both violated constraints, the projection."""
     domain = dw.L2Ball(2, radius=10.0)
-    learner = dw.CutBOGDIP(domain, horizon=4, lipschitz=1.0, oracle="exact")
+    learner = dw.contrib.CutBOGDIP(domain, horizon=4, lipschitz=1.0, oracle="exact")
     eta = 20.0 * 4**-0.75  # blocks of two rounds
     slope = np.array([-1.0, 0.0])
     limits = [LinearLoss([1.0, 0.0], 0.5), LinearLoss([0.0, 1.0], 1.0)]
@@ -148,10 +148,10 @@ def test_growing_penalties_bound_regret_and_violation(make, name, against):
     known = {"lipschitz": G, "constraint_lipschitz": L}
     first = make(domain, T)
     # beta >= 2 L C, with the constant C of the learner's own bound, measured on a trial game.
-    trial = dw.LongTerm(domain, first, T, **known)
+    trial = dw.contrib.LongTerm(domain, first, T, **known)
     met(trial, ADVERSARIES[against](comparator(domain)), T)
     C = 2.0 * trial.learner.bound() / trial.learner.lipschitz
-    learner = dw.LongTerm(domain, first, T, **known, violation_scale=2.0 * L * C)
+    learner = dw.contrib.LongTerm(domain, first, T, **known, violation_scale=2.0 * L * C)
     regrets, violations, _ = met(learner, ADVERSARIES[against](comparator(domain)), T)
     seen = learner.learner.bound()
     assert seen <= C * learner.learner.lipschitz  # what the theorem assumes
@@ -165,7 +165,7 @@ def test_a_constant_penalty_bounds_both_on_every_interval():
     domain, T = dw.L2Ball(3), 500
     weight = G / L * T**0.125
     known = {"lipschitz": G, "constraint_lipschitz": L, "weight": weight}
-    learner = dw.LongTerm(domain, dw.SAOL, T, **known, violation_scale=math.inf)
+    learner = dw.contrib.LongTerm(domain, dw.learners.SAOL, T, **known, violation_scale=math.inf)
     regrets, violations, _ = met(learner, Halves(comparator(domain)), T)
     assert learner.penalty == pytest.approx(weight)
     assert violations.sum() > 0.0
@@ -179,7 +179,7 @@ def test_a_constant_penalty_bounds_both_on_every_interval():
 
 def test_the_weights_follow_the_violations():
     domain, T = dw.L2Ball(2), 64
-    learner = dw.LongTerm(
+    learner = dw.contrib.LongTerm(
         domain, dw.OGD, T, lipschitz=2.0, constraint_lipschitz=4.0, violation_scale=0.5
     )
     f, g = LinearLoss([-2.0, 0.0]), LinearLoss([4.0, 0.0], -0.4)
@@ -189,10 +189,10 @@ def test_the_weights_follow_the_violations():
         learner.update(f, constraint=g)
         assert learner.penalty == pytest.approx(2.0 * 2.0 / 4.0 * math.exp(min(seen / 0.5, 50.0)))
     assert learner.violation == pytest.approx(seen)
-    default = dw.LongTerm(domain, dw.OGD, T, lipschitz=2.0, constraint_lipschitz=4.0)
+    default = dw.contrib.LongTerm(domain, dw.OGD, T, lipschitz=2.0, constraint_lipschitz=4.0)
     default.update(f, constraint=LinearLoss([4.0, 0.0], 3.0))
     assert default.penalty == pytest.approx(math.exp(3.0 / (2 * 4.0 * 2.0 * 64**0.75)))
-    learned = dw.LongTerm(domain, dw.OGD)
+    learned = dw.contrib.LongTerm(domain, dw.OGD)
     learned.update(f, constraint=LinearLoss([4.0, 0.0], 3.0))
     assert learned.penalty == pytest.approx(math.exp(3.0 / (2 * 4.0 * 2.0)))
 
@@ -206,10 +206,10 @@ def test_a_violated_constraint_outweighs_the_loss_in_the_end():
     total = dw.regret.violation(ignorant)
     assert total > 250.0
     for learner in (
-        dw.LongTerm(domain, dw.POLAR, T),
-        dw.LongTerm(domain, dw.POLA),
-        dw.LongTerm(domain, dw.BOGDIP, T),
-        dw.CutBOGDIP(domain, T),
+        dw.contrib.LongTerm(domain, dw.POLAR, T),
+        dw.contrib.LongTerm(domain, dw.POLA),
+        dw.contrib.LongTerm(domain, dw.BOGDIP, T),
+        dw.contrib.CutBOGDIP(domain, T),
     ):
         history = dw.play(learner, losses, constraints=walls)
         assert dw.regret.violation(history) == pytest.approx(learner.violation)
@@ -224,20 +224,22 @@ def test_without_constraints_they_are_the_learners_within(name):
     domain, rng = SETS[name], np.random.default_rng(2)
     losses = [SquaredDistance(rng.standard_normal(domain.shape)) for _ in range(70)]
     pairs = [
-        (dw.CutBOGDIP(domain, lipschitz=3.0), dw.BOGDIP(domain, lipschitz=3.0)),
-        (dw.LongTerm(domain, dw.POLD, 70), dw.POLD(domain, 70)),
+        (dw.contrib.CutBOGDIP(domain, lipschitz=3.0), dw.BOGDIP(domain, lipschitz=3.0)),
+        (dw.contrib.LongTerm(domain, dw.POLD, 70), dw.POLD(domain, 70)),
     ]
     satisfied = LinearLoss(np.zeros(domain.shape), -1.0)
     for ours, plain in pairs:
         for t, loss in enumerate(losses):
-            given = {"constraint": satisfied} if t % 2 and type(ours) is dw.CutBOGDIP else {}
+            given = (
+                {"constraint": satisfied} if t % 2 and type(ours) is dw.contrib.CutBOGDIP else {}
+            )
             assert ours.update(loss, **given) == plain.update(loss)
         np.testing.assert_array_equal(ours.decision, plain.decision)
         assert ours.violation == 0.0 and ours.oracle_calls == plain.oracle_calls
         assert ours.bound() == plain.bound()
 
 
-@pytest.mark.parametrize("cls", [dw.LongTerm, dw.CutBOGDIP])
+@pytest.mark.parametrize("cls", [dw.contrib.LongTerm, dw.contrib.CutBOGDIP])
 @pytest.mark.parametrize("representation", ["dense", "factored"])
 def test_constraints_on_matrices_in_saved_games(cls, representation, tmp_path):
     domain = dw.TraceNormBall((8, 7), radius=5.0, representation=representation)
@@ -275,7 +277,7 @@ def test_constraints_on_matrices_in_saved_games(cls, representation, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "make", [dw.CutBOGDIP, lambda *given: dw.LongTerm(given[0], dw.POLD, given[1])]
+    "make", [dw.contrib.CutBOGDIP, lambda *given: dw.contrib.LongTerm(given[0], dw.POLD, given[1])]
 )
 def test_a_refused_constraint_changes_nothing(make):
     domain = dw.L2Ball(3)
@@ -302,7 +304,7 @@ def test_a_refused_constraint_changes_nothing(make):
 
 
 @pytest.mark.parametrize(
-    "make", [dw.CutBOGDIP, lambda *given: dw.LongTerm(given[0], dw.POLAR, given[1])]
+    "make", [dw.contrib.CutBOGDIP, lambda *given: dw.contrib.LongTerm(given[0], dw.POLAR, given[1])]
 )
 def test_late_constraints_count_at_the_decisions_played(make):
     domain, T = dw.L2Ball(2), 80
@@ -332,7 +334,7 @@ def test_late_constraints_count_at_the_decisions_played(make):
 def test_constraints_that_no_point_satisfies_are_not_followed():
     """Their half-space misses the set: the learner plays on as if they were not there."""
     domain = dw.L2Ball(2)
-    ours, plain = dw.CutBOGDIP(domain, 60, 1.0), dw.BOGDIP(domain, 60, 1.0)
+    ours, plain = dw.contrib.CutBOGDIP(domain, 60, 1.0), dw.BOGDIP(domain, 60, 1.0)
     for _ in range(60):
         ours.update(LinearLoss([1.0, 0.0]), constraint=LinearLoss([0.0, 0.1], 5.0))
         plain.update(LinearLoss([1.0, 0.0]))
@@ -346,14 +348,14 @@ def test_what_is_refused():
     played.update(loss)
     for learner in (played, dw.OGD(dw.L2Ball(2)), lambda domain, horizon: "none"):
         with pytest.raises(ValueError, match="LongTerm takes learners on its own set"):
-            dw.LongTerm(ball, learner)
+            dw.contrib.LongTerm(ball, learner)
     for name in ("weight", "violation_scale", "constraint_lipschitz"):
         for value in (0.0, -1.0, math.nan):
             with pytest.raises(ValueError, match=name):
-                dw.LongTerm(ball, **{name: value})
+                dw.contrib.LongTerm(ball, **{name: value})
     with pytest.raises(ValueError, match="blocks"):
-        dw.CutBOGDIP(ball, 10, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
-    for learner in (dw.LongTerm(ball), dw.CutBOGDIP(ball)):
+        dw.contrib.CutBOGDIP(ball, 10, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
+    for learner in (dw.contrib.LongTerm(ball), dw.contrib.CutBOGDIP(ball)):
         with pytest.raises(NotImplementedError, match="lipschitz"):
             learner.violation_bound()
     with pytest.raises(ValueError, match="fewer constraints than losses, only 1"):

@@ -17,13 +17,13 @@ BOUNDED = [
     dw.POLD,
     dw.POLA,
     dw.POLAR,
-    dw.SAOL,
+    dw.learners.SAOL,
     dw.Ader,
-    dw.OneOracleAder,
-    dw.OneProjectionAder,
-    dw.OneProjectionSAOL,
+    dw.learners.OneOracleAder,
+    dw.learners.OneProjectionAder,
+    dw.learners.OneProjectionSAOL,
     dw.OnlineFrankWolfe,
-    dw.Mixture,
+    dw.contrib.Mixture,
 ]
 SET = dw.L2Ball(3, radius=2.0)
 
@@ -91,7 +91,7 @@ def test_regret_with_delays_stays_below_the_bound(cls, shuffled):
             assert values == pytest.approx(undelayed, abs=1e-12)
 
 
-@pytest.mark.parametrize("cls", [dw.SAOL, dw.POLA], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [dw.learners.SAOL, dw.POLA], ids=lambda cls: cls.__name__)
 def test_regret_on_windows_with_delays_stays_below_the_bound(cls):
     learner = cls(SET, lipschitz=1.0)
     values, slopes, _ = late_game(learner, 150, 12, np.random.default_rng(4), repeat=13)
@@ -134,7 +134,7 @@ def test_blocks_and_delays_bound_blocked_descent():
     assert learner._tickets.excess <= way * np.ceil(played[2] / plan.block).sum()
 
 
-@pytest.mark.parametrize("cls", [dw.OGD, dw.POLD, dw.SAOL], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [dw.OGD, dw.POLD, dw.learners.SAOL], ids=lambda cls: cls.__name__)
 def test_copies_in_turn_have_the_sum_of_their_bounds(cls):
     rounds, delay, rng = 240, 5, np.random.default_rng(7)
     learners = [cls(SET, horizon=rounds // (delay + 1), lipschitz=1.0) for _ in range(delay + 1)]
@@ -165,7 +165,7 @@ def test_learners_from_values_give_out_no_tickets(cls):
 )
 def test_open_tickets_are_saved_and_loaded(cls, tmp_path):
     domain, rng = dw.L1Ball(4, radius=2.0), np.random.default_rng(8)
-    if cls in (dw.OnlineNewtonStep,):
+    if cls in (dw.contrib.OnlineNewtonStep,):
         domain = dw.L2Ball(4, radius=2.0)
     learner = cls(domain, horizon=30, lipschitz=8.0)
     losses = [SquaredDistance(rng.standard_normal(4)) for _ in range(12)]
@@ -188,7 +188,12 @@ def test_open_tickets_are_saved_and_loaded(cls, tmp_path):
     assert np.array_equal(loaded.decision, learner.decision)
     costs = [each._tickets.excess for each in (learner, loaded, cloned)]
     assert costs[0] == costs[1] == costs[2]
-    still = (dw.Constant, dw.BOGDIP, dw.CutBOGDIP, dw.LOOBOGD)  # whose first block has not ended
+    still = (
+        dw.learners.Constant,
+        dw.BOGDIP,
+        dw.contrib.CutBOGDIP,
+        dw.learners.LOOBOGD,
+    )  # whose first block has not ended
     assert (costs[0] != 0.0) == (cls not in still)
 
 

@@ -29,10 +29,10 @@ LEARNERS = [
     dw.POLA,
     dw.POLAR,
     dw.BOGDIP,
-    dw.LOOBOGD,
+    dw.learners.LOOBOGD,
     dw.OnlineFrankWolfe,
-    dw.LineSearchOFW,
-    dw.KalhanOFW,
+    dw.learners.LineSearchOFW,
+    dw.learners.KalhanOFW,
 ]
 #: Every kind of learner beyond its first settings: ensembles, single points, budgets, methods.
 VARIANTS = [
@@ -129,7 +129,7 @@ def test_the_same_losses_as_on_the_host(place, cls, settings):
 
 
 @pytest.mark.parametrize("kind", ["squared", "huber"])
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.LineSearchOFW])
+@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.learners.LineSearchOFW])
 def test_the_same_losses_for_other_kinds_of_loss(place, cls, kind):
     settings, losses = LEARNER_CASES[cls][0], stream(kind, rounds=24)
     expected = suffered(make(cls, settings, "cpu"), losses)
@@ -204,7 +204,7 @@ class Undefined(AbsoluteEntries):
 
 
 @pytest.mark.parametrize(
-    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.OnlineFrankWolfe, dw.LOOBOGD]
+    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.OnlineFrankWolfe, dw.learners.LOOBOGD]
 )
 def test_a_loss_that_is_refused_changes_no_bit(place, cls):
     learner = make(cls, LEARNER_CASES[cls][0], place)
@@ -242,7 +242,9 @@ def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(place,
     assert learner.t >= 8
 
 
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.LOOBOGD, dw.KalhanOFW])
+@pytest.mark.parametrize(
+    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.learners.LOOBOGD, dw.learners.KalhanOFW]
+)
 def test_clones_go_their_own_way(place, cls):
     losses, others = stream(), stream(seed=1)
     learner, alone = (make(cls, LEARNER_CASES[cls][0], place) for _ in "12")
@@ -485,7 +487,7 @@ def test_losses_and_sets_take_tensors(place):
 
 
 @pytest.mark.parametrize("shape", [(210, 240), (240, 210)])
-@pytest.mark.parametrize("cls", [dw.Ader, dw.OneProjectionAder])
+@pytest.mark.parametrize("cls", [dw.Ader, dw.learners.OneProjectionAder])
 def test_exact_projections_of_several_matrices_are_those_of_the_host(place, cls, shape, tmp_path):
     losses = stream(rounds=6, shape=shape)
     here, there = (make(cls, {"step_scale": 30.0}, where, shape) for where in ("cpu", place))

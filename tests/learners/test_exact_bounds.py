@@ -173,7 +173,7 @@ def test_pola_with_a_budget_on_one_interval(budget, schedule, r):
 @pytest.mark.parametrize("budget", [0.3, 1.0, 10.0])
 @pytest.mark.parametrize("T", [77, 1000])
 def test_one_oracle_ader(T, budget):
-    learner = dw.OneOracleAder(
+    learner = dw.learners.OneOracleAder(
         dw.Simplex(4, radius=2.0), T, G, tuning="certified", oracle=dw.Oracle(lmo_budget=budget)
     )
     D = 2 * learner.domain.radius
@@ -266,14 +266,14 @@ def test_pola_on_a_window_takes_the_worst_split(tau):
 
 
 @pytest.mark.parametrize("tau", [2, 5, 37])
-@pytest.mark.parametrize("cls", [dw.SAOL, dw.PAMO])
+@pytest.mark.parametrize("cls", [dw.learners.SAOL, dw.learners.PAMO])
 def test_saol_and_pamo_on_a_window(cls, tau):
     """Steps D/(G sqrt |I|), without blocks; SAOL's weights cost B (ln N / a + a |I|), a <= 1/2.
 
     PAMO's gradients are up to 1 + R/r times as long, r = R/2 here.
     """
     T, ball = 100, dw.L1Ball(4, radius=R)
-    factor = 1.0 if cls is dw.SAOL else 3.0
+    factor = 1.0 if cls is dw.learners.SAOL else 3.0
     learner = cls(ball, lipschitz=G, tuning="certified")
     started = sum(T // 2**k for k in range(7))
 
@@ -294,7 +294,7 @@ def test_saol_and_pamo_on_a_window(cls, tau):
 @pytest.mark.parametrize("method", ["exact", "corrective"])
 def test_one_projection_ader(T, method):
     """Ader on the ball, whose diameter D is larger than the simplex's; and tol = D^2/T."""
-    learner = dw.OneProjectionAder(
+    learner = dw.learners.OneProjectionAder(
         dw.Simplex(4, radius=2.0), T, G, tuning="certified", oracle=method
     )
     D = 2 * learner.domain.radius
@@ -313,7 +313,7 @@ def test_one_projection_ader(T, method):
 def test_one_projection_saol_on_a_window(method, tau):
     """Steps D/(G sqrt |I|) on the ball, B = G D, and G |I| D/sqrt |I| where projections are not exact."""
     T, simplex = 100, dw.Simplex(4, radius=2.0)
-    learner = dw.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", oracle=method)
+    learner = dw.learners.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", oracle=method)
     started, D = sum(T // 2**k for k in range(7)), 2 * simplex.radius
 
     def level(k):
@@ -363,7 +363,7 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
     u in K, or e = ||y - x||; what enters the bound is no smaller than the better of both.
     """
     T, vertices = 200, np.concatenate((np.eye(4), -np.eye(4)))
-    learner = dw.OneOracleAder(
+    learner = dw.learners.OneOracleAder(
         dw.L1Ball(4),
         T,
         1.0,
@@ -388,7 +388,7 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
 
 
 def test_more_path_more_rounds_and_longer_windows_never_cost_less():
-    for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.OneOracleAder):
+    for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.learners.OneOracleAder):
         learner = cls(dw.L2Ball(3, radius=R), 100, G, tuning="certified")
         by_path = [after(learner, 100, path_length=P) for P in (0.0, 0.1, 1.0, 10.0)]
         by_rounds = [after(learner, t) for t in (1, 10, 64, 65, 100)]

@@ -18,20 +18,20 @@ LEARNERS = {
     "POLAR even": lambda K: dw.POLAR(K, oracle=dw.Oracle(lmo_budget=1.0, schedule="even")),
     "BOGDIP": lambda K: dw.BOGDIP(K, horizon=30, step_scale=20.0, oracle="halfspace"),
     "Ader": dw.Ader,
-    "SAOL": dw.SAOL,
-    "PAMO": lambda K: dw.PAMO(K, gauge="exact"),
-    "MultiOCG": dw.MultiOCG,
-    "OneOracleAder": dw.OneOracleAder,
-    "OneProjectionAder": dw.OneProjectionAder,
-    "OneProjectionSAOL": dw.OneProjectionSAOL,
-    "OneProjectionSAOL halfspace": lambda K: dw.OneProjectionSAOL(K, oracle="halfspace"),
-    "Mixture": lambda K: dw.Mixture(
+    "SAOL": dw.learners.SAOL,
+    "PAMO": lambda K: dw.learners.PAMO(K, gauge="exact"),
+    "MultiOCG": dw.learners.MultiOCG,
+    "OneOracleAder": dw.learners.OneOracleAder,
+    "OneProjectionAder": dw.learners.OneProjectionAder,
+    "OneProjectionSAOL": dw.learners.OneProjectionSAOL,
+    "OneProjectionSAOL halfspace": lambda K: dw.learners.OneProjectionSAOL(K, oracle="halfspace"),
+    "Mixture": lambda K: dw.contrib.Mixture(
         K, [dw.OGD, dw.POLAR, lambda K, **given: dw.POLD(K, oracle="halfspace")]
     ),
     "OGD": dw.OGD,
     "OnlineFrankWolfe": dw.OnlineFrankWolfe,
-    "KalhanOFW": dw.KalhanOFW,
-    "LineSearchOFW": dw.LineSearchOFW,
+    "KalhanOFW": dw.learners.KalhanOFW,
+    "LineSearchOFW": dw.learners.LineSearchOFW,
 }
 
 

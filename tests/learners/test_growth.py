@@ -165,10 +165,12 @@ def lengths_up_to(rounds):
 def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     """Eight times the rounds: what OGD and BOGD lose after the change grows with their memory."""
     growth, last = {}, {}
-    for cls in (dw.OGD, dw.BOGDIP, dw.POLA, dw.POLAR, dw.SAOL):
+    for cls in (dw.OGD, dw.BOGDIP, dw.POLA, dw.POLAR, dw.learners.SAOL):
         worst = []
         for T in (128, 1024):
-            settings = {"feedback": "linear"} if cls in (dw.POLA, dw.POLAR, dw.SAOL) else {}
+            settings = (
+                {"feedback": "linear"} if cls in (dw.POLA, dw.POLAR, dw.learners.SAOL) else {}
+            )
             arena = late_change(T)
             played = meet(cls(arena.domain, horizon=T, lipschitz=1.0, **settings), arena)
             worst.append(worst_windows(played, lengths_up_to(T)).max())
@@ -177,7 +179,7 @@ def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     assert growth[dw.BOGDIP] > 3.5
     assert growth[dw.POLA] < 1.2
     assert growth[dw.POLAR] < 1.2
-    assert growth[dw.SAOL] < 1.3
+    assert growth[dw.learners.SAOL] < 1.3
     assert last[dw.OGD] > 2.0 * last[dw.POLA] > 3.0 * last[dw.POLAR]
     assert last[dw.BOGDIP] > 12.0 * last[dw.POLA]
 

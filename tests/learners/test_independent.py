@@ -155,7 +155,9 @@ def test_multi_ocg_follows_its_leaders():
     domain, project, x1 = PLACES["ball"]
     T, G, D = 64, 4.0, 2 * domain.radius
     losses = mixed_losses(T)
-    learner = dw.MultiOCG(domain, horizon=T, lipschitz=G, tuning="certified", feedback="linear")
+    learner = dw.learners.MultiOCG(
+        domain, horizon=T, lipschitz=G, tuning="certified", feedback="linear"
+    )
     leaders = learner._experts
     anchors = [x1] * leaders.size
     totals = [np.zeros(4)] * leaders.size
@@ -290,7 +292,7 @@ def test_one_oracle_ader_is_experts_on_a_ball_and_one_run(name, method):
         tolerance=tolerance,
     )
     assert min(cut, kept) > 3
-    learner = dw.OneOracleAder(
+    learner = dw.learners.OneOracleAder(
         domain,
         horizon=T,
         lipschitz=G,
@@ -337,7 +339,7 @@ def test_one_projection_ader_is_experts_on_a_ball_and_a_projection(name):
     play = nearest_in(name), tangent, R, lambda t, y: held, weigh, learn
     plain, cut = one_projection(x1, losses, *play)
     assert 3 < cut < T - 3
-    learner = dw.OneProjectionAder(domain, horizon=T, lipschitz=G, tuning="certified")
+    learner = dw.learners.OneProjectionAder(domain, horizon=T, lipschitz=G, tuning="certified")
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
     assert learner.oracle_calls.projection == T
 
@@ -366,7 +368,7 @@ def test_one_projection_saol_is_a_dictionary_of_intervals_on_a_ball(name):
 
     plain, cut = one_projection(x1, losses, nearest_in(name), tangent, R, experts, weigh, learn)
     assert 3 < cut < T - 3
-    learner = dw.OneProjectionSAOL(domain, lipschitz=G, tuning="certified")
+    learner = dw.learners.OneProjectionSAOL(domain, lipschitz=G, tuning="certified")
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
     assert learner.oracle_calls.projection == T
 
@@ -395,9 +397,9 @@ def test_steps_on_the_latest_loss_follow_its_gradients(place):
         return min(1.0, gap / (2.0 * length2)) if gap > 0 else 0.0
 
     for learner, share in (
-        (dw.KalhanOFW(domain, horizon=T), lambda *_: T**-0.5),
-        (dw.KalhanOFW(domain), lambda t, *_: t**-0.5),
-        (dw.LineSearchOFW(domain, smoothness=2.0), searched),
+        (dw.learners.KalhanOFW(domain, horizon=T), lambda *_: T**-0.5),
+        (dw.learners.KalhanOFW(domain), lambda t, *_: t**-0.5),
+        (dw.learners.LineSearchOFW(domain, smoothness=2.0), searched),
     ):
         plain = steps_on_the_latest_loss(x1, losses, lmo, share)
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
@@ -413,7 +415,7 @@ def test_steps_on_the_latest_loss_follow_its_gradients(place):
 def test_the_gauge_reduction_never_favours_the_expert(domain, kind, linear):
     r"""<g, w - z> <= <g', u - z> for all z in K: the worst z is a vertex; and |g'| <= (1+R/r) |g|."""
     feedback = "linear" if linear else "full"
-    learner = dw.PAMO(domain, lipschitz=1.0, gauge="exact", steps=kind, feedback=feedback)
+    learner = dw.learners.PAMO(domain, lipschitz=1.0, gauge="exact", steps=kind, feedback=feedback)
     reduced = 0
     for loss in random_signs(domain, 80).losses:
         experts = learner._experts
@@ -437,7 +439,7 @@ def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
     # Mostly towards one corner, so that u leaves the set.
     losses = [dw.losses.LinearLoss(rng.normal((1.0, -0.7, 0.2), 0.3)) for _ in range(31)]
     how = {"gauge": gauge, "accuracy": 1e-10, "steps": "lazy"}
-    learner = dw.PAMO(ball, step_scale=eta * 4.0, **how)
+    learner = dw.learners.PAMO(ball, step_scale=eta * 4.0, **how)
     for loss in losses[:15]:
         learner.update(loss)
     place = learner._lengths.index(16)
@@ -549,7 +551,9 @@ def test_bogd_is_below_the_closed_form_for_any_horizon(T):
 
 def test_loo_bogd_has_the_numbers_of_its_inventors():
     T = 10_000
-    learner = dw.LOOBOGD(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified")
+    learner = dw.learners.LOOBOGD(
+        dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified"
+    )
     eta, block, eps = R / G * T**-0.75, 500, 60 * R**2 / 100
     by_hand = G * T * math.sqrt(3 * eps) + R**2 / (2 * eta) + eta * block * T * G**2 / 2
     assert bound_after(learner, T) == pytest.approx(by_hand, rel=1e-12)
@@ -669,7 +673,7 @@ def test_online_frank_wolfe_pays_its_constant():
 def test_multi_ocg_is_the_best_epoch_length_and_the_price_of_finding_it():
     T, P, V = 200, 1.5, 4.0
     domain = dw.L2Ball(3, radius=R)
-    learner = dw.MultiOCG(domain, horizon=T, lipschitz=G, tuning="certified")
+    learner = dw.learners.MultiOCG(domain, horizon=T, lipschitz=G, tuning="certified")
     N = math.ceil(math.log2(T)) + 1
 
     def price(i, drift):
@@ -684,11 +688,11 @@ def test_multi_ocg_is_the_best_epoch_length_and_the_price_of_finding_it():
     assert bound_after(learner, T, variation=V) == pytest.approx(by_variation, rel=1e-12)
 
 
-@pytest.mark.parametrize("cls", [dw.SAOL, dw.PAMO])
+@pytest.mark.parametrize("cls", [dw.learners.SAOL, dw.learners.PAMO])
 def test_saol_and_pamo_on_one_interval(cls):
     domain = dw.L1Ball(4, radius=R)
     learner = cls(domain, lipschitz=G, tuning="certified")
-    factor = 1.0 if cls is dw.SAOL else 1.0 + math.sqrt(4)
+    factor = 1.0 if cls is dw.learners.SAOL else 1.0 + math.sqrt(4)
     created = sum(100 // 2**k for k in range(7))
     meta = G * domain.diameter * (math.log(created) / 0.5 + 0.5)
     assert bound_after(learner, 100, tau=1) == pytest.approx(factor * G * D + meta, rel=1e-12)
@@ -697,7 +701,7 @@ def test_saol_and_pamo_on_one_interval(cls):
 def test_smooth_frank_wolfe_has_the_closed_forms():
     ball, T = dw.L2Ball(3, radius=R), 100
     known = {"variation": 2.0, "first_gap": 0.5}
-    kalhan = bound_after(dw.KalhanOFW(ball, horizon=T), T, smoothness=1.5, **known)
+    kalhan = bound_after(dw.learners.KalhanOFW(ball, horizon=T), T, smoothness=1.5, **known)
     assert kalhan == pytest.approx(10.0 * 4.5 + 1.5 * D**2 * 10.0 / 2, rel=1e-12)
-    search = bound_after(dw.LineSearchOFW(ball, smoothness=1.5), T, **known)
+    search = bound_after(dw.learners.LineSearchOFW(ball, smoothness=1.5), T, **known)
     assert search == pytest.approx(math.sqrt(2 * 1.5 * D**2 * T * 4.5) + 9.0, rel=1e-12)

@@ -39,7 +39,7 @@ def test_strongly_convex_multi_ocg_has_logarithmic_regret_on_a_still_stream():
     for T in lengths:
         targets = 0.5 + 0.2 * rng.standard_normal((T, 4))
         losses = [SquaredDistance(target) for target in targets]
-        learner = dw.MultiOCG(ball, horizon=T, lipschitz=G, strong_convexity=1.0)
+        learner = dw.learners.MultiOCG(ball, horizon=T, lipschitz=G, strong_convexity=1.0)
         suffered = sum(learner.update(loss) for loss in losses)
         mean = targets.mean(axis=0)
         assert ball.contains(mean)
@@ -53,14 +53,14 @@ def test_strong_convexity_helps_where_it_is_there():
     losses = [SquaredDistance(np.full(4, 0.5))] * 200
     suffered = {}
     for strength in (None, 1.0):
-        learner = dw.MultiOCG(ball, horizon=200, lipschitz=4.0, strong_convexity=strength)
+        learner = dw.learners.MultiOCG(ball, horizon=200, lipschitz=4.0, strong_convexity=strength)
         suffered[strength] = sum(learner.update(loss) for loss in losses)
     assert suffered[1.0] < suffered[None]
 
 
 def test_multi_ocg_restarts_each_expert_at_its_own_pace():
     domain = dw.L1Ball(3)
-    learner = dw.MultiOCG(domain, horizon=32, lipschitz=1.0)
+    learner = dw.learners.MultiOCG(domain, horizon=32, lipschitz=1.0)
     for t, loss in enumerate(random_signs(domain, 32).losses, start=1):
         learner.update(loss)
         for i, expert in enumerate(learner._experts.experts):
@@ -74,11 +74,13 @@ def test_multi_ocg_restarts_each_expert_at_its_own_pace():
 def test_multi_ocg_says_when_its_limit_has_cut_a_run_short():
     domain = dw.BirkhoffPolytope(4)
     losses = piecewise_constant_targets(domain, 60).losses
-    limited = dw.MultiOCG(domain, horizon=60, lipschitz=3.0, max_inner=1)
+    limited = dw.learners.MultiOCG(domain, horizon=60, lipschitz=3.0, max_inner=1)
     play_all(limited, losses)
     with pytest.raises(NotImplementedError):
         limited.bound()
-    free = play_all(dw.MultiOCG(domain, horizon=60, lipschitz=3.0, tuning="certified"), losses)
+    free = play_all(
+        dw.learners.MultiOCG(domain, horizon=60, lipschitz=3.0, tuning="certified"), losses
+    )
     assert free.bound() > 0
     assert limited.lmo_calls < free.lmo_calls
 
@@ -86,7 +88,9 @@ def test_multi_ocg_says_when_its_limit_has_cut_a_run_short():
 # -- epochs ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.LOOBOGD, dw.POLD, dw.Ader, dw.MultiOCG])
+@pytest.mark.parametrize(
+    "cls", [dw.BOGDIP, dw.learners.LOOBOGD, dw.POLD, dw.Ader, dw.learners.MultiOCG]
+)
 def test_without_a_horizon_epochs_double_and_start_where_the_last_one_ended(cls):
     """In an epoch of 128 it is a learner told T = 128 that starts at the present point."""
     ball = dw.L2Ball(3)
@@ -115,7 +119,7 @@ def test_without_a_horizon_epochs_double_and_start_where_the_last_one_ended(cls)
 
 def test_a_new_epoch_keeps_the_learned_lipschitz_constant():
     ball = dw.L2Ball(2)
-    for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG):
+    for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.learners.MultiOCG):
         learner = cls(ball)
         learner.update(LinearLoss([7.0, 0.0]))
         play_all(learner, [LinearLoss([0.1, 0.0])] * 100)
@@ -125,7 +129,7 @@ def test_a_new_epoch_keeps_the_learned_lipschitz_constant():
 # -- covers ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [dw.POLA, dw.SAOL, dw.PAMO])
+@pytest.mark.parametrize("cls", [dw.POLA, dw.learners.SAOL, dw.learners.PAMO])
 def test_in_round_t_one_expert_is_awake_for_every_power_of_two_up_to_t(cls):
     learner = cls(dw.L2Ball(2), lipschitz=1.0)
     for t in range(1, 131):
@@ -184,7 +188,7 @@ def test_new_experts_of_a_factored_set_start_at_the_heaviest_experts_point():
 
 @pytest.mark.parametrize("method", ["paper", "halfspace"])
 @pytest.mark.parametrize(
-    ("cls", "rounds"), [(dw.BOGDIP, 144), (dw.LOOBOGD, 144), (dw.POLA, 144), (dw.POLD, 24)]
+    ("cls", "rounds"), [(dw.BOGDIP, 144), (dw.learners.LOOBOGD, 144), (dw.POLA, 144), (dw.POLD, 24)]
 )
 def test_certified_constants_leave_a_short_game_where_it_began(cls, rounds, method):
     """3 eps exceeds any squared distance from the centre; the practical tuning moves."""
@@ -227,7 +231,7 @@ def test_certified_constants_do_move_in_longer_games():
     ],
 )
 def test_the_lipschitz_constant_is_learned_as_the_largest_gradient(name):
-    learner = getattr(dw, name)(dw.L2Ball(2))
+    learner = getattr(dw.learners, name)(dw.L2Ball(2))
     assert learner.lipschitz == 0.0
     largest = 0.0
     for size in (0.5, 2.0, 1.0, 0.0, 3.0, 0.1):
@@ -253,7 +257,8 @@ def test_once_the_largest_gradient_is_known_steps_are_as_if_it_had_been_given(na
     slopes = [2.0 * unit(rng.standard_normal(4))]
     slopes += [rng.uniform(0.2, 1.9) * unit(rng.standard_normal(4)) for _ in range(79)]
     given, learned = (
-        getattr(dw, name)(domain, horizon=80, lipschitz=G, **weights) for G in (2.0, "auto")
+        getattr(dw.learners, name)(domain, horizon=80, lipschitz=G, **weights)
+        for G in (2.0, "auto")
     )
     for slope in slopes:
         given.update(LinearLoss(slope))
@@ -263,7 +268,7 @@ def test_once_the_largest_gradient_is_known_steps_are_as_if_it_had_been_given(na
 
 
 def test_a_lipschitz_constant_too_small_is_corrected_upwards():
-    for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.POLAR, dw.MultiOCG):
+    for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.POLAR, dw.learners.MultiOCG):
         learner = cls(dw.L2Ball(2), horizon=10, lipschitz=1.0)
         learner.update(LinearLoss([0.0, 0.3]))
         assert learner.lipschitz == 1.0
@@ -301,7 +306,9 @@ def test_weights_concentrate_on_the_epochs_that_suit_the_drift():
     still = [SquaredDistance(np.array([0.3, 0.0, 0.0]))] * 256
     running = piecewise_constant_targets(ball, 256, pieces=64).losses
     leaders = [
-        play_all(dw.MultiOCG(ball, horizon=256, lipschitz=2.0), losses).expert_weights.argmax()
+        play_all(
+            dw.learners.MultiOCG(ball, horizon=256, lipschitz=2.0), losses
+        ).expert_weights.argmax()
         for losses in (still, running)
     ]
     assert leaders[1] < leaders[0]
@@ -343,7 +350,12 @@ def test_an_approximate_ader_and_saol_approach_the_exact_ones():
     domain = dw.L1Ball(6)
     rng = np.random.default_rng(2)
     losses = [dw.losses.SquaredDistance(rng.standard_normal(6)) for _ in range(60)]
-    for cls in (dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL):
+    for cls in (
+        dw.Ader,
+        dw.learners.SAOL,
+        dw.learners.OneProjectionAder,
+        dw.learners.OneProjectionSAOL,
+    ):
         exact = cls(domain, horizon=60, lipschitz=4.0)
         dw.play(exact, losses)
         apart = []
@@ -362,7 +374,7 @@ def test_an_approximate_ader_and_saol_approach_the_exact_ones():
 
 
 def test_one_linear_minimisation_is_enough_for_multi_ocg_to_move():
-    learner = dw.MultiOCG(dw.L2Ball(2), horizon=32, lipschitz=1.0, max_inner=1)
+    learner = dw.learners.MultiOCG(dw.L2Ball(2), horizon=32, lipschitz=1.0, max_inner=1)
     dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 32)
     assert learner.decision[0] < -0.5
 
@@ -371,7 +383,7 @@ def test_one_linear_minimisation_is_enough_for_multi_ocg_to_move():
 def test_pamo_moves_what_can_move_in_a_box_with_a_fixed_side(gauge):
     """The slope along the fixed side costs all points alike, and must not lead out of the box."""
     box = dw.Box([0.0, 1.0, -3.0], [2.0, 1.0, -1.0])
-    learner = dw.PAMO(box, lipschitz=2.0, gauge=gauge)
+    learner = dw.learners.PAMO(box, lipschitz=2.0, gauge=gauge)
     for _ in range(200):
         learner.update(LinearLoss([1.0, 1.0, 1.0]))
         assert box.contains(learner.decision)
@@ -382,7 +394,7 @@ def test_a_coarser_bisection_asks_for_fewer_memberships():
     losses = [dw.losses.LinearLoss([1.0, 0.5])] * 40
     asked = []
     for accuracy in (1e-2, 1e-8):
-        learner = dw.PAMO(dw.L1Ball(2), horizon=40, lipschitz=2.0, accuracy=accuracy)
+        learner = dw.learners.PAMO(dw.L1Ball(2), horizon=40, lipschitz=2.0, accuracy=accuracy)
         dw.play(learner, losses)
         asked.append(learner.oracle_calls.membership)
         assert learner.domain.contains(learner.decision)

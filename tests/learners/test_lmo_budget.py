@@ -156,7 +156,7 @@ def test_a_larger_budget_serves_better():
     def suffered(cls, **settings):
         return dw.play(cls(dw.Simplex(30), horizon=180, **settings), losses).losses.sum()
 
-    for cls in (dw.POLD, dw.POLA, dw.OneOracleAder):
+    for cls in (dw.POLD, dw.POLA, dw.learners.OneOracleAder):
         few, some, many = (suffered(cls, oracle=dw.Oracle(lmo_budget=b)) for b in (0.02, 0.3, 4.0))
         assert many < some < few
     assert suffered(dw.POLA, oracle=dw.Oracle(lmo_budget=1.0)) < 1.1 * suffered(dw.POLA)
@@ -173,7 +173,7 @@ def test_known_vertices_save_calls():
 
 
 @pytest.mark.parametrize("budget", [0.0, -1.0, math.nan, math.inf, "many"])
-@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA, dw.OneOracleAder])
+@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA, dw.learners.OneOracleAder])
 def test_a_budget_is_a_positive_number(cls, budget):
     with pytest.raises((ValueError, TypeError), match="lmo_budget"):
         cls(dw.L1Ball(3), horizon=10, oracle=dw.Oracle(lmo_budget=budget))
@@ -193,7 +193,7 @@ def test_what_does_not_go_together_is_refused():
         dw.POLA(ball, oracle=dw.Oracle(lmo_budget=1.0, schedule="even", cache=3))
     with pytest.raises(ValueError, match="cache"):
         dw.POLA(ball, oracle=dw.Oracle(cache=-1))
-    assert dw.OneOracleAder(ball, 10, oracle="corrective").lmo_budget == 1.0
+    assert dw.learners.OneOracleAder(ball, 10, oracle="corrective").lmo_budget == 1.0
 
 
 # -- POLAR -----------------------------------------------------------------------------------------
@@ -317,9 +317,9 @@ def others(domain, T):
         yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0))
         yield cls(domain, T, oracle=dw.Oracle("corrective", lmo_budget=1.0, cache=64))
         yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
-    for cls in (dw.OneOracleAder, dw.OnlineFrankWolfe, dw.KalhanOFW):
+    for cls in (dw.learners.OneOracleAder, dw.OnlineFrankWolfe, dw.learners.KalhanOFW):
         yield cls(domain, T)
-    yield dw.LineSearchOFW(domain, T, smoothness=2.0)
+    yield dw.learners.LineSearchOFW(domain, T, smoothness=2.0)
 
 
 @pytest.mark.parametrize("name", ["vectors", pytest.param("flows", marks=pytest.mark.slow)])
@@ -327,7 +327,7 @@ def test_polar_has_the_least_regret_with_one_call_per_round(name):
     stream = STREAMS[name](500, 3)
     ours = dynamic_regret(dw.POLAR(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
     assert ours < dynamic_regret(dw.POLA(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
-    assert ours < dynamic_regret(dw.OneOracleAder(stream.domain, 500), stream)
+    assert ours < dynamic_regret(dw.learners.OneOracleAder(stream.domain, 500), stream)
 
 
 @pytest.mark.slow

@@ -151,7 +151,9 @@ def test_experts_that_leave_ask_no_more():
 def test_loo_bogd_asks_at_most_once_a_round(method):
     T = 40_000  # until 32,400 it does not move at all
     slope = LinearLoss(np.array([0.8, 0.6, 0.0]))
-    learner = dw.LOOBOGD(dw.L1Ball(3), horizon=T, lipschitz=1.0, tuning="certified", oracle=method)
+    learner = dw.learners.LOOBOGD(
+        dw.L1Ball(3), horizon=T, lipschitz=1.0, tuning="certified", oracle=method
+    )
     for _ in range(T // 4):
         learner.update(slope)
     assert 0 < learner.lmo_calls <= learner.t
@@ -161,7 +163,7 @@ def test_loo_bogd_asks_at_most_once_a_round(method):
 def test_loo_bogd_asks_at_most_once_a_round_even_with_a_finer_tolerance(scale):
     for domain in (dw.L1Ball(10), dw.BirkhoffPolytope(3)):
         T = 1000
-        learner = dw.LOOBOGD(
+        learner = dw.learners.LOOBOGD(
             domain,
             horizon=T,
             lipschitz=1.0,
@@ -179,8 +181,8 @@ def test_loo_bogd_asks_at_most_once_a_round_even_with_a_finer_tolerance(scale):
     [
         (dw.OnlineFrankWolfe, {}),
         (dw.OnlineFrankWolfe, {"variant": "classic"}),
-        (dw.KalhanOFW, {}),
-        (dw.LineSearchOFW, {}),
+        (dw.learners.KalhanOFW, {}),
+        (dw.learners.LineSearchOFW, {}),
     ],
 )
 def test_frank_wolfe_learners_ask_once_every_round(cls, settings):
@@ -194,7 +196,7 @@ def test_frank_wolfe_learners_ask_once_every_round(cls, settings):
 @pytest.mark.in_turn("cls method", "cls tuning")
 @pytest.mark.parametrize("method", ["paper", "halfspace", "corrective"])
 @pytest.mark.parametrize("tuning", ["practical", "certified"])
-@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.LOOBOGD, dw.POLD, dw.POLA, dw.POLAR])
+@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.learners.LOOBOGD, dw.POLD, dw.POLA, dw.POLAR])
 def test_projection_free_learners_never_project(cls, tuning, method):
     for domain in (dw.L1Ball(4), dw.BirkhoffPolytope(3)):
         learner = cls(domain, horizon=40, lipschitz=1.0, tuning=tuning, oracle=method)
@@ -205,7 +207,7 @@ def test_projection_free_learners_never_project(cls, tuning, method):
 
 def test_sets_without_a_projection_are_never_asked_for_one():
     domain = dw.SpanningTreePolytope(4)
-    for cls in (dw.BOGDIP, dw.POLD, dw.POLA, dw.POLAR, dw.MultiOCG, dw.OnlineFrankWolfe):
+    for cls in (dw.BOGDIP, dw.POLD, dw.POLA, dw.POLAR, dw.learners.MultiOCG, dw.OnlineFrankWolfe):
         learner = cls(domain, horizon=70, lipschitz=1.0)
         for loss in random_signs(domain, 70).losses:
             learner.update(loss)
@@ -225,7 +227,7 @@ def test_ader_and_saol_project_once_for_each_expert_that_plays_on():
     T, ball = 100, dw.L2Ball(3)
     losses = pushed_back(ball, T)
     ader = dw.Ader(ball, horizon=T, lipschitz=1.0)
-    saol = dw.SAOL(ball, lipschitz=1.0)
+    saol = dw.learners.SAOL(ball, lipschitz=1.0)
     leaving = sum((T + 1) // 2**k - 1 for k in range((T + 1).bit_length()))
     for t in range(T):
         ader.update(losses.losses(t, ader.decision))
@@ -238,7 +240,7 @@ def test_ader_and_saol_project_once_for_each_expert_that_plays_on():
 
 def test_pamo_tests_membership_a_logarithmic_number_of_times():
     T, domain = 120, dw.L1Ball(4)
-    learner = dw.PAMO(domain, horizon=T, lipschitz=1.0)
+    learner = dw.learners.PAMO(domain, horizon=T, lipschitz=1.0)
     for loss in random_signs(domain, T).losses:
         learner.update(loss)
     awake = sum(t.bit_length() for t in range(1, T + 1))
@@ -250,10 +252,10 @@ def test_pamo_tests_membership_a_logarithmic_number_of_times():
 def test_multi_ocg_stays_within_its_own_caps():
     T, domain = 64, dw.BirkhoffPolytope(4)
     losses = hard_losses(domain, T)
-    certified = dw.MultiOCG(domain, horizon=T, lipschitz=1.0, tuning="certified")
+    certified = dw.learners.MultiOCG(domain, horizon=T, lipschitz=1.0, tuning="certified")
     asked = dw.play(certified, losses).lmo
     assert asked.max() <= sum(8 * 2**i + 1 for i in range(7))
     for most in (1, 5, 20):
-        limited = dw.MultiOCG(domain, horizon=T, lipschitz=1.0, max_inner=most)
+        limited = dw.learners.MultiOCG(domain, horizon=T, lipschitz=1.0, max_inner=most)
         # The expert of one-round epochs is always at its start and asks for nothing.
         assert dw.play(limited, losses).lmo.max() <= 6 * most

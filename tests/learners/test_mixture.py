@@ -35,8 +35,8 @@ def days(rounds=120, n=4, seed=0):
 @pytest.mark.parametrize("prior", [None, [5.0, 1.0, 1.0]])
 def test_with_natural_weights_the_wealth_is_that_of_a_fund_of_funds(prior):
     simplex = dw.Simplex(4)
-    alone = [dw.Constant(simplex), dw.POLAR(simplex), Mine(simplex)]
-    fund = dw.Mixture(simplex, alone, weights="natural", prior=prior)
+    alone = [dw.learners.Constant(simplex), dw.POLAR(simplex), Mine(simplex)]
+    fund = dw.contrib.Mixture(simplex, alone, weights="natural", prior=prior)
     losses = [PortfolioLoss(day) for day in days()]
     totals = [sum(learner.update(loss) for loss in losses) for learner in alone]
     total = sum(fund.update(loss) for loss in losses)
@@ -48,7 +48,9 @@ def test_with_natural_weights_the_wealth_is_that_of_a_fund_of_funds(prior):
 
 def test_shared_weights_follow_the_best_and_keep_their_bound():
     ball, rng = dw.L2Ball(3), np.random.default_rng(0)
-    mixture = dw.Mixture(ball, [dw.Constant, dw.OGD, Mine], lipschitz=2.0, horizon=400)
+    mixture = dw.contrib.Mixture(
+        ball, [dw.learners.Constant, dw.OGD, Mine], lipschitz=2.0, horizon=400
+    )
     total, own, target = 0.0, np.zeros(3), np.array([0.6, 0.0, 0.3])
     for _ in range(400):
         loss = SquaredDistance(target + 0.1 * rng.standard_normal(3))
@@ -65,8 +67,10 @@ def test_shared_weights_follow_the_best_and_keep_their_bound():
 
 def test_the_bound_is_the_smallest_of_the_learners_plus_the_price_of_weights():
     simplex = dw.Simplex(4)
-    newton = dw.OnlineNewtonStep(simplex, lipschitz=1.5, alpha=1.0)
-    fund = dw.Mixture(simplex, [dw.Constant, newton], weights="natural", prior=[9.0, 1.0])
+    newton = dw.contrib.OnlineNewtonStep(simplex, lipschitz=1.5, alpha=1.0)
+    fund = dw.contrib.Mixture(
+        simplex, [dw.learners.Constant, newton], weights="natural", prior=[9.0, 1.0]
+    )
     total, seen = 0.0, days()
     for day in seen:
         total += fund.update(PortfolioLoss(day))
@@ -91,7 +95,7 @@ class Stubborn(Mine):
 
 def test_where_one_learner_refuses_none_has_seen_the_loss():
     ball = dw.L1Ball(3)
-    disturbed, calm = (dw.Mixture(ball, [dw.POLAR, dw.POLD, Stubborn]) for _ in "12")
+    disturbed, calm = (dw.contrib.Mixture(ball, [dw.POLAR, dw.POLD, Stubborn]) for _ in "12")
     rng = np.random.default_rng(0)
     for _ in range(40):
         loss = LinearLoss(rng.standard_normal(3))
@@ -105,7 +109,7 @@ def test_where_one_learner_refuses_none_has_seen_the_loss():
 def test_given_learners_are_copied():
     ball = dw.L1Ball(3)
     mine = dw.OGD(ball)
-    mixture = dw.Mixture(ball, [mine, dw.Constant(ball, point=[0.0, 0.5, 0.0])])
+    mixture = dw.contrib.Mixture(ball, [mine, dw.learners.Constant(ball, point=[0.0, 0.5, 0.0])])
     mixture.update(LinearLoss([1.0, 0.0, 0.0]))
     assert (mine.t, mixture.learners[0].t, mixture.t) == (0, 1, 1)
     mine.update(LinearLoss([0.0, 1.0, 0.0]))
@@ -126,7 +130,7 @@ def test_given_learners_are_copied():
 def test_what_cannot_take_part_is_refused(learners, why):
     ball = dw.L1Ball(3)
     with pytest.raises((ValueError, TypeError), match=why):
-        dw.Mixture(ball, learners(ball))
+        dw.contrib.Mixture(ball, learners(ball))
 
 
 def played(ball):
@@ -143,21 +147,23 @@ def test_settings_that_do_not_go_together_are_refused():
         {"weights": "natural", "prior": [1.0]},
     ):
         with pytest.raises(ValueError, match=r"prior|weights"):
-            dw.Mixture(ball, **given)
+            dw.contrib.Mixture(ball, **given)
     with pytest.raises(ValueError, match="point must lie"):
-        dw.Constant(ball, point=[2.0, 0.0, 0.0])
+        dw.learners.Constant(ball, point=[2.0, 0.0, 0.0])
 
 
 def test_a_mixture_with_a_learner_of_your_own_is_not_saved(tmp_path):
     with pytest.raises(TypeError, match="a Mine cannot be written"):
-        dw.Mixture(dw.L1Ball(3), [dw.Constant, Mine]).save(tmp_path / "mixture.safetensors")
+        dw.contrib.Mixture(dw.L1Ball(3), [dw.learners.Constant, Mine]).save(
+            tmp_path / "mixture.safetensors"
+        )
 
 
 def test_a_file_cannot_name_a_learner_that_is_none(tmp_path):
     from driftwolfe import storage
 
     path = tmp_path / "mixture.safetensors"
-    dw.Mixture(dw.L1Ball(3)).save(path)
+    dw.contrib.Mixture(dw.L1Ball(3)).save(path)
     archive = storage.read_archive(path, lambda archive: None)
     for name in ("Learner", "load", "Mine"):
         archive.settings["arguments"]["learners"]["learners"][0]["class"] = name

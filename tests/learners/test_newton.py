@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import driftwolfe as dw
-from driftwolfe.learners.newton import minimum
+from driftwolfe.contrib.newton import minimum
 from driftwolfe.losses import FunctionLoss, PortfolioLoss
 
 SETS = {
@@ -49,7 +49,7 @@ def test_the_constants_of_agarwal_et_al_are_a_negative_rate():
     """Their recursion, A = I + sum r r'/(p.r)^2, b = 2 sum r/(p.r), p = proj_A(A^-1 b / 8), by SLSQP."""
     rng, n = np.random.default_rng(3), 4
     days = np.exp(0.05 * rng.standard_normal((25, n)))
-    learner = dw.OnlineNewtonStep(dw.Simplex(n), rate=-0.75, ridge=1.0)
+    learner = dw.contrib.OnlineNewtonStep(dw.Simplex(n), rate=-0.75, ridge=1.0)
     A, b, p = np.eye(n), np.zeros(n), np.full(n, 1 / n)
     for day in days:
         np.testing.assert_allclose(learner.decision, p, atol=1e-4)
@@ -68,7 +68,7 @@ def test_the_constants_of_agarwal_et_al_are_a_negative_rate():
 
 def test_gradients_count_along_the_set_only():
     rng = np.random.default_rng(4)
-    plain, centred = (dw.OnlineNewtonStep(dw.Simplex(5), alpha=1.0) for _ in "12")
+    plain, centred = (dw.contrib.OnlineNewtonStep(dw.Simplex(5), alpha=1.0) for _ in "12")
     for day in np.exp(0.1 * rng.standard_normal((60, 5))):
         plain.update(PortfolioLoss(day))
         centred.update(PortfolioLoss(day, centred=True))
@@ -87,7 +87,7 @@ def test_the_bound_holds_for_portfolios_against_an_adversary(seed):
     rng, n = np.random.default_rng(seed), 4
     simplex = dw.Simplex(n)
     # Along the simplex, |r/<w, r>| is at most diam times the ratio of returns, less than 1.4 here.
-    learner = dw.OnlineNewtonStep(simplex, lipschitz=1.5, alpha=1.0)
+    learner = dw.contrib.OnlineNewtonStep(simplex, lipschitz=1.5, alpha=1.0)
     days, suffered = [], 0.0
     for t in range(150):
         day = rng.uniform(0.95, 1.05, n)
@@ -107,7 +107,7 @@ def test_the_bound_holds_for_portfolios_against_an_adversary(seed):
 def test_the_bound_holds_for_squares_on_a_ball():
     """(<a, x> - b)^2 with |<a, x> - b| <= 2 is exp-concave with 1/8; G = 4, outcomes by an adversary."""
     rng, ball = np.random.default_rng(0), dw.L2Ball(3)
-    learner = dw.OnlineNewtonStep(ball, lipschitz=4.0, alpha=0.125)
+    learner = dw.contrib.OnlineNewtonStep(ball, lipschitz=4.0, alpha=0.125)
     rows, outcomes, suffered = [], [], 0.0
     for _ in range(200):
         a = rng.standard_normal(3)
@@ -134,11 +134,11 @@ def test_no_bound_is_told_where_none_is_proved():
         {"alpha": 1.0, "lipschitz": 0.5},  # exceeded
         {"alpha": 1.0, "rate": -0.75},
     ):
-        learner = dw.OnlineNewtonStep(simplex, **given)
+        learner = dw.contrib.OnlineNewtonStep(simplex, **given)
         learner.update(loss)
         with pytest.raises(NotImplementedError):
             learner.bound()
-    learner = dw.OnlineNewtonStep(simplex, lipschitz=5.0, alpha=1.0)
+    learner = dw.contrib.OnlineNewtonStep(simplex, lipschitz=5.0, alpha=1.0)
     for asked in ({"path_length": 1.0}, {"tau": 3}):
         with pytest.raises(NotImplementedError):
             learner.bound(**asked)
@@ -151,4 +151,4 @@ def test_sets_that_are_too_large_or_factored_are_refused():
         dw.ProductDomain([dw.L1Ball(2), dw.Simplex(2)]),
     ):
         with pytest.raises(ValueError, match="works on dense arrays"):
-            dw.OnlineNewtonStep(domain)
+            dw.contrib.OnlineNewtonStep(domain)

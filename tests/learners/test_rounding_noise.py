@@ -29,15 +29,15 @@ MORE = [
     (dw.POLAR, {"weights": "sleeping"}, "simplex"),
     (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=0.5)}, "birkhoff"),
     (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}, "factored"),
-    (dw.SAOL, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}, "factored"),
-    (dw.MultiOCG, {"max_inner": 2}, "product-factored"),
+    (dw.learners.SAOL, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}, "factored"),
+    (dw.learners.MultiOCG, {"max_inner": 2}, "product-factored"),
 ]
 CASES = [
     *(
         (cls, cases[0], name)
         for cls, cases in LEARNER_CASES.items()
         for name in SETS
-        if suits(cls, more_domains()[name]) and cls is not dw.Constant  # which never moves
+        if suits(cls, more_domains()[name]) and cls is not dw.learners.Constant  # which never moves
     ),
     *MORE,
 ]
@@ -73,7 +73,7 @@ def flat(point):
 
 def decisions(cls, settings, domain, noise):
     # Without a horizon LOO-BOGD's first block is longer than the game.
-    learner = cls(domain, horizon=ROUNDS if cls is dw.LOOBOGD else None, **settings)
+    learner = cls(domain, horizon=ROUNDS if cls is dw.learners.LOOBOGD else None, **settings)
     played = []
     for loss in stream(domain, noise):
         learner.update(loss)
@@ -142,7 +142,7 @@ def test_a_fixed_gradient_never_leads_a_line_search_out_of_the_ball():
     """Near the vertex squared lengths cancel, on any machine for a few of these seeds."""
     for seed in range(60):
         loss = LinearLoss(10.0 * np.random.default_rng(seed).standard_normal((12, 10)))
-        learner = dw.LineSearchOFW(small_ball())
+        learner = dw.learners.LineSearchOFW(small_ball())
         for _ in range(40):
             learner.update(loss)
         assert trace_norm(learner.decision) <= 1.0 + 1e-12, seed
@@ -151,7 +151,7 @@ def test_a_fixed_gradient_never_leads_a_line_search_out_of_the_ball():
 @pytest.mark.parametrize("seed", [27, 32, 48])
 def test_nor_on_a_larger_ball(seed):
     loss = LinearLoss(10.0 * np.random.default_rng(seed).standard_normal((60, 50)))
-    learner = dw.LineSearchOFW(dw.TraceNormBall((60, 50), 1.0, representation="factored"))
+    learner = dw.learners.LineSearchOFW(dw.TraceNormBall((60, 50), 1.0, representation="factored"))
     for _ in range(68):
         learner.update(loss)
         assert learner.decision.nuclear_norm() <= 1.0 + 1e-12
@@ -161,8 +161,8 @@ def test_nor_on_a_larger_ball(seed):
     ("cls", "settings"),
     [
         (dw.OnlineFrankWolfe, {"horizon": 750}),
-        (dw.KalhanOFW, {"horizon": 750}),
-        (dw.LineSearchOFW, {"smoothness": 30.0}),
+        (dw.learners.KalhanOFW, {"horizon": 750}),
+        (dw.learners.LineSearchOFW, {"smoothness": 30.0}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -182,7 +182,7 @@ def test_rounding_does_not_add_up_over_many_rounds(cls, settings):
 
 @pytest.mark.parametrize(
     ("cls", "meta"),
-    [(dw.POLA, AdaNormalHedge), (dw.SAOL, MultiplicativeWeights)],
+    [(dw.POLA, AdaNormalHedge), (dw.learners.SAOL, MultiplicativeWeights)],
     ids=["POLA", "SAOL"],
 )
 def test_new_experts_start_at_the_same_point_whatever_rounding_does_to_weights(
@@ -215,7 +215,7 @@ def test_a_target_beyond_the_range_of_numbers_is_refused():
 
 
 def test_a_gradient_whose_square_overflows_changes_nothing():
-    learner = dw.MultiOCG(dw.L2Ball(3), horizon=8, lipschitz=1.0, strong_convexity=0.1)
+    learner = dw.learners.MultiOCG(dw.L2Ball(3), horizon=8, lipschitz=1.0, strong_convexity=0.1)
     learner.update(LinearLoss([1.0, 0.0, 0.0]))
     before = learner.decision
     with pytest.raises(ValueError, match="beyond the range of numbers"):
@@ -244,7 +244,7 @@ def test_a_gauge_of_1_but_for_rounding_counts_as_1():
     slopes = [rng.standard_normal(6) + (0.8 if t < 30 else -0.8) for t in range(60)]
 
     def played(noise):
-        learner = dw.PAMO(ball, lipschitz=1.0, gauge="exact")
+        learner = dw.learners.PAMO(ball, lipschitz=1.0, gauge="exact")
         decisions = []
         for slope in slopes:
             learner.update(LinearLoss(shaken(slope, noise)))

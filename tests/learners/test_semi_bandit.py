@@ -28,13 +28,13 @@ def seen_by(domain, loss, seeds, **options):
     """Vertices played and estimates after the first round, one per seed."""
     seen, vertices = [], []
 
-    class Listening(dw.Constant):
+    class Listening(dw.learners.Constant):
         def update(self, loss, ticket=None):
             seen.append(loss.g)
             return super().update(loss)
 
     for seed in range(seeds):
-        learner = dw.SemiBandit(domain, Listening, seed=seed, **options)
+        learner = dw.contrib.SemiBandit(domain, Listening, seed=seed, **options)
         vertices.append(learner.query())
         learner.update(LinearLoss(loss))
     return np.array(vertices), np.array(seen)
@@ -48,7 +48,7 @@ def test_vertices_and_estimates_have_the_right_means(name):
     vertices, seen = seen_by(domain, loss, seeds, **options)
     assert set(np.unique(vertices)) <= {0.0, 1.0}
     assert all(domain.contains(vertex) for vertex in vertices[:50])
-    cover = dw.SemiBandit(domain, **options)._cover
+    cover = dw.contrib.SemiBandit(domain, **options)._cover
     mean = 0.75 * domain.origin() + 0.25 * cover.mean(axis=0)
     np.testing.assert_allclose(vertices.mean(axis=0), mean, atol=5 * 0.5 / np.sqrt(seeds))
     noise = 5 * np.abs(seen).max(axis=0) / np.sqrt(seeds)
@@ -63,7 +63,7 @@ def test_vertices_and_estimates_have_the_right_means(name):
 @pytest.mark.parametrize("name", SETS)
 def test_only_chosen_components_are_read(name):
     domain = SETS[name]
-    plain, masked, whole = (dw.SemiBandit(domain, horizon=40) for _ in range(3))
+    plain, masked, whole = (dw.contrib.SemiBandit(domain, horizon=40) for _ in range(3))
     rng = np.random.default_rng(0)
     for _ in range(12):
         vertex, loss = plain.query(), rng.standard_normal(domain.shape)
@@ -103,7 +103,7 @@ def test_the_mean_regret_is_within_the_bound(learner, name):
     moving = sum(float(np.vdot(half, part)) for half, part in zip(halves, parts, strict=True))
     suffered = []
     for seed in range(2):
-        player = dw.SemiBandit(domain, learner, horizon=rounds, lipschitz=1.0, seed=seed)
+        player = dw.contrib.SemiBandit(domain, learner, horizon=rounds, lipschitz=1.0, seed=seed)
         suffered.append(sum(player.update(LinearLoss(loss)) for loss in losses))
     assert np.mean(suffered) - static <= player.bound()
     assert np.mean(suffered) - moving <= player.bound(path_length=path)
@@ -111,7 +111,9 @@ def test_the_mean_regret_is_within_the_bound(learner, name):
 
 def test_the_bound_by_hand():
     domain, rounds, G = dw.UniformMatroidPolytope(6, 2), 64, 2.0
-    player = dw.SemiBandit(domain, dw.BOGDIP, horizon=rounds, lipschitz=G, tuning="certified")
+    player = dw.contrib.SemiBandit(
+        domain, dw.BOGDIP, horizon=rounds, lipschitz=G, tuning="certified"
+    )
     for _ in range(rounds):
         player.update(np.full(6, 0.5))
     m, D = 3, 2 * domain.radius  # three pairs choose all six
@@ -132,7 +134,7 @@ def test_it_finds_the_best_vertex(name):
     losses = [LinearLoss(mean + 0.1 * rng.standard_normal(domain.shape)) for _ in range(rounds)]
     best = float(np.vdot(mean, domain.lmo(mean)))
     uniform = float(np.vdot(mean, domain.origin()))
-    player = dw.SemiBandit(domain, horizon=rounds, exploration=0.05)
+    player = dw.contrib.SemiBandit(domain, horizon=rounds, exploration=0.05)
     late = dw.play(player, losses).losses[-100:].mean()
     assert late <= best + 0.3 * (uniform - best)
 
@@ -140,11 +142,11 @@ def test_it_finds_the_best_vertex(name):
 def test_what_is_refused():
     subsets = SETS["subsets"]
     with pytest.raises(ValueError, match="arrays"):
-        dw.SemiBandit(dw.TraceNormBall((3, 4), representation="factored"))
+        dw.contrib.SemiBandit(dw.TraceNormBall((3, 4), representation="factored"))
     for wrong in (0.0, 1.5, -0.1):
         with pytest.raises(ValueError, match="exploration"):
-            dw.SemiBandit(subsets, exploration=wrong)
-    player = dw.SemiBandit(subsets, horizon=10, lipschitz=1.0)
+            dw.contrib.SemiBandit(subsets, exploration=wrong)
+    player = dw.contrib.SemiBandit(subsets, horizon=10, lipschitz=1.0)
     for wrong in (np.ones(5), np.full(6, np.nan), ["a"] * 6):
         with pytest.raises(ValueError, match="observed"):
             player.update(wrong)
@@ -156,11 +158,11 @@ def test_what_is_refused():
     with pytest.raises(NotImplementedError, match="lipschitz"):
         player.bound()
     with pytest.raises(NotImplementedError):
-        dw.SemiBandit(subsets, horizon=10).bound()
+        dw.contrib.SemiBandit(subsets, horizon=10).bound()
 
 
 def test_a_saved_player_draws_the_same_vertices(tmp_path):
-    player = dw.SemiBandit(SETS["trees"], dw.POLD, horizon=30, lipschitz=2.0, seed=7)
+    player = dw.contrib.SemiBandit(SETS["trees"], dw.POLD, horizon=30, lipschitz=2.0, seed=7)
     losses = list(adversary(SETS["trees"], 12, seed=2))
     for loss in losses[:6]:
         player.update(loss)

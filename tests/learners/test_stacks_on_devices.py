@@ -24,7 +24,7 @@ SETS = {
     "Simplex": lambda device: dw.Simplex(12, radius=3.0, device=device),
 }
 #: Those whose experts are rows of a table; others have experts that are not, or not there.
-STACKED = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL]
+STACKED = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.learners.SAOL]
 #: Quick: first settings on every set, each of the others on one set in turn.
 CASES = [
     pytest.param(
@@ -33,7 +33,13 @@ CASES = [
         marks=() if number == 0 or place == number % len(SETS) else pytest.mark.slow,
     )
     for place, (name, make) in enumerate(SETS.items())
-    for cls in [*STACKED, dw.OneOracleAder, dw.OneProjectionAder, dw.OneProjectionSAOL, dw.PAMO]
+    for cls in [
+        *STACKED,
+        dw.learners.OneOracleAder,
+        dw.learners.OneProjectionAder,
+        dw.learners.OneProjectionSAOL,
+        dw.learners.PAMO,
+    ]
     for number, settings in enumerate(LEARNER_CASES[cls])
     if suits(cls, make("cpu"))
 ]

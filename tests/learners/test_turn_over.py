@@ -70,7 +70,7 @@ def test_pola_is_experts_on_the_intervals_of_a_cover(name):
 @pytest.mark.parametrize("domain", [dw.L1Ball(4), dw.L2Ball(4, radius=1.5), dw.Simplex(4)])
 def test_saol_is_experts_on_the_intervals_of_a_cover(domain):
     losses, B, G = vectors(300, 2), 40.0, 5.0
-    learner = dw.SAOL(domain, lipschitz=G, loss_scale=B)
+    learner = dw.learners.SAOL(domain, lipschitz=G, loss_scale=B)
     plain = saol(domain, losses, B, G)
     for t, loss in enumerate(losses):
         np.testing.assert_allclose(learner.decision, plain[t], rtol=0, atol=AGREE)

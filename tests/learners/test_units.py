@@ -22,14 +22,21 @@ SETS = {
 
 
 #: Learners that square gradients, and refuse those whose squares leave the range: nearer units.
-SQUARE = (dw.Sword, dw.SACS, dw.Scream, dw.AFLH, dw.FTPL, dw.StronglyConvexOFW)
+SQUARE = (
+    dw.contrib.Sword,
+    dw.contrib.SACS,
+    dw.contrib.Scream,
+    dw.contrib.AFLH,
+    dw.contrib.FTPL,
+    dw.contrib.StronglyConvexOFW,
+)
 NEAR = 2.0**-60, 2.0**60
 #: Options with units, as powers of those of a slope and of a length: a curvature is a slope over a length.
 OPTIONS = {
-    dw.LineSearchOFW: {"smoothness": (2.0, 1, -1)},
-    dw.StronglyConvexOFW: {"strong_convexity": (1.0, 1, -1)},
-    dw.Scream: {"switching": (1.0, 1, 0)},
-    dw.AFLH: {"alpha": (0.5, -1, -1)},
+    dw.learners.LineSearchOFW: {"smoothness": (2.0, 1, -1)},
+    dw.contrib.StronglyConvexOFW: {"strong_convexity": (1.0, 1, -1)},
+    dw.contrib.Scream: {"switching": (1.0, 1, 0)},
+    dw.contrib.AFLH: {"alpha": (0.5, -1, -1)},
 }
 
 

@@ -14,11 +14,11 @@ from learners.families import ROUNDING
 from learners.test_bounds_hold import bound_after
 
 CERTIFIED = {
-    "saol": (dw.SAOL, {}),
-    "saol-linear": (dw.SAOL, {"feedback": "linear"}),
-    "one-projection-saol": (dw.OneProjectionSAOL, {}),
-    "one-projection-saol-corrective": (dw.OneProjectionSAOL, {"oracle": "corrective"}),
-    "pamo": (dw.PAMO, {"gauge": "exact"}),
+    "saol": (dw.learners.SAOL, {}),
+    "saol-linear": (dw.learners.SAOL, {"feedback": "linear"}),
+    "one-projection-saol": (dw.learners.OneProjectionSAOL, {}),
+    "one-projection-saol-corrective": (dw.learners.OneProjectionSAOL, {"oracle": "corrective"}),
+    "pamo": (dw.learners.PAMO, {"gauge": "exact"}),
     "pola": (dw.POLA, {}),
     "pola-halfspace-linear": (dw.POLA, {"oracle": "halfspace", "feedback": "linear"}),
     "pola-budget": (dw.POLA, {"oracle": dw.Oracle(lmo_budget=40.0)}),
@@ -107,7 +107,7 @@ def test_adaptive_learners_are_among_those_that_answer(name):
 
 @pytest.mark.parametrize("name", [*CONTENDERS, "kalhan", "line-search"])
 def test_what_no_bound_can_be_asked_for_is_refused(name):
-    others = {"kalhan": dw.KalhanOFW, "line-search": dw.LineSearchOFW}
+    others = {"kalhan": dw.learners.KalhanOFW, "line-search": dw.learners.LineSearchOFW}
     learner = others[name](dw.L2Ball(2)) if name in others else after_quiet_rounds(name)
     for path_length in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="path_length must be a finite number >= 0"):
@@ -122,9 +122,9 @@ def test_what_no_bound_can_be_asked_for_is_refused(name):
 @pytest.mark.parametrize(
     ("learner", "known"),
     [
-        (dw.KalhanOFW(dw.L2Ball(2), horizon=9), {"first_gap": 0.5, "smoothness": 1.0}),
-        (dw.LineSearchOFW(dw.L2Ball(2)), {"first_gap": 0.5}),
-        (dw.MultiOCG(dw.L2Ball(2), horizon=9, lipschitz=1.0), {}),
+        (dw.learners.KalhanOFW(dw.L2Ball(2), horizon=9), {"first_gap": 0.5, "smoothness": 1.0}),
+        (dw.learners.LineSearchOFW(dw.L2Ball(2)), {"first_gap": 0.5}),
+        (dw.learners.MultiOCG(dw.L2Ball(2), horizon=9, lipschitz=1.0), {}),
     ],
     ids=["kalhan", "line-search", "multi-ocg"],
 )
@@ -291,7 +291,7 @@ def test_bounds_on_windows_are_below_the_closed_forms(T):
     created = sum(T // 2**j for j in range(T.bit_length()))
     a, c = math.sqrt(3) + 1.0, math.log(created) + math.log((5 + 3 * math.log(1 + T)) / 2)
     pola = dw.POLA(domain, lipschitz=G, tuning="certified")
-    saol = dw.SAOL(domain, lipschitz=G, tuning="certified")
+    saol = dw.learners.SAOL(domain, lipschitz=G, tuning="certified")
     for n, share in itertools.product((1, 2, 7, 33, T // 3, T), (0.0, 0.4, 3.0, 40.0)):
         p = 1 + min(share, n - 1)
         path = (p - 1) * D

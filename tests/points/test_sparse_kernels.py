@@ -21,7 +21,7 @@ def test_everything_is_compiled_before_the_first_round():
             dw.POLA(ball),
             dw.Ader(ball, horizon=30),
             dw.OnlineFrankWolfe(ball, horizon=30),
-            dw.MultiOCG(ball, horizon=30),
+            dw.learners.MultiOCG(ball, horizon=30),
         ]
         for _ in range(15):
             places = rng.integers(0, 110, (2, 8))

@@ -27,16 +27,16 @@ CONTENDERS = {
     "bogd-fine": (1.0, dw.BOGDIP, {"oracle": dw.Oracle("halfspace", tolerance_scale=0.5)}),
     "bogd-finer": (3.0, dw.BOGDIP, {"oracle": dw.Oracle(lmo_budget=3.0, tolerance_scale=0.2)}),
     "bogd": (1.0, dw.BOGDIP, {"oracle": dw.Oracle(lmo_budget=1.0)}),
-    "loo-bogd": (1.0, dw.LOOBOGD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
+    "loo-bogd": (1.0, dw.learners.LOOBOGD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
     "loo-bogd-finer": (
         0.5,
-        dw.LOOBOGD,
+        dw.learners.LOOBOGD,
         {"oracle": dw.Oracle(lmo_budget=0.5, tolerance_scale=0.02)},
     ),
     "pold": (1.0, dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
     "pola-even": (1.0, dw.POLA, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}),
-    "one-oracle": (0.7, dw.OneOracleAder, {"oracle": dw.Oracle(lmo_budget=0.7)}),
-    "loo-bogd-certified": (0.01, dw.LOOBOGD, {"tuning": "certified"}),
+    "one-oracle": (0.7, dw.learners.OneOracleAder, {"oracle": dw.Oracle(lmo_budget=0.7)}),
+    "loo-bogd-certified": (0.01, dw.learners.LOOBOGD, {"tuning": "certified"}),
 }
 
 

@@ -244,10 +244,10 @@ def constrained_games() -> Iterator[Case]:
     certified = dw.BOGDIP(ball, T, tuning="certified")
     scale = 2 * L * 2.75 * 2 * T**0.75  # C <= 2.75 D T^(3/4): v0 = 1/2, as G is learned
     learners = {
-        "CutBOGDIP, certified": dw.CutBOGDIP(ball, T, G, tuning="certified"),
-        "CutBOGDIP": dw.CutBOGDIP(ball, T, G),
-        "LongTerm, BOGDIP": dw.LongTerm(ball, certified, T, **known, violation_scale=scale),
-        "LongTerm, POLAR": dw.LongTerm(ball, dw.POLAR, T, **known),
+        "CutBOGDIP, certified": dw.contrib.CutBOGDIP(ball, T, G, tuning="certified"),
+        "CutBOGDIP": dw.contrib.CutBOGDIP(ball, T, G),
+        "LongTerm, BOGDIP": dw.contrib.LongTerm(ball, certified, T, **known, violation_scale=scale),
+        "LongTerm, POLAR": dw.contrib.LongTerm(ball, dw.POLAR, T, **known),
     }
     for name, learner in learners.items():
         regret = 0.0
@@ -268,10 +268,10 @@ def window_games() -> Iterator[Case]:
     signs = np.repeat(rng.choice([-1.0, 1.0], 200), np.repeat([64, 8, 2, 1], [2, 8, 20, 170]))[:T]
     settings = {
         dw.POLA: {"oracle": dw.Oracle(lmo_budget=60.0)},
-        dw.SAOL: {},
-        dw.PAMO: {"gauge": "exact"},
+        dw.learners.SAOL: {},
+        dw.learners.PAMO: {"gauge": "exact"},
     }
-    settings[dw.OneProjectionSAOL] = {}
+    settings[dw.learners.OneProjectionSAOL] = {}
     for make, more in settings.items():
         learner = make(dw.L2Ball(1), lipschitz=1.0, tuning="certified", **more)
         suffered = np.array([learner.update(dw.losses.LinearLoss([sign])) for sign in signs])

@@ -51,7 +51,7 @@ class SeparationDomain(Domain):
     >>> disc = dw.SeparationDomain(2, separate, radius=1.0, inner_radius=0.5)
     >>> disc.contains([0.0, 0.6]), disc.separate([0.0, 2.0])[0]
     (False, array([0., 1.]))
-    >>> learner = dw.SOOGD(disc, horizon=50, lipschitz=1.0)
+    >>> learner = dw.learners.SOOGD(disc, horizon=50, lipschitz=1.0)
     >>> for _ in range(50):
     ...     suffered = learner.update(dw.losses.LinearLoss([0.0, -1.0]))
     >>> disc.contains(learner.decision), learner.decision.round(2) + 0.0
@@ -154,7 +154,7 @@ class MembershipDomain(SeparationDomain):
     --------
     >>> import numpy as np, driftwolfe as dw
     >>> ellipse = dw.MembershipDomain(2, lambda y: y[0] ** 2 + 4 * y[1] ** 2 <= 1, 1.0, 0.5)
-    >>> learner = dw.SOOGD(ellipse, horizon=50, lipschitz=1.0)
+    >>> learner = dw.learners.SOOGD(ellipse, horizon=50, lipschitz=1.0)
     >>> for _ in range(50):
     ...     suffered = learner.update(dw.losses.LinearLoss([0.0, -1.0]))
     >>> ellipse.contains(learner.decision), learner.decision.round(1) + 0.0

@@ -168,20 +168,20 @@ class TraceNormBall(NormBall):
         bound fails with probability 0.001 at most. A finer one is radius * residual, which misses a
         value larger by 5 % with that probability at most (proofs: `docs/theory/oracles.md`).
         """
-        return self.lmo_many_with_error([direction], [accuracy])[0]
+        tolerance = max(self.lmo_tolerance, accuracy or 0.0)
+        if not isinstance(direction, FactoredMatrix):
+            return self._atom(direction, leading_triplet(direction, tolerance=tolerance))
+        return self._atom(direction, *leading_triplet_of_each([direction], [tolerance]))
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[Answer]:
+        factored = all(isinstance(each, FactoredMatrix) for each in directions)
+        ranks = [each.rank for each in directions] if factored else []
+        if len(directions) == 1 or not (ranks and self.device.shares_calls(ranks, self.shape)):
+            return super().lmo_many_with_error(directions, accuracies)
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
-        pairs = zip(directions, tolerances, strict=True)
-        if not all(isinstance(each, FactoredMatrix) for each in directions):
-            found = [leading_triplet(x, tolerance=t) for x, t in pairs]
-        elif self.device.shares_calls([each.rank for each in directions], self.shape):
-            found = leading_triplet_of_each(directions, tolerances)
-        else:
-            found = [leading_triplet_of_each([x], [t])[0] for x, t in pairs]
-        return list(map(self._atom, directions, found))
+        return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
         count_products(top.products)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from threadpoolctl import threadpool_limits
 
-from driftwolfe import __version__, learners, regret, storage, streams
+from driftwolfe import __version__, contrib, learners, regret, storage, streams
 from driftwolfe.domains import L1Ball
 from driftwolfe.ensemble import threads
 from driftwolfe.experiments import rates
@@ -160,10 +160,10 @@ def keywords_of(learner: type[Learner]) -> frozenset[str]:
     return own | {each.name for each in fields(Oracle)} if "oracle" in own else own
 
 
-#: The learners that a trial can name, and their keywords.
-METHODS = {
-    name: keywords_of(getattr(learners, name))
-    for name in sorted(set(learners.__all__) - {"Learner"})
+#: The learners that a trial can name.
+METHODS: dict[str, type[Learner]] = {
+    name: getattr(contrib if name in contrib.__all__ else learners, name)
+    for name in sorted({*learners.__all__, *contrib.__all__} - {"Learner"})
 }
 FORMAT = "driftwolfe result 1"  # of result files
 
@@ -207,7 +207,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if isinstance(chosen, float) and not math.isfinite(chosen):
                 raise ValueError(f"option {option} must be finite, got {chosen!r}")
         if self.method in METHODS:
-            self.check_options(METHODS[self.method])
+            self.check_options(keywords_of(METHODS[self.method]))
 
     def check_options(self, known: Collection[str]) -> None:
         """Refuse options that a learner with these keywords does not take."""
@@ -387,7 +387,7 @@ def make_learner(trial: Trial, stream: Stream) -> Learner:
         made, keywords = own_learner(trial)
         known = {name: value for name, value in known.items() if name in keywords}
     else:
-        made = getattr(learners, trial.method)
+        made = METHODS[trial.method]
     options = {**step_options(trial.method, trial.c), **trial.options}
     learner: Learner = made(stream.domain, **known, **with_oracle(made, options))
     return learner

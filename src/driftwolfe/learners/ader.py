@@ -120,7 +120,7 @@ class OneProjectionAder(GridLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.OneProjectionAder(dw.L1Ball(2), horizon=50, lipschitz=1.0)
+    >>> learner = dw.learners.OneProjectionAder(dw.L1Ball(2), horizon=50, lipschitz=1.0)
     >>> history = dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 50)
     >>> learner.decision.round(3), learner.oracle_calls.projection
     (array([-1.,  0.]), 50)

@@ -6,14 +6,14 @@ import dataclasses
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe import domains, learners, storage
+from driftwolfe import domains, storage
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.leaders import Leader
@@ -269,10 +269,7 @@ def _made(
 def _made_within(written: Any, domain: Domain, reader: _SetReader, depth: int) -> Learner:
     """Make a learner that is part of another."""
     check_fields({"class": Field(str), "arguments": Field(dict)}, written, "learner")
-    name = written["class"]
-    if name not in learners.__all__ or name == OWN:
-        raise ValueError(f"this archive holds a {name[:40]!r}, which is no learner to load")
-    return _made(getattr(learners, name), written["arguments"], domain, reader, depth)
+    return _made(_of_library(written["class"]), written["arguments"], domain, reader, depth)
 
 
 @reads
@@ -302,7 +299,7 @@ def check_settings(archive: Archive, fields: Mapping[str, Field], what: str) -> 
 
 def _is_own(cls: type[Learner]) -> bool:
     """Whether a class is no part of the library, whatever its name is."""
-    return cls is not getattr(learners, cls.__name__, None)
+    return not _is_part(cls)
 
 
 def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> type[Learner]:
@@ -321,19 +318,29 @@ def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> 
                 f"or load it with its class, {name}.load(path)"
             )
         return cast(type[Learner], found)
-    if name not in learners.__all__:
-        raise ValueError(f"{path} holds a {name!r}, which is no learner to load")
-    return cast(type[Learner], getattr(learners, name))
+    return _of_library(name, f"{path} holds")
+
+
+def _of_library(name: str, holds: str = "this archive holds") -> type[Learner]:
+    """The learner of the library with that name."""
+    found = (cls for cls in _subclasses(Learner) if cls.__name__ == name and _is_part(cls))
+    cls = next(found, Learner)
+    if inspect.isabstract(cls):
+        raise ValueError(f"{holds} a {name[:40]!r}, which is no learner to load")
+    return cls
 
 
 def _imported(base: type, name: str, module: Any) -> type | None:
     """The newest class of the user's own with that name, if it is imported; a file imports nothing."""
-    families, found = [base], []
-    while families:
-        below: list[type] = families.pop().__subclasses__()
-        families += below
-        found += [cls for cls in below if cls.__name__ == name and not _is_part(cls)]
+    found = [cls for cls in _subclasses(base) if cls.__name__ == name and not _is_part(cls)]
     return max(found, key=lambda cls: cls.__module__ == module, default=None)
+
+
+def _subclasses(base: type) -> Iterator[type]:
+    """All classes below one that are imported."""
+    for cls in base.__subclasses__():
+        yield cls
+        yield from _subclasses(cls)
 
 
 def _is_part(cls: type) -> bool:

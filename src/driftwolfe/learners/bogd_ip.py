@@ -154,7 +154,7 @@ class LOOBOGD(BOGDIP):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.LOOBOGD(dw.L2Ball(2), horizon=100, lipschitz=1.0)
+    >>> learner = dw.learners.LOOBOGD(dw.L2Ball(2), horizon=100, lipschitz=1.0)
     >>> learner.update(dw.losses.LinearLoss([1.0, 0.0]))
     0.0
     """
@@ -196,7 +196,7 @@ class SOOGD(BOGDIP):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.SOOGD(dw.L1Ball(3), horizon=100, lipschitz=1.0)
+    >>> learner = dw.learners.SOOGD(dw.L1Ball(3), horizon=100, lipschitz=1.0)
     >>> history = dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0, 0.0])] * 100)
     >>> learner.decision.round(2) + 0.0, learner.oracle_calls.membership < 200
     (array([-1.,  0.,  0.]), True)

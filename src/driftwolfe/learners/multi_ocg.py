@@ -61,7 +61,7 @@ class MultiOCG(GridLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.MultiOCG(dw.L1Ball(2), horizon=100, lipschitz=1.0)
+    >>> learner = dw.learners.MultiOCG(dw.L1Ball(2), horizon=100, lipschitz=1.0)
     >>> history = dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 100)
     >>> bool(learner.decision[0] < -0.8), learner.oracle_calls.projection
     (True, 0)

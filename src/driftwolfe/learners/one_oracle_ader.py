@@ -73,7 +73,7 @@ class OneOracleAder(Learner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.OneOracleAder(dw.L1Ball(2), horizon=400, lipschitz=1.0)
+    >>> learner = dw.learners.OneOracleAder(dw.L1Ball(2), horizon=400, lipschitz=1.0)
     >>> for t in range(400):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 200 else -1.0, 0.0]))
     >>> learner.decision.round(2), learner.lmo_calls <= 400

@@ -47,7 +47,7 @@ class SAOL(CoverLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.SAOL(dw.L2Ball(2), lipschitz=1.0)
+    >>> learner = dw.learners.SAOL(dw.L2Ball(2), lipschitz=1.0)
     >>> for t in range(100):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 50 else -1.0, 0.0]))
     >>> bool(learner.decision[0] > 0.5)
@@ -131,7 +131,7 @@ class OneProjectionSAOL(CoverLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.OneProjectionSAOL(dw.L1Ball(2), lipschitz=1.0)
+    >>> learner = dw.learners.OneProjectionSAOL(dw.L1Ball(2), lipschitz=1.0)
     >>> for t in range(100):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 50 else -1.0, 0.0]))
     >>> bool(learner.decision[0] > 0.5), learner.oracle_calls.projection
@@ -218,7 +218,7 @@ class PAMO(CoverLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.PAMO(dw.L1Ball(2), lipschitz=1.0, gauge="exact")
+    >>> learner = dw.learners.PAMO(dw.L1Ball(2), lipschitz=1.0, gauge="exact")
     >>> for t in range(100):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 50 else -1.0, 0.0]))
     >>> learner.oracle_calls.projection, bool(learner.decision[0] > 0.3)

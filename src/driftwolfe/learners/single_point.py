@@ -72,7 +72,7 @@ class Constant(SinglePointLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.Constant(dw.Simplex(2))
+    >>> learner = dw.learners.Constant(dw.Simplex(2))
     >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.decision
     (0.5, array([0.5, 0.5]))
     """
@@ -314,7 +314,7 @@ class KalhanOFW(SinglePointLearner):
     --------
     >>> import numpy as np, driftwolfe as dw
     >>> target = dw.losses.SquaredDistance(np.array([0.0, 1.0]))
-    >>> history = dw.play(dw.KalhanOFW(dw.L2Ball(2), horizon=100), [target] * 100)
+    >>> history = dw.play(dw.learners.KalhanOFW(dw.L2Ball(2), horizon=100), [target] * 100)
     >>> bool(history.losses[-1] < 0.01)
     True
     """
@@ -364,7 +364,7 @@ class LineSearchOFW(SinglePointLearner):
     --------
     >>> import numpy as np, driftwolfe as dw
     >>> target = dw.losses.SquaredDistance(np.array([0.0, 1.0]))
-    >>> history = dw.play(dw.LineSearchOFW(dw.L2Ball(2), smoothness=2.0), [target] * 20)
+    >>> history = dw.play(dw.learners.LineSearchOFW(dw.L2Ball(2), smoothness=2.0), [target] * 20)
     >>> bool(history.losses[-1] < 1e-6)
     True
     """

@@ -142,8 +142,7 @@ def leading_triplet_of_each(
 ) -> list[Triplet]:
     """Return the leading triplet of each of some factored matrices of one shape, on one device."""
     (m, n), device = matrices[0].shape, matrices[0].device
-    several = device is HOST and len(matrices) > 1
-    if several or min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
+    if min(m, n) <= _SMALL_SIDE or (device is HOST and len(matrices) > 1):  # calls are not shared
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
     number = _number(device, min(tolerances))

@@ -32,11 +32,13 @@ LEARNERS = {
         oracle=dw.Oracle(seed=3),
     ),
     "POLA": lambda: dw.POLA(dw.Simplex(4), step_scale=0.5),
-    "MultiOCG": lambda: dw.MultiOCG(dw.BirkhoffPolytope(3), max_inner=2),
-    "OneOracleAder": lambda: dw.OneOracleAder(dw.L1Ball(4), oracle=dw.Oracle(lmo_budget=0.5)),
+    "MultiOCG": lambda: dw.learners.MultiOCG(dw.BirkhoffPolytope(3), max_inner=2),
+    "OneOracleAder": lambda: dw.learners.OneOracleAder(
+        dw.L1Ball(4), oracle=dw.Oracle(lmo_budget=0.5)
+    ),
     "POLAR": lambda: dw.POLAR(dw.TraceNormBall((5, 4), 3.0, representation="factored")),
-    "OneProjectionAder": lambda: dw.OneProjectionAder(dw.L1Ball(4), lipschitz=3.0),
-    "Mixture": lambda: dw.Mixture(dw.Simplex(4), [dw.OnlineNewtonStep, dw.POLAR]),
+    "OneProjectionAder": lambda: dw.learners.OneProjectionAder(dw.L1Ball(4), lipschitz=3.0),
+    "Mixture": lambda: dw.contrib.Mixture(dw.Simplex(4), [dw.contrib.OnlineNewtonStep, dw.POLAR]),
 }
 RATED = [(f"user {k % 3}", k % 4) for k in range(12)]
 RATINGS = np.arange(12) % 5 + 1.0

@@ -51,7 +51,7 @@ class StronglyConvexOFW(SinglePointLearner):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.StronglyConvexOFW(dw.L1Ball(2), strong_convexity=1.0)
+    >>> learner = dw.contrib.StronglyConvexOFW(dw.L1Ball(2), strong_convexity=1.0)
     >>> history = dw.play(learner, [dw.losses.SquaredDistance(np.array([0.9, 0.1]))] * 100)
     >>> learner.decision.round(1), learner.lmo_calls
     (array([0.9, 0.1]), 100)

@@ -58,7 +58,7 @@ class Mixture(Learner):
     A fund of two funds, equal weights and one that follows what rises:
 
     >>> import driftwolfe as dw
-    >>> fund = dw.Mixture(dw.Simplex(2), [dw.Constant, dw.POLAR], weights="natural")
+    >>> fund = dw.contrib.Mixture(dw.Simplex(2), [dw.learners.Constant, dw.POLAR], weights="natural")
     >>> history = dw.play(fund, [dw.losses.PortfolioLoss([1.1, 1.0])] * 50)
     >>> fund.expert_names, bool(fund.expert_weights[1] > 0.7), bool(fund.decision[0] > 0.8)
     (['Constant', 'POLAR'], True, True)

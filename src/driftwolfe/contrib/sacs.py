@@ -85,7 +85,7 @@ class SACS(CoverLearner):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.SACS(dw.L2Ball(2), lipschitz=2.0, tuning="certified")
+    >>> learner = dw.contrib.SACS(dw.L2Ball(2), lipschitz=2.0, tuning="certified")
     >>> for t in range(400):
     ...     suffered = learner.update(dw.losses.SquaredDistance([0.5 if t < 200 else -0.5, 0.0]))
     >>> learner.decision.round(2), bool(learner.bound(tau=200) < 100)

@@ -70,7 +70,7 @@ class OnlineNewtonStep(SinglePointLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.OnlineNewtonStep(dw.Simplex(2), lipschitz=1.0, alpha=1.0)
+    >>> learner = dw.contrib.OnlineNewtonStep(dw.Simplex(2), lipschitz=1.0, alpha=1.0)
     >>> for _ in range(200):
     ...     suffered = learner.update(dw.losses.PortfolioLoss([1.1, 1.0]))
     >>> learner.decision.round(2)

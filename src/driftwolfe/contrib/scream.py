@@ -10,6 +10,7 @@ import numpy as np
 
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import expert_regret
+from driftwolfe.contrib.sword import PAST, check_past, over_tables
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
@@ -17,7 +18,6 @@ from driftwolfe.ensemble.weights import Totals
 from driftwolfe.learners.base import Epoch, as_loss
 from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, projecting_options
-from driftwolfe.learners.sword import PAST, check_past, over_tables
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Field, Size
@@ -63,7 +63,7 @@ class Scream(GridLearner):
     --------
     >>> import driftwolfe as dw
     >>> signs = [dw.losses.LinearLoss([1.0 if t % 2 else -1.0, 0.0]) for t in range(200)]
-    >>> quiet, free = (dw.Scream(dw.L2Ball(2), 200, 1.0, switching=s) for s in (10.0, 0.01))
+    >>> quiet, free = (dw.contrib.Scream(dw.L2Ball(2), 200, 1.0, switching=s) for s in (10.0, 0.01))
     >>> _ = [dw.play(each, signs) for each in (quiet, free)]
     >>> bool(quiet.moved < 0.5 * free.moved)
     True

@@ -177,7 +177,7 @@ class Bandit(Wrapper):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.Bandit(dw.L2Ball(2), dw.POLD, points=2, horizon=400, lipschitz=2.0)
+    >>> learner = dw.contrib.Bandit(dw.L2Ball(2), dw.POLD, points=2, horizon=400, lipschitz=2.0)
     >>> for _ in range(400):
     ...     first, second = learner.query()
     ...     suffered = learner.update([abs(first - 0.5).sum(), abs(second - 0.5).sum()])
@@ -361,7 +361,7 @@ class SemiBandit(Wrapper):
 
     >>> import numpy as np, driftwolfe as dw
     >>> routes = dw.FlowPolytope([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], "s", "t")
-    >>> learner, minutes = dw.SemiBandit(routes, horizon=200), np.array([3.0, 1.0, 2.0, 2.0])
+    >>> learner, minutes = dw.contrib.SemiBandit(routes, horizon=200), np.array([3.0, 1.0, 2.0, 2.0])
     >>> for _ in range(200):
     ...     route = learner.query()
     ...     suffered = learner.update(np.where(route > 0, minutes, np.nan))

@@ -92,7 +92,7 @@ class LongTerm(Outer):
     Rising in the first coordinate is good, but the constraint allows only 0.3:
 
     >>> import driftwolfe as dw
-    >>> learner = dw.LongTerm(dw.L2Ball(2), dw.POLAR, horizon=1000)
+    >>> learner = dw.contrib.LongTerm(dw.L2Ball(2), dw.POLAR, horizon=1000)
     >>> loss, limit = dw.losses.LinearLoss([-1.0, 0.0]), dw.losses.LinearLoss([1.0, 0.0], -0.3)
     >>> for _ in range(1000):
     ...     suffered = learner.update(loss, constraint=limit)
@@ -289,7 +289,7 @@ class CutBOGDIP(BOGDIP):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.CutBOGDIP(dw.L2Ball(2), horizon=1000, lipschitz=1.0)
+    >>> learner = dw.contrib.CutBOGDIP(dw.L2Ball(2), horizon=1000, lipschitz=1.0)
     >>> loss, limit = dw.losses.LinearLoss([-1.0, 0.0]), dw.losses.LinearLoss([1.0, 0.0], -0.3)
     >>> for _ in range(1000):
     ...     suffered = learner.update(loss, constraint=limit)

@@ -69,7 +69,7 @@ class FTPL(SinglePointLearner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.FTPL(dw.BirkhoffPolytope(3), lipschitz=2.0)
+    >>> learner = dw.contrib.FTPL(dw.BirkhoffPolytope(3), lipschitz=2.0)
     >>> history = dw.play(learner, [dw.losses.LinearLoss([[0, 1, 1], [1, 0, 1], [1, 1, 0]])] * 100)
     >>> bool(learner.decision.trace() == 3.0), learner.lmo_calls
     (True, 101)

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from driftwolfe.contrib.newton import OnlineNewtonStep
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import combine, require_finite, stack, weighted_sum
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.newton import OnlineNewtonStep
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
@@ -68,7 +68,7 @@ class AFLH(Learner):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.AFLH(dw.Simplex(2), lipschitz=1.0, alpha=1.0)
+    >>> learner = dw.contrib.AFLH(dw.Simplex(2), lipschitz=1.0, alpha=1.0)
     >>> for t in range(300):
     ...     price = [2.0, 1.0] if t < 150 else [1.0, 2.0]
     ...     suffered = learner.update(dw.losses.PortfolioLoss(price))

@@ -85,7 +85,7 @@ class Sword(GridLearner):
     --------
     >>> import numpy as np, driftwolfe as dw
     >>> target = dw.losses.SquaredDistance(np.array([0.5, 0.0]))
-    >>> learner = dw.Sword(dw.L2Ball(2), horizon=1000, lipschitz=1.5)
+    >>> learner = dw.contrib.Sword(dw.L2Ball(2), horizon=1000, lipschitz=1.5)
     >>> history = dw.play(learner, [target] * 1000)
     >>> other = dw.Ader(dw.L2Ball(2), 1000, 1.5)
     >>> bool(history.losses.sum() < learner.bound() < 0.1 * other.bound() + 9)
