@@ -8,6 +8,7 @@ import pytest
 import driftwolfe as dw
 from contracts.learner_cases import LEARNER_CASES, VALUES_ONLY
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance
+from driftwolfe.state import State
 
 #: Learners that have a bound on these games.
 BOUNDED = [
@@ -212,7 +213,7 @@ def test_tickets_of_factored_matrices(tmp_path):
 
 def test_a_learner_of_your_own_takes_tickets(tmp_path):
     class Mine(dw.Learner):
-        STATE = ("x",)
+        x: State[np.ndarray]
 
         def __init__(self, domain):
             super().__init__(domain)

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-
 from driftwolfe.saved_state import Kind, TreeReader, TreeWriter
+
 from driftwolfe.state import Field
 from driftwolfe.storage import Archive
 

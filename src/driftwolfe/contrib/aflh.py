@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from driftwolfe.ensemble.experts import combine, require_finite, stack, weighted
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Point
-from driftwolfe.state import Field, check_fields
+from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.state import Field, Size, check_fields, declared
 from driftwolfe.storage import require
 
 #: The state of an expert, beside its set.
-_PARTS = (*OnlineNewtonStep.STATE, "_x", "t")
+_PARTS = {n: f for n, f in declared(OnlineNewtonStep).items() if isinstance(f, Field)}
+del _PARTS["_tickets"]
 
 
 class AFLH(Learner):
@@ -75,7 +76,10 @@ class AFLH(Learner):
     (True, 5)
     """
 
-    STATE = ("_held", "_log_weights", "_births", "_slack")
+    _held: Annotated[list[list[Any]], Field(list, ("experts",), items=Field(list, (len(_PARTS),)))]
+    _log_weights: Annotated[Array, Field(np.float64, ("experts",), most=1e-6)]
+    _births: Annotated[Indices, Field(np.int64, ("experts",), 1)]  # first round of each
+    _slack: Size  # the most that inexact minima may have cost an expert
     options: Options
 
     def __init__(
@@ -90,9 +94,8 @@ class AFLH(Learner):
         self.options = make_options(domain, horizon, lipschitz)
         self.alpha = checks.positive(alpha, "alpha")
         self.experts: list[OnlineNewtonStep] = []
-        self._log_weights: Array = np.empty(0)
-        self._births = np.empty(0, dtype=np.int64)  # first round of each
-        self._slack = 0.0  # the most that inexact minima may have cost an expert
+        self._log_weights, self._births = np.empty(0), np.empty(0, dtype=np.int64)
+        self._slack = 0.0
         given = "auto" if self.options.lipschitz is None else self.options.lipschitz
         self._first = OnlineNewtonStep(domain, None, given, alpha=self.alpha)  # as all start
         self._wake()
@@ -157,7 +160,7 @@ class AFLH(Learner):
         """G: the larger of what was given and the largest gradient that those awake have seen."""
         return max(each.lipschitz for each in self.experts)
 
-    @property
+    @property  # type: ignore[no-redef]
     def _held(self) -> list[list[Any]]:
         """The experts as plain data for a file."""
         return [[getattr(each, name) for name in _PARTS] for each in self.experts]
@@ -166,28 +169,20 @@ class AFLH(Learner):
     def _held(self, written: list[list[Any]]) -> None:
         experts = []
         for parts in written:
-            expert = self._new()
-            require(type(parts) is list and len(parts) == len(_PARTS), "experts")
-            for name, part in zip(_PARTS, parts, strict=True):
-                old = getattr(expert, name)
-                kind = old.dtype.type if isinstance(old, np.ndarray) else type(old)
-                field = Field(kind, getattr(old, "shape", None))
-                check_fields({name: field}, {name: part}, "AFLH")
-                setattr(expert, name, part)
-            require(expert.t >= 0, "experts")
-            expert.check_state()
+            expert, state = self._new(), dict(zip(_PARTS, parts, strict=True))
+            check_fields(_PARTS, state, "AFLH", **expert.own_sizes())
+            vars(expert).update(state)
+            expert.check()
             experts.append(expert)
         self.experts = experts
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         now, births = self.t + 1, self._births
         levels = [1 << k for k in range(now.bit_length() - 1, -1, -1)]
         awake = [now // size * size for size in levels if now // size % 2]
         require(births.tolist() == awake, "experts and rounds")
-        require(len(self.experts) == births.size == self._log_weights.size, "experts")
         require([each.t for each in self.experts] == (now - births).tolist(), "experts and rounds")
-        require((self._log_weights <= 1e-6).all() and self._slack >= 0.0, "weights")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G = self.options.lipschitz

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from driftwolfe.losses import LinearLoss
 from driftwolfe.points import checks, norm
 from driftwolfe.points.access import reads
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage import require
+from driftwolfe.state import POINT, Field, Size, State
 
 #: Learners whose blocks average the noise of estimates: they can take longer steps.
 BLOCKED = (BOGDIP, POLD, POLA)
@@ -41,8 +41,6 @@ class Estimates(NamedTuple):
 
 class Wrapper(Outer):
     """Plays by a learner that sees estimates of the losses; what both kinds of partial feedback share."""
-
-    STATE: ClassVar[tuple[str, ...]] = ("learner",)
 
     options: Options
     #: Whether estimates grow from epoch to epoch, where there is no horizon.
@@ -187,7 +185,8 @@ class Bandit(Wrapper):
     True
     """
 
-    STATE = ("_baseline", "_largest")
+    _baseline: State[float]
+    _largest: Size
 
     def __init__(
         self,
@@ -261,10 +260,6 @@ class Bandit(Wrapper):
         self._baseline += (value - self._baseline) / min(self.t, BASELINE_ROUNDS)
         self._largest = largest
         return value
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(math.isfinite(self._baseline) and self._largest >= 0.0, "values")
 
     def _centre(self, alpha: float) -> Array:
         inside = (1.0 - alpha) * self.learner.decision
@@ -374,7 +369,9 @@ class SemiBandit(Wrapper):
     True
     """
 
-    STATE = ("_largest", "_baseline", "_counts")
+    _largest: Size
+    _baseline: Annotated[Array, POINT]
+    _counts: Annotated[Array, Field(like="point", least=0.0)]
 
     def __init__(
         self,
@@ -443,12 +440,6 @@ class SemiBandit(Wrapper):
         self.t += 1
         self._largest = largest
         return value
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(self._largest >= 0.0 and np.isfinite(self._baseline).all(), "losses")
-        require(self._baseline.shape == self._counts.shape == self.domain.shape, "losses")
-        require((self._counts >= 0).all(), "losses")
 
     def _draw(self, domain: Domain) -> tuple[Array, Array]:
         """The vertex of this round, and the chance of each component; 1 of those that are never chosen."""

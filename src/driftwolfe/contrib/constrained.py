@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Unpack, cast
+from typing import Annotated, Any, Unpack, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.access import reads
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.storage import require
+from driftwolfe.state import POINT, Field, Size, State
 
 #: The largest exponent of a penalty: beyond it the loss would vanish beside it.
 LARGEST_EXPONENT = 50.0
@@ -101,7 +101,12 @@ class LongTerm(Outer):
     """
 
     takes_constraints = True
-    STATE = ("learner", "_violated", "_late", "_paid", "_slopes", "_least", "_weight")
+    _violated: Size
+    _late: State[float]  # what tickets add
+    _paid: Size
+    _slopes: Annotated[Array, Field(np.float64, (2,), 0.0)]  # largest gradient norms of both
+    _least: Size  # of the weights; 0 for none yet
+    _weight: Size  # the last one
     options: Options
 
     def __init__(
@@ -127,9 +132,8 @@ class LongTerm(Outer):
         made = learner if isinstance(learner, Learner) else learner(domain, horizon=horizon)
         self.learner: Any = self._inner(made)
         self._arguments["learner"] = made.clone()  # what `load` makes it again from
-        self._violated = self._late = self._paid = 0.0  # late: what tickets add
-        self._slopes: Array = np.zeros(2)  # largest gradient norms of losses and constraints
-        self._weight = self._least = 0.0  # weights: the last one, and the least; 0 for none yet
+        self._violated = self._late = self._paid = self._weight = self._least = 0.0
+        self._slopes = np.zeros(2)
 
     def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
         """Play x; weigh its violation; let the learner see the loss with the penalty.
@@ -191,11 +195,6 @@ class LongTerm(Outer):
     def penalty(self) -> float:
         """The weight of the last constraint."""
         return self._weight
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(min(self._violated, self._paid, self._weight, self._least) >= 0.0, "violations")
-        require(self._slopes.shape == (2,) and bool((self._slopes >= 0.0).all()), "gradients")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         # Regret on what it saw is that on the losses and the penalties, which comparators do not pay.
@@ -299,8 +298,10 @@ class CutBOGDIP(BOGDIP):
     """
 
     takes_constraints = True
-    STATE: ClassVar[tuple[str, ...]] = ("violation", "_block", "_normals", "_steepest")
-    _normals: Point
+    violation: Size
+    _block: Size
+    _normals: Annotated[Point, POINT]
+    _steepest: Size  # L: the largest gradient norm of a violated constraint
 
     def __init__(
         self,
@@ -313,8 +314,7 @@ class CutBOGDIP(BOGDIP):
     ) -> None:
         if Oracle.of(oracle).schedule != "blocks":
             raise ValueError('CutBOGDIP projects where blocks end: schedule must be "blocks"')
-        self.violation = 0.0
-        self._steepest = 0.0  # L: the largest gradient norm of a violated constraint
+        self.violation = self._steepest = 0.0
         super().__init__(domain, horizon, lipschitz, oracle=oracle, **options)
 
     def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
@@ -367,10 +367,6 @@ class CutBOGDIP(BOGDIP):
         value = super()._update_late(loss, ticket, **more)
         self.violation = before + there
         return value
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(min(self.violation, self._block, self._steepest) >= 0.0, "violations")
 
     @reads
     def violation_bound(self, tau: int | None = None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.storage import require
+from driftwolfe.state import POINT, Count, Size
 
 #: E|z| of a standard normal z: bounds the curvature of a support function that noise has smoothed.
 _NORMAL = math.sqrt(2.0 / math.pi)
@@ -74,7 +75,13 @@ class FTPL(SinglePointLearner):
     (True, 101)
     """
 
-    STATE = ("_gradients", "_block", "_squares", "_largest", "_scale", "_costs", "_draws")
+    _gradients: Annotated[Point, POINT]  # of finished blocks
+    _block: Annotated[Point, POINT]
+    _squares: Size  # of the norms of finished blocks
+    _largest: Size
+    _scale: Size  # of the noise
+    _costs: Size  # of the steps between leaders
+    _draws: Count
     options: Options
 
     def __init__(
@@ -101,12 +108,8 @@ class FTPL(SinglePointLearner):
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
         own = domain.radius * math.sqrt(self._x.size)
         self.width = own if width is None else checks.positive(width, "width")
-        self._gradients = 0.0 * self._x  # of finished blocks
-        self._block = 0.0 * self._x
-        self._squares = 0.0  # of the norms of finished blocks
-        self._largest = 0.0
-        self._scale = 0.0  # of the noise
-        self._costs = 0.0  # of the steps between leaders
+        self._gradients, self._block = 0.0 * self._x, 0.0 * self._x
+        self._squares = self._largest = self._scale = self._costs = 0.0
         self._draws = 0
         if self.options.lipschitz is not None:
             self._draw()
@@ -140,12 +143,6 @@ class FTPL(SinglePointLearner):
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._largest)
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(self._gradients.shape == self._block.shape == self._x.shape, "gradients")
-        numbers = (self._squares, self._largest, self._scale, self._costs, self._draws)
-        require(min(numbers) >= 0, "gradients")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if path_length or tau is not None:

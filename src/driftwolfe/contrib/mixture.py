@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.single_point import Constant
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
+from driftwolfe.state import Nested
 from driftwolfe.storage import require
 
 
@@ -63,8 +64,8 @@ class Mixture(Learner):
     (['Constant', 'POLAR'], True, True)
     """
 
-    STATE = ("learners", "_meta")
-    PARTS = ("_meta",)
+    learners: tuple[Learner, ...]
+    _meta: Annotated[Any, Nested()]
 
     def __init__(
         self,
@@ -133,8 +134,8 @@ class Mixture(Learner):
         numbers = zip(*(each.oracle_calls.numbers() for each in self.learners), strict=True)
         return OracleCalls(*map(sum, numbers))
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         require(self._meta.size == len(self.learners), "learners and weights")
         require(all(each.t == self.t for each in self.learners), "learners and rounds")
 

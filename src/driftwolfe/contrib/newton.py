@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.state import Field, Size
 from driftwolfe.storage import require
 
 #: Gap at which a minimisation stops, in units of the larger of squared rate and gradient; by LMO calls
@@ -76,7 +77,14 @@ class OnlineNewtonStep(SinglePointLearner):
     array([1., 0.])
     """
 
-    STATE = ("_exponent", "_largest", "_squares", "_slopes", "_anchors", "_gap", "_slack")
+    # Points are (x - c)/R, and R g, the loss and the rate in units of 2^exponent.
+    _exponent: Annotated[int, Field(int, None, -2_000, 2_000)]
+    _largest: Size  # norm of R g
+    _squares: Annotated[Array, Field(np.float64, ("numbers", "numbers"))]  # sum of g g^T
+    _slopes: Annotated[Array, Field(np.float64, ("numbers",))]  # sum of g
+    _anchors: Annotated[Array, Field(np.float64, ("numbers",))]  # sum of g <g, x_s>
+    _gap: Size  # of x
+    _slack: Size  # sum of 2 |g| sqrt(2 gap / ridge)
     options: Options
 
     def __init__(
@@ -102,14 +110,9 @@ class OnlineNewtonStep(SinglePointLearner):
             raise ValueError("rate must not be 0: gradients would not matter")
         self.ridge = None if ridge is None else checks.positive(ridge, "ridge")
         n = self._x.size
-        # Below, points are (x - c)/R, and R g, the loss and the rate in units of 2^exponent.
-        self._exponent = 0
-        self._largest = 0.0  # norm of R g
-        self._squares = np.zeros((n, n))  # sum of g g^T
-        self._slopes = np.zeros(n)  # sum of g
-        self._anchors = np.zeros(n)  # sum of g <g, x_s>
-        self._gap = 0.0  # of x
-        self._slack = 0.0  # sum of 2 |g| sqrt(2 gap / ridge)
+        self._exponent, self._squares = 0, np.zeros((n, n))
+        self._slopes, self._anchors = np.zeros((2, n))
+        self._largest = self._gap = self._slack = 0.0
 
     def _step(self, gradient: Point) -> None:
         g = self.domain.radius * self.domain.tangent(gradient).ravel()
@@ -181,14 +184,10 @@ class OnlineNewtonStep(SinglePointLearner):
         seen = float(np.ldexp(self._largest / self.domain.radius, self._exponent))
         return max(self.options.lipschitz or 0.0, seen)
 
-    def check_state(self) -> None:
-        super().check_state()
-        n = self._slopes.size
-        require(self._squares.shape == (n, n) and self._anchors.size == n == self._x.size, "sums")
+    def check(self) -> None:
+        super().check()
         values = np.linalg.eigvalsh(self._squares)
         require(values[0] >= -1e-6 * max(1.0, values[-1]), "sums")
-        require(abs(self._exponent) < 2_000 and self._largest >= 0.0, "sums")
-        require(min(self._gap, self._slack) >= 0.0, "gaps")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G, rate = self.options.lipschitz, self.rate

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from driftwolfe.ensemble.ball import SelfConfidentBall
 from driftwolfe.ensemble.dense import SelfConfidentDescent
 from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import FOREVER, Plan
+from driftwolfe.ensemble.weights import Totals
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import CoverLearner
 from driftwolfe.learners.options import Options, projecting_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Point
+from driftwolfe.state import Count, Size
 from driftwolfe.storage import require
 
 
@@ -90,8 +92,9 @@ class SACS(CoverLearner):
     (array([-0.5,  0. ]), True)
     """
 
-    STATE = ("_passed", "_lost", "_most_lost")
-
+    _passed: Count
+    _lost: Size
+    _most_lost: Size
     _experts: Any
     _meta: Any
 
@@ -191,11 +194,11 @@ class SACS(CoverLearner):
         # It may begin inside a shortest interval, all of which costs no more than this.
         return best + self._most_lost + self._weighing(0)
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         by_rounds = self.loss_threshold is None
-        require(0 <= self._passed <= (0 if by_rounds else self.t), "intervals")
-        require(0.0 <= self._lost <= self._most_lost, "losses of intervals")
+        require(self._passed <= (0 if by_rounds else self.t), "intervals")
+        require(self._lost <= self._most_lost, "losses of intervals")
 
     def _level_bound(self, k: int) -> float:
         worst, found = self._experts.worst, self._experts
@@ -230,9 +233,7 @@ class SACS(CoverLearner):
 class _TrackedHedge(AdaNormalHedge):
     """AdaNormalHedge that keeps the largest C of each place, in units of the loss."""
 
-    STATE: ClassVar = ("worst",)  # type: ignore[assignment]
-
-    worst: Array = field(init=False)
+    worst: Totals = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -245,10 +246,6 @@ class _TrackedHedge(AdaNormalHedge):
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         super().update(learner_loss, expert_losses)
         self.worst = np.maximum(self.worst, self.scale * self.movements)
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(self.worst.size == self.size and (self.worst >= 0.0).all(), "weights")
 
 
 def _plan(options: Options, by_rounds: bool, length: int) -> Plan:

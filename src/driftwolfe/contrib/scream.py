@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import expert_regret
-from driftwolfe.contrib.sword import check_past, over_tables
+from driftwolfe.contrib.sword import PAST, check_past, over_tables
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
+from driftwolfe.ensemble.weights import Totals
 from driftwolfe.learners.base import Epoch, as_loss
 from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.storage import require
+from driftwolfe.state import Field, Size
 
 
 class Scream(GridLearner):
@@ -68,9 +69,10 @@ class Scream(GridLearner):
     True
     """
 
-    STATE = ("moved", "_moves", "_excess", "_past")
-    _moves: Array
-    _excess: Array
+    moved: Size
+    _moves: Totals
+    _excess: Annotated[Array, Field(np.float64, ("experts",))]
+    _past: Annotated[list[Array], PAST]  # what finished epochs cost, see `_epoch_costs`
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class Scream(GridLearner):
         checked = projecting_options("Scream", "POLD", domain, horizon, lipschitz, **own, **options)
         self.moved = 0.0
         plans = partial(_plans, checked, self.switching)
-        self._past: list[Array] = []  # what finished epochs cost, see `_epoch_costs`
+        self._past = []
         super().__init__(domain, checked, plans, weights=_scale_free)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -111,10 +113,8 @@ class Scream(GridLearner):
             (2, self._experts.size)
         )  # of the last step; M_i - mean
 
-    def check_state(self) -> None:
-        super().check_state()
-        require(self._moves.size == self._excess.size == self._experts.size, "moves")
-        require(min(self.moved, self._moves.min()) >= 0.0, "moves")
+    def check(self) -> None:
+        super().check()
         check_past(self._past, self)
 
     def _epoch_costs(self) -> Array:

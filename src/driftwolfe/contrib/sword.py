@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -19,7 +19,11 @@ from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.state import Field
 from driftwolfe.storage import require
+
+#: Of each finished epoch a table: a column for each expert.
+PAST = Field(list, items=Field(np.float64, (2, None)))
 
 
 class Sword(GridLearner):
@@ -88,7 +92,7 @@ class Sword(GridLearner):
     True
     """
 
-    STATE = ("_past",)
+    _past: Annotated[list[Array], PAST]  # what finished epochs cost, see `_epoch_costs`
 
     def __init__(
         self,
@@ -115,7 +119,7 @@ class Sword(GridLearner):
             raise ValueError('gradients="own" needs points that are arrays, and projections="each"')
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
         beta = self.smoothness or 0.0
-        self._past: list[Array] = []  # what finished epochs cost, see `_epoch_costs`
+        self._past = []
         kind = OwnOptimisticDescent if own else OptimisticDescent
         experts = partial(kind, checked.oracle, checked.step_scale, 2.0 * beta, each)
         slow = bounds.SLOW_WEIGHTS * beta * checked.D**2
@@ -163,8 +167,8 @@ class Sword(GridLearner):
             return None
         return over_tables([*self._past, self._epoch_costs()], path_length)
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         check_past(self._past, self)
 
 
@@ -173,11 +177,11 @@ def over_tables(tables: list[Array], path_length: float) -> float:
     return float(sum(max(0.0, (own + path_length * per).min()) for own, per in tables))
 
 
-def check_past(tables: list[Any], learner: GridLearner) -> None:
+def check_past(tables: list[Array], learner: GridLearner) -> None:
     """Refuse tables, read from a file, that are not those of the epochs that a learner has finished."""
     *earlier, _ = learner._epochs()
-    shapes = [(2, len(learner._plans(epoch.horizon))) for epoch in earlier]
-    require([getattr(each, "shape", ()) for each in tables] == shapes, "epochs")
+    sizes = [len(learner._plans(epoch.horizon)) for epoch in earlier]
+    require([each.shape[1] for each in tables] == sizes, "epochs")
 
 
 def _optimistic(start: float, size: int, horizon: int) -> OptimisticHedge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.rounding import near_largest
+from driftwolfe.state import Nested
 from driftwolfe.storage import require
 
 #: The weights of so many experts for so many rounds.
@@ -34,10 +35,9 @@ class GridLearner(Learner):
     so many rounds; by default these are gradient descents and Hedge. Each learner writes its own `update`.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts", "_meta")
-    PARTS = ("_experts", "_meta")
+    _experts: Annotated[Any, Nested()]
+    _meta: Annotated[Any, Nested()]
     options: Options
-    _experts: Any
 
     def __init__(
         self,
@@ -72,10 +72,10 @@ class GridLearner(Learner):
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         number = len(self._plans(self._epoch_length))
-        require(self._experts.size == self._meta.size == number, "experts and weights")
+        require(self._experts.size == number, "experts and weights")
 
     def _restart_point(self) -> Point:
         return self._experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
@@ -120,8 +120,8 @@ class CoverLearner(Learner):
     writes its own `update`.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("_experts", "_meta", "_ends", "_lengths")
-    PARTS = ("_experts", "_meta")
+    _experts: Annotated[Any, Nested()]
+    _meta: SleepingMeta
     options: Options
     _unit = "round"  # what lengths count
 
@@ -193,19 +193,21 @@ class CoverLearner(Learner):
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
 
-    def check_state(self) -> None:
-        super().check_state()
-        sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
-        require(len(sizes) == 1, "experts and intervals")
-        require(all(type(length) is int for length in self._lengths), "intervals")
+    def derive(self) -> None:
+        awake = sorted((each.length, each.end) for each in self._cover.active(self._interval))
+        self._lengths, self._ends = (
+            [length for length, _ in awake],
+            np.array([end for _, end in awake]),
+        )
+        self._weights = self._meta.weights
+
+    def check(self) -> None:
+        super().check()
         # The cover says which experts are awake: no file can make them more.
-        awake = sorted((each.end, each.length) for each in self._cover.active(self._interval))
-        held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
-        require(held == awake, "intervals and rounds")
+        require(self._experts.size == len(self._lengths), "experts and intervals")
         if isinstance(self._experts, Descent):
             lifetimes = [self._plan(length).lifetime for length in self._lengths]
             require(self._experts.lifetimes.tolist() == lifetimes, "plans of experts")
-        self._weights = self._meta.weights
 
     def _heaviest(self, weights: Array) -> int:
         """The expert of the largest weight; of several, that of the longest interval."""
