@@ -105,7 +105,7 @@ LEARNER_CASES = {
     dw.learners.OneProjectionSAOL: [{}, {"oracle": "corrective", "start": "origin"}],
     dw.contrib.Sword: [
         {},
-        {"projections": "one"},
+        {"oracle": "auto"},
         {"smoothness": 1.0},
         {"oracle": dw.Oracle("corrective", accuracy=0.05)},
     ],
@@ -117,11 +117,7 @@ LEARNER_CASES = {
     ],
     dw.contrib.Scream: [{}, {"switching": 5.0}],
     dw.contrib.AFLH: [{"alpha": 0.01}],
-    dw.contrib.FTPL: [
-        {},
-        {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4},
-        {"width": 0.5},
-    ],
+    dw.contrib.FTPL: [{}, {"seed": 4}],
     dw.contrib.StronglyConvexOFW: [{}, {"strong_convexity": 0.5}],
 }
 

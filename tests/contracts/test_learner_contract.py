@@ -255,9 +255,6 @@ def test_bad_options_are_refused(cls):
         "projections": ["none"],
         "switching": [0.0],
         "alpha": [0.0],
-        "samples": [0],
-        "block": [0],
-        "width": [0.0],
         "seed": [-1],
     }
     unused = {

@@ -27,6 +27,7 @@ SQUARE = (
     dw.contrib.SACS,
     dw.contrib.Scream,
     dw.contrib.AFLH,
+    dw.contrib.OnlineNewtonStep,
     dw.contrib.FTPL,
     dw.contrib.StronglyConvexOFW,
 )

@@ -92,11 +92,6 @@ class StronglyConvexOFW(SinglePointLearner):
         if fraction > 0.0:
             self._move(vertex, fraction)
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
-
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if path_length or tau is not None:
             return None

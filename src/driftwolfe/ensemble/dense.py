@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from driftwolfe.ensemble.experts import (
     require_below,
     require_finite,
 )
-from driftwolfe.ensemble.plan import OWN_GRADIENTS, ProjectionConfig
+from driftwolfe.ensemble.plan import OWN_GRADIENTS, Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
@@ -311,11 +311,14 @@ class SelfConfidentDescent(DenseDescent):
     worst: Totals
     confidence = OWN_GRADIENTS
 
-    def __init__(self, domain: Domain, oracle: ProjectionConfig) -> None:
+    def __init__(
+        self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
+    ) -> None:
         super().__init__(domain, oracle, None)
         self.reach = domain.diameter if self.exact else 2.0 * domain.radius
         self.step_scale = self.confidence.a * self.reach
         self.squares, self.worst = np.empty((2, 0))
+        self.add(start, plans)
 
     def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
         super().restart(which, start, (*keep, "worst"))
