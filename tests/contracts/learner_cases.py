@@ -146,6 +146,21 @@ NEEDS_INSIDE = (dw.contrib.Bandit,)
 VALUES_ONLY = (dw.contrib.Bandit, dw.contrib.SemiBandit)
 
 
+#: Options with units, with a value and as powers of the units of a slope and of a length: a curvature is a
+#: slope over a length.
+UNITS = {
+    dw.learners.LineSearchOFW: {"smoothness": (2.0, 1, -1)},
+    dw.contrib.StronglyConvexOFW: {"strong_convexity": (1.0, 1, -1)},
+    dw.contrib.Scream: {"switching": (1.0, 1, 0)},
+    dw.contrib.AFLH: {"alpha": (0.5, -1, -1)},
+}
+#: Learners that square gradients, and refuse those whose squares leave the range of numbers.
+SQUARING = (
+    *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream, dw.contrib.AFLH, dw.contrib.FTPL),
+    *(dw.contrib.OnlineNewtonStep, dw.contrib.StronglyConvexOFW),
+)
+
+
 def domains():
     """Sets of every kind: with and without 0, with and without projection, dense and factored."""
     return {
