@@ -241,7 +241,7 @@ class LongTerm(Outer):
 def _violation_at(learner: Learner, ticket: Any, constraint: Any = None) -> float:
     """How much the decision of a ticket violates a constraint."""
     tickets = Tickets() if learner._tickets is None else learner._tickets
-    decision = tickets.open[tickets.find(ticket)]
+    decision = tickets.points[tickets.find(ticket)]
     excess = 0.0 if constraint is None else max(0.0, as_loss(constraint).value(decision))
     require_finite(excess)
     return excess
