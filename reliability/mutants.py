@@ -59,7 +59,6 @@ TESTS = {
     "oracles": ("oracles", "contracts/test_oracle_contract.py"),
     "points": ("points",),
     "regret": ("regret",),
-    "saved_state": ("storage", "test_checkpoint.py", "contracts/test_saved_learners.py"),
     "state": ("storage", "estimators/test_completer_archive.py"),
     "storage": ("storage", "test_checkpoint.py"),
     "streams": ("streams",),

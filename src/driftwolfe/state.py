@@ -58,13 +58,13 @@ class Field:
         if value is None and self.optional:
             return True
         kind, listed = type(value), type(value) in (list, tuple)
-        if kind in (np.ndarray, StoredArray):
+        if is_array := kind in (np.ndarray, StoredArray):
             kind = value.dtype.type
         if self.like:
             point: Any = sizes[self.like]
             if type(value) is not type(point) or value.shape != point.shape:
                 return False
-            return kind is not np.float64 or self._fits_range(value, sizes)
+            return kind is np.float64 and self._fits_range(value, sizes) if is_array else True
         if kind not in (self.kind if isinstance(self.kind, tuple) else (self.kind,)):
             return False
         if self.shape is not None:
@@ -427,7 +427,9 @@ class Writer:
                 raise TypeError(f"a {type(value).__name__} cannot be written to a file")
             fields = self._kinds[name].fields
             parts = {part: self.write(getattr(value, part), f"{path}.{part}") for part in fields}
-            written = {name: parts, "number": len(self._known)}
+            number = len(self._known)
+            self._known[id(value)] = (value, {"same": number})
+            return {name: parts, "number": number}
         self._known[id(value)] = (value, written)  # holds the value, so that its id stays its own
         return written
 
@@ -445,7 +447,7 @@ class Reader:
         self._state = archive.settings.get("state", {})
         self._uses = Counter(array_names(archive.settings))
         self._arrays: dict[tuple[str, str], Any] = {}
-        self._made: dict[int, tuple[str, Any]] = {}
+        self._made: dict[Any, Any] = {}
 
     def read(self, written: Any, depth: int = 0) -> Any:
         """Return the value."""
@@ -467,15 +469,15 @@ class Reader:
                 array = self._given[content]
                 self._arrays[name, content] = array.T if name == "turned" else array
             return self._arrays[name, content]
+        if name == "same" and isinstance(content, int) and content in self._made:
+            return self._made[content]
         number = written.get("number")
         if name in self.kinds and isinstance(content, dict) and isinstance(number, int):
-            if number not in self._made:
-                kind = self.kinds[name]
-                parts = {part: self.read(value, depth + 1) for part, value in content.items()}
-                check_fields(kind.fields, parts, name)
-                self._made[number] = (name, (kind.make or kind.of)(**parts))
-            if self._made[number][0] == name:
-                return self._made[number][1]
+            kind = self.kinds[name]
+            parts = {part: self.read(value, depth + 1) for part, value in content.items()}
+            check_fields(kind.fields, parts, name)
+            self._made[number] = made = (kind.make or kind.of)(**parts)
+            return made
         raise ValueError("this archive holds something unknown")
 
     def restore(self, part: Any) -> None:

@@ -276,10 +276,11 @@ def test_a_file_with_broken_tickets_is_refused(tmp_path):
     learner.ask(), learner.ask()
     learner.save(path)
     saved = storage.read_archive(path, lambda archive: None)
-    point = saved.settings["tickets"]["tickets"]["points"]["list"][0]["array"]
-    for change in ({"asked": 1}, {"numbers": {"list": [1, 0]}}, {"excess": 1.0}, {"points": 3}):
-        settings = dict(saved.settings, tickets={**saved.settings["tickets"]})
-        settings["tickets"]["tickets"] = {**saved.settings["tickets"]["tickets"], **change}
+    state, tickets = saved.settings["state"], saved.settings["state"]["_tickets"]
+    point = tickets["tickets"]["points"][0]["array"]
+    for change in ({"asked": 1}, {"numbers": [1, 0]}, {"excess": 1.0}, {"points": 3}):
+        broken = {**tickets, "tickets": {**tickets["tickets"], **change}}
+        settings = {**saved.settings, "state": {**state, "_tickets": broken}}
         storage.write_archive(path, "OGD", settings, saved.arrays)
         with pytest.raises(ValueError, match="archive"):
             dw.load(path)

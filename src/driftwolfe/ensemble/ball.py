@@ -102,6 +102,7 @@ class BallExperts(Stateful):
 
     def check(self) -> None:
         like = self.kept(self.domain.origin())
+        require(len(self.points) == self.steps.size, "points of experts")
         require(all(same_kind(point, like) for point in self.points), "points of experts")
         require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
 

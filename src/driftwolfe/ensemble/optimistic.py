@@ -188,6 +188,7 @@ class OptimisticDescent(BallDescent):
     def check(self) -> None:
         super().check()
         like = self.kept(self.domain.origin())
+        require(len(self.bases) == self.size, "experts")
         require(all(same_kind(each, like) for each in (self.last, *self.bases)), "experts")
         if self.each:
             require_feasible(self.domain, [*self.points, *self.bases])

@@ -26,6 +26,7 @@ ROUNDING = 64 * 2.0**-52
 #: What weights keep: how many experts there are, and numbers and parts of 1 for each.
 Number: TypeAlias = Annotated[int, Field(int, least=1, size="experts")]
 Totals: TypeAlias = Annotated[Array, Field(np.float64, ("experts",), 0.0)]
+HORIZON = Field(int, least=1, below=1 << 62, optional=True)
 PARTS = Field(np.float64, ("experts",), POSITIVE, sums=True)
 
 
@@ -81,7 +82,7 @@ class Hedge(Stateful):
     """
 
     size: Number
-    horizon: Annotated[int | None, Field(int, least=1, optional=True)] = None
+    horizon: Annotated[int | None, HORIZON] = None
     loss_scale: LossScale = "auto"
     prior: Annotated[Any, PARTS] = None
     totals: Totals = field(init=False)  # L_i, less the smallest of them
