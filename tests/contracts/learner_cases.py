@@ -105,7 +105,7 @@ LEARNER_CASES = {
     dw.learners.OneProjectionSAOL: [{}, {"oracle": "corrective", "start": "origin"}],
     dw.contrib.Sword: [
         {},
-        {"projections": "one"},
+        {"oracle": "auto"},
         {"smoothness": 1.0},
         {"oracle": dw.Oracle("corrective", accuracy=0.05)},
     ],
@@ -117,11 +117,7 @@ LEARNER_CASES = {
     ],
     dw.contrib.Scream: [{}, {"switching": 5.0}],
     dw.contrib.AFLH: [{"alpha": 0.01}],
-    dw.contrib.FTPL: [
-        {},
-        {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4},
-        {"width": 0.5},
-    ],
+    dw.contrib.FTPL: [{}, {"seed": 4}],
     dw.contrib.StronglyConvexOFW: [{}, {"strong_convexity": 0.5}],
 }
 
@@ -148,6 +144,21 @@ NEEDS_SEPARATION = (dw.learners.SOOGD,)
 NEEDS_INSIDE = (dw.contrib.Bandit,)
 #: Learners that see values, or some components, at points that `query` returns.
 VALUES_ONLY = (dw.contrib.Bandit, dw.contrib.SemiBandit)
+
+
+#: Options with units, with a value and as powers of the units of a slope and of a length: a curvature is a
+#: slope over a length.
+UNITS = {
+    dw.learners.LineSearchOFW: {"smoothness": (2.0, 1, -1)},
+    dw.contrib.StronglyConvexOFW: {"strong_convexity": (1.0, 1, -1)},
+    dw.contrib.Scream: {"switching": (1.0, 1, 0)},
+    dw.contrib.AFLH: {"alpha": (0.5, -1, -1)},
+}
+#: Learners that square gradients, and refuse those whose squares leave the range of numbers.
+SQUARING = (
+    *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream, dw.contrib.AFLH, dw.contrib.FTPL),
+    *(dw.contrib.OnlineNewtonStep, dw.contrib.StronglyConvexOFW),
+)
 
 
 def domains():

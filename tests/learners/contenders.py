@@ -170,7 +170,7 @@ CONTENDERS = {
         dw.contrib.Sword,
         {"gradients": "own", "horizon": None, "lipschitz": "auto", "smoothness": 0.3},
     ),
-    "sword-one": (dw.contrib.Sword, {"projections": "one"}),
+    "sword-one": (dw.contrib.Sword, {"oracle": "auto"}),
     "sword-corrective": (dw.contrib.Sword, {"tuning": "certified", "oracle": "corrective"}),
     "sacs": (dw.contrib.SACS, {"loss_scale": "certified"}),
     "sacs-linear": (

@@ -17,6 +17,7 @@ from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST, Device, best_device, device_named, to_host
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.ops import distance
+from driftwolfe.state import Count, Stateful
 from driftwolfe.storage import require
 
 #: A point that an oracle returns, and a bound on its error.
@@ -333,7 +334,7 @@ _COUNTING = Lock()
 
 
 @dataclass
-class OracleCalls:
+class OracleCalls(Stateful):
     """Numbers of oracle calls.
 
     Parameters
@@ -348,12 +349,10 @@ class OracleCalls:
     (2, 0, 0, 4)
     """
 
-    STATE: ClassVar = ("lmo", "projection", "gauge", "membership")
-
-    lmo: int = 0
-    projection: int = 0
-    gauge: int = 0
-    membership: int = 0
+    lmo: Count = 0
+    projection: Count = 0
+    gauge: Count = 0
+    membership: Count = 0
 
     def add(self, lmo: int = 0, projection: int = 0, gauge: int = 0, membership: int = 0) -> None:
         """Add to the counts; safe in several threads at once."""
@@ -413,7 +412,7 @@ def _counted(name: str, **call: int) -> Any:
     return method
 
 
-class CountedDomain(DomainWrapper):
+class CountedDomain(DomainWrapper, Stateful):
     """A set that counts its calls; `domain` is the set inside, with what is its own. See `count_calls`.
 
     Parameters
@@ -429,7 +428,7 @@ class CountedDomain(DomainWrapper):
     (6.0, 1.0, OracleCalls(lmo=0, projection=0, gauge=1, membership=0))
     """
 
-    STATE = ("calls",)
+    calls: OracleCalls
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)

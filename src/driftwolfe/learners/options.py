@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
+
+import numpy as np
 
 from driftwolfe.bounds.ensembles import Measured
 from driftwolfe.domains import Domain
@@ -22,6 +25,14 @@ class StepOptions(TypedDict, total=False):
     """Options of learners that take steps."""
 
     step_scale: float | None
+    tuning: str
+
+
+class ScaleOptions(TypedDict, total=False):
+    """Options of learners that weigh experts, and set their own steps."""
+
+    loss_scale: float | str | None
+    feedback: str
     tuning: str
 
 
@@ -125,6 +136,10 @@ class Options:
         """Return the expert with the step h that projects after every round."""
         plan = self.plan(h, lifetime=lifetime)._replace(block=1)
         return plan._replace(tolerance=0.0) if self.oracle.method == "exact" else plan
+
+    def interval_plan(self, length: int) -> Plan:
+        """Return the expert for an interval of that length, with the step 1/sqrt(length)."""
+        return self.unblocked_plan(length**-0.5, length)
 
     def ball_plan(self, h: float, rounds: int, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h whose tolerance costs G D sqrt(T) in so many rounds T."""
@@ -252,6 +267,17 @@ def check_set(domain: Any) -> None:
         raise ValueError(
             f"domain has the radius {domain.radius:g}, whose square leaves the range of numbers: "
             "use larger units"
+        )
+
+
+def require_arrays(domain: Domain, learner: str, instead: str, most: float = math.inf) -> None:
+    """Refuse a set whose points are no arrays, or too large, and name a learner for it."""
+    point = domain.origin()
+    if not isinstance(point, np.ndarray) or point.size > most:
+        limit = f" of at most {most:,} numbers" if most < math.inf else ""
+        raise ValueError(
+            f"{learner} works on dense arrays{limit}, not on {type(domain.unwrapped).__name__} of "
+            f"shape {domain.shape}; use {instead}"
         )
 
 

@@ -196,6 +196,10 @@ class ProductPoint:
         return zip(self.parts, other.parts, strict=True)
 
 
+#: What points are in files.
+POINTS = (np.float64, FactoredMatrix, ProductPoint)
+
+
 def in_kind_of(gradient: Point, like: Point) -> Point:
     """Return a gradient as a point that can be added to `like`: on a device, arrays become matrices."""
     if isinstance(like, ProductPoint) and isinstance(gradient, ProductPoint):
