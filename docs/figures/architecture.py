@@ -37,7 +37,6 @@ CONTENTS = {
     "losses": "convex functions",
     "points": "arrays, low rank plus sparse, products",
     "storage": "atomic files, archives",
-    "saved_state": "objects in archives",
     "state": "declared state, its files",
     "terminal": "output to the terminal",
 }
