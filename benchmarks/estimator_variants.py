@@ -30,7 +30,7 @@ from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.completer_kernels import UNIT
 from driftwolfe.estimators.completer_tables import Older
 from driftwolfe.estimators.core.rows import as_rows
-from driftwolfe.points.orthogonal import threshold_falling
+from driftwolfe.points.lanczos import threshold_falling
 
 #: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
 ROUNDS, LENGTH = 1500, 30_000

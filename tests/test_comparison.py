@@ -9,6 +9,7 @@ import scipy.stats
 
 import driftwolfe as dw
 from driftwolfe.learners.base import as_loss
+from driftwolfe.state import State
 
 BALL = dw.L2Ball(3)
 
@@ -20,7 +21,7 @@ def jumps(seed, rounds=120):
 class Halfway(dw.Learner):
     """One of a user's own: moves half of the way against each gradient."""
 
-    STATE = ("_x",)
+    _x: State[object]
 
     def __init__(self, domain, step=0.5):
         super().__init__(domain)
@@ -241,7 +242,7 @@ def test_names_in_html_are_text():
 
 
 class Failing(Halfway):
-    STATE = ()
+    t: State[int]
 
     def update(self, loss):
         raise ZeroDivisionError("on purpose")

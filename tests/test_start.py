@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.warmup import MODULES
+from driftwolfe.doctor import MODULES
 
 
 def loaded_after(script):

@@ -26,8 +26,8 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.saved_state import TreeReader, TreeWriter
-from driftwolfe.state import Field, check_fields
+from driftwolfe.points.ops import POINTS
+from driftwolfe.state import Field, Reader, Writer, check_fields
 from driftwolfe.storage import Archive, refused, require
 
 Callback = Callable[[Any, float], None]
@@ -321,13 +321,14 @@ GAME = archive.LEARNER | {
     "learner": Field(str),
     "first": Field(int, least=0),
     "recording": Field(list, (2,), items=Field(bool)),
-    "decisions": Field(dict),
-    "weights": Field(dict),
+    "decisions": Field((dict, list)),
+    "weights": Field((dict, list)),
     "experts": Field(dict),
+    "rows": Field(dict),
 }
 #: Its record: seconds, loss and four counts of calls of each round, and points.
-POINTS = Field(list, items=archive.POINT)
-RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": POINTS, "weights": POINTS}
+EACH = Field(list, items=Field(POINTS))
+RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": EACH, "weights": EACH}
 #: Dense points: how many rows each has, and all of them end to end.
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
 #: Names of experts, and which has each weight.
@@ -342,7 +343,7 @@ class Checkpoint:
         self._refused = partial(
             refused, f"{path} is no checkpoint of this game", advice="; remove it to start anew"
         )
-        archive.require_named_state(learner)  # now, not after the first thousand rounds
+        archive.require_declared_state(learner)  # now, not after the first thousand rounds
         with storage.explained(self.path):
             storage.destination(self.path)
 
@@ -371,17 +372,18 @@ class Checkpoint:
                 f"is at round {learner.t:,}: a callback or another thread has moved it; {self.path} "
                 "stays as it was"
             )
-        writer = TreeWriter(archive.ensemble_kinds())
+        writer = Writer(archive.ensemble_kinds())
         settings = {
             **archive.learner_settings(learner, writer),
             "learner": type(learner).__name__,
             "first": self.first,
             "recording": self.recording,
-            "decisions": writer.write(_packed(record.decisions)),
-            "weights": writer.write(_packed(record.weights)),
-            "experts": writer.write(_numbered(record.experts)),
+            "decisions": writer.write(_packed(record.decisions), "game/decisions"),
+            "weights": writer.write(_packed(record.weights), "game/weights"),
+            "experts": writer.write(_numbered(record.experts), "game/experts"),
+            "rows": writer.write(record.table, "game/rows"),
         }
-        storage.write_archive(self.path, "Game", settings, {**writer.arrays, "rows": record.table})
+        storage.write_archive(self.path, "Game", settings, writer.arrays)
 
     def _check(self, saved: Archive) -> None:
         """Require a file of this game."""
@@ -400,8 +402,8 @@ class Checkpoint:
 
 
 def _read_record(saved: Archive) -> GameRecord:
-    reader = TreeReader(archive.ensemble_kinds(), saved)
-    held: dict[str, Any] = {"rows": saved.arrays.get("rows")}
+    reader = Reader(archive.ensemble_kinds(), saved)
+    held: dict[str, Any] = {"rows": reader.read(saved.settings["rows"])}
     for name in ("decisions", "weights"):
         held[name] = reader.read(saved.settings[name])
         if isinstance(held[name], tuple):

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import (
-    Annotated,
-    Any,
-    Generic,
-    NamedTuple,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from types import UnionType
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 
@@ -31,6 +25,8 @@ from driftwolfe.storage import (
 )
 
 LARGEST_FLOAT = sys.float_info.max
+#: The least of limits: numbers above 0.
+POSITIVE = math.ulp(0.0)
 #: By how much sums that are 1 may be off.
 ROUNDING = 1e-6
 T = TypeVar("T")
@@ -44,7 +40,7 @@ class Field:
     any size, a name for the same size wherever it appears, or "a b" for the product of two named sizes.
     """
 
-    kind: Any  # the exact type, or several; NumPy's scalar types stand for arrays of them
+    kind: Any = None  # the exact type, or several; NumPy's scalar types stand for arrays of them
     shape: tuple[Any, ...] | None = None
     least: float = -LARGEST_FLOAT  # the default bounds refuse NaN and infinities
     most: float = LARGEST_FLOAT
@@ -55,15 +51,20 @@ class Field:
     rising: bool = False  # whether each entry is larger than the one before
     items: Field | None = None  # what each item of a list or tuple must be
     optional: bool = False  # whether it may be None
-    newer: bool = False  # whether it may be missing, in files from before there was such a part
+    like: str = ""  # the name, among the sizes, of a point of the same type and shape
 
     def fits(self, value: Any, sizes: dict[str, int]) -> bool:
         """Whether a value is that; names of sizes that are new are added to `sizes`."""
         if value is None and self.optional:
             return True
         kind, listed = type(value), type(value) in (list, tuple)
-        if kind in (np.ndarray, StoredArray):
+        if is_array := kind in (np.ndarray, StoredArray):
             kind = value.dtype.type
+        if self.like:
+            point: Any = sizes[self.like]
+            if type(value) is not type(point) or value.shape != point.shape:
+                return False
+            return kind is np.float64 and self._fits_range(value, sizes) if is_array else True
         if kind not in (self.kind if isinstance(self.kind, tuple) else (self.kind,)):
             return False
         if self.shape is not None:
@@ -119,11 +120,10 @@ def check_fields(
     >>> check_fields(fields, {"x": np.ones(3), "places": np.array([2])}, "point")
     {'n': 3, 'k': 1}
     """
-    needed = {name for name, field in fields.items() if not field.newer}
-    if not isinstance(values, dict) or not needed <= values.keys() <= fields.keys():
+    if not isinstance(values, dict) or values.keys() != fields.keys():
         raise ValueError(f"this archive does not hold the state of a {what}")
     for name, field in fields.items():
-        if name in values and not field.fits(values[name], sizes):
+        if not field.fits(values[name], sizes):
             raise ValueError(f"this archive holds a {what} whose {name.strip('_')} does not fit")
     return sizes
 
@@ -131,16 +131,15 @@ def check_fields(
 # -- parts -----------------------------------------------------------------------------------------
 
 
-class Part:
-    """A class that declares its state in annotations: fields, and other parts.
+class Stateful:
+    """A class that declares in annotations which of its attributes change: fields, and other parts.
 
-    Of these, files, copies and pickles are made. Another part is a class of this kind, a named tuple of
-    fields, `Growing` or a dict of such tuples, or a class that says by ``SAVED``, ``saved`` and ``read``
-    what it is in a file. Sizes have the same meaning in all, unless a part is annotated with other names
-    for them.
+    Another part is a class of this kind, a tuple of such, a named tuple of fields, `Growing` or a dict of
+    such tuples, or a class that says by ``SAVED``, ``saved`` and ``read`` what it is in a file. Sizes have
+    the same meaning in all, unless a part is annotated with other names for them, or has its own.
 
-    >>> class Mean(Part):
-    ...     count: Annotated[int, Field(int, least=0)]
+    >>> class Mean(Stateful):
+    ...     count: Count
     ...     total: Annotated[Any, Field(np.float64, ("n",))]
     >>> list(declared(Mean))
     ['count', 'total']
@@ -151,6 +150,14 @@ class Part:
 
     def check(self) -> None:
         """Raise ValueError if a state that was read from a file does not fit together."""
+
+    def own_sizes(self) -> dict[str, Any] | None:
+        """Return the sizes that fields refer to by name; None: those of what it is a part of."""
+        return None
+
+
+class Part(Stateful):
+    """A class whose declared state is all there is: files, copies and pickles hold no more."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in declared(type(self))}
@@ -223,8 +230,8 @@ def _pad(table: Any, rows: int, columns: int) -> Any:
 class Nested(NamedTuple):
     """A part of another part."""
 
-    kind: Any  # its class
-    holder: Any = None  # `Growing`, or dict
+    kind: Any = Stateful  # its class, or one that it inherits from
+    holder: Any = None  # `Growing`, dict or tuple
     sizes: Mapping[str, Any] = {}  # other names, or numbers, for its sizes; {} is the key in a dict
 
 
@@ -236,18 +243,49 @@ def declared(cls: Any) -> dict[str, Field | Nested]:
 @cache
 def _declared(cls: Any) -> dict[str, Field | Nested]:
     found: dict[str, Field | Nested] = {}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
-        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        extra = extras[0] if extras else {}
-        holder = get_origin(kind) if get_origin(kind) in (Growing, dict) else None
-        inner = get_args(kind)[-1] if holder else kind
-        if isinstance(extra, Field):
-            found[name] = extra
-        elif isinstance(inner, type) and (
-            issubclass(inner, Part) or hasattr(inner, "SAVED") or hasattr(inner, "_fields")
-        ):
-            found[name] = Nested(inner, holder, extra)
+    for base in reversed(cls.__mro__):
+        for name, hint in inspect.get_annotations(base).items():
+            text = getattr(hint, "__forward_arg__", hint)  # of named tuples
+            spec = _spec(_evaluated(text, base) if isinstance(text, str) else hint)
+            if spec is not None:
+                found[name] = spec
     return found
+
+
+def _evaluated(hint: str, cls: type) -> Any:
+    """The meaning of an annotation; None where a user's class has one for type checkers only."""
+    try:
+        return eval(hint, vars(sys.modules[cls.__module__]), dict(vars(cls)))
+    except NameError as error:
+        if "State" in hint or cls.__module__.startswith("driftwolfe."):
+            raise TypeError(f"{cls.__name__} declares {hint}, and {error}") from error
+        return None
+
+
+def _spec(hint: Any) -> Field | Nested | None:
+    """What an annotation declares."""
+    kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    extra = extras[0] if extras else {}
+    if isinstance(extra, Field | Nested):
+        return extra
+    if isinstance(kind, UnionType):  # of a part and None
+        kind = get_args(kind)[0]
+    holder = get_origin(kind) if get_origin(kind) in (Growing, dict, tuple) else None
+    inner = get_args(kind)[0 if holder is tuple else -1] if holder else kind
+    if not isinstance(inner, type):
+        return None
+    if issubclass(inner, Stateful) or hasattr(inner, "SAVED"):
+        return Nested(inner, holder, extra)
+    return Nested(inner, holder, extra) if hasattr(inner, "_fields") and declared(inner) else None
+
+
+#: Declarations that many parts share, and that of an attribute which stays as it was when it was made:
+#: of the same type, and of the same shape but for the length of arrays.
+Count = Annotated[int, Field(int, least=0, below=1 << 62)]
+Size = Annotated[float, Field(float, least=0.0)]
+State = Annotated[T, Field()]
+#: A point of the set's kind, and what a constructor checks by itself.
+POINT, PLAIN = Field(like="point"), Field((int, float, str), optional=True)
 
 
 _KEYS = Field(list, items=Field(int, least=0, below=1 << 31))
@@ -298,14 +336,18 @@ def _values(part: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         return
     state = part._asdict() if hasattr(part, "_asdict") else part.__getstate__()
     for name, spec in declared(type(part)).items():
-        value, path = state[name], f"{prefix}.{name}"
+        value = state[name] if name in state else getattr(part, name)
+        path = f"{prefix}.{name}" if prefix else name
         if isinstance(spec, Field):
             yield path, value
+        elif spec.holder is tuple:
+            for k, each in enumerate(value):
+                yield from _values(each, f"{path}.{k}")
         elif spec.holder is dict:
             yield path, list(value)
             for k, each in value.items():
                 yield from _values(each, f"{path}.{k}")
-        else:
+        elif value is not None:
             yield from _values(value.known if spec.holder is Growing else value, path)
 
 
@@ -326,6 +368,175 @@ def _made(spec: Field | Nested, values: Mapping[str, Any], path: str) -> Any:
     part.__setstate__(state)
     part.check()
     return part
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """How objects of one class are saved."""
+
+    of: Any  # the class
+    make: Callable[..., Any] | None = (
+        None  # makes one from its fields by name, in place of the class
+    )
+    table: Mapping[str, Field] | None = (
+        None  # the fields, in place of those that the class declares
+    )
+
+    @property
+    def fields(self) -> Any:
+        """The attributes that make it up."""
+        return declared(self.of) if self.table is None else self.table
+
+
+class Writer:
+    """Turns values into JSON, and collects their arrays; tensors are written as arrays.
+
+    An array, or an object of a known kind, that appears twice is written once, and is one again
+    when it is read. A class that is saved like another names its kind in ``SAVED_AS``.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._kinds, self._names = kinds, {kind.of: name for name, kind in kinds.items()}
+        self.arrays: dict[str, Any] = {}  # by dotted name
+        self._known: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def write(self, value: Any, path: str) -> Any:
+        """Return a value as JSON; its arrays have names that begin with the path."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if type(value) is list or type(value) is tuple:
+            items = [self.write(item, f"{path}.{k}") for k, item in enumerate(value)]
+            return items if type(value) is list else {"tuple": items}
+        if id(value) in self._known:
+            return self._known[id(value)][1]
+        if isinstance(value, np.ndarray) or hasattr(value, "__dlpack_device__"):
+            array = value if isinstance(value, np.ndarray) else value.detach().cpu().numpy()
+            # The order in memory is kept, so that sums come out bit-identical.
+            turned = array.flags.f_contiguous and not array.flags.c_contiguous
+            self.arrays[path] = array.T if turned else array
+            written: dict[str, Any] = {"turned" if turned else "array": path}
+        else:
+            name = self._names.get(type(value), "") or getattr(value, "SAVED_AS", "")
+            if not name:
+                raise TypeError(f"a {type(value).__name__} cannot be written to a file")
+            fields = self._kinds[name].fields
+            parts = {part: self.write(getattr(value, part), f"{path}.{part}") for part in fields}
+            number = len(self._known)
+            self._known[id(value)] = (value, {"same": number})
+            return {name: parts, "number": number}
+        self._known[id(value)] = (value, written)  # holds the value, so that its id stays its own
+        return written
+
+    def write_part(self, part: Any) -> dict[str, Any]:
+        """Return the declared state of a part as JSON; arrays that are named like it are left out."""
+        written = {path: self.write(value, path) for path, value in _values(part, "")}
+        return {path: value for path, value in written.items() if value != {"array": path}}
+
+
+class Reader:
+    """Turns what `Writer` wrote into values again; anything else is refused with a ValueError."""
+
+    def __init__(self, kinds: Mapping[str, Kind], archive: Archive) -> None:
+        self.kinds, self._given = kinds, archive.arrays
+        self._state = archive.settings.get("state", {})
+        self._uses = Counter(array_names(archive.settings))
+        self._arrays: dict[tuple[str, str], Any] = {}
+        self._made: dict[Any, Any] = {}
+
+    def read(self, written: Any, depth: int = 0) -> Any:
+        """Return the value."""
+        if depth > 40:
+            raise ValueError("this archive is nested too deeply")
+        if written is None or isinstance(written, bool | int | float | str):
+            return written
+        if isinstance(written, list):
+            return [self.read(item, depth + 1) for item in written]
+        if not isinstance(written, dict) or not 1 <= len(written) <= 2:
+            raise ValueError("this archive holds something unknown")
+        name, content = next(iter(written.items()))
+        if name == "tuple" and isinstance(content, list):
+            return tuple(self.read(content, depth))
+        if name == "float" and content in ("inf", "-inf", "nan"):
+            return float(content)
+        if name in ("array", "turned") and isinstance(content, str) and content in self._given:
+            if (name, content) not in self._arrays:
+                array = self._given[content]
+                self._arrays[name, content] = array.T if name == "turned" else array
+            return self._arrays[name, content]
+        if name == "same" and isinstance(content, int) and content in self._made:
+            return self._made[content]
+        number = written.get("number")
+        if name in self.kinds and isinstance(content, dict) and isinstance(number, int):
+            kind = self.kinds[name]
+            parts = {part: self.read(value, depth + 1) for part, value in content.items()}
+            check_fields(kind.fields, parts, name)
+            self._made[number] = made = (kind.make or kind.of)(**parts)
+            return made
+        raise ValueError("this archive holds something unknown")
+
+    def restore(self, part: Any) -> None:
+        """Set the declared state of a part that was made the same way; what does not fit is refused."""
+        own = {name for name in self._given.keys() - self._uses.keys() if "/" not in name}
+        paths = {path for path, _ in _values(part, "")}
+        if not own | self._state.keys() <= paths <= self._given.keys() | self._state.keys():
+            raise ValueError(f"this archive does not hold the state of a {type(part).__name__}")
+        self._restore(part, "", {})
+
+    def _restore(self, part: Any, prefix: str, sizes: dict[str, Any]) -> None:
+        own = part.own_sizes()
+        sizes = sizes if own is None else own
+        for name, spec in declared(type(part)).items():
+            path, old = prefix + name, getattr(part, name)
+            if isinstance(spec, Nested):
+                several = enumerate(old) if spec.holder is tuple else ()
+                one = [] if old is None or spec.holder is tuple else [(f"{path}.", old)]
+                for place, each in [*one, *((f"{path}.{k}.", each) for k, each in several)]:
+                    self._restore(each, place, sizes)
+                continue
+            written = self._state.get(path, {"array": path})
+            new = self.read(written)
+            if not (_like(old) if spec == Field() else spec).fits(new, sizes):
+                what = f"{type(part).__name__} whose {name.strip('_')}"
+                raise ValueError(f"this archive holds a {what} does not fit")
+            if isinstance(new, np.ndarray):
+                (source,) = written.values()
+                # A file may say that two of them are one array; loops write to each by itself.
+                if self._uses[source] > (path in self._state):
+                    new = np.array(new, order="K")
+            setattr(part, name, new)
+        try:
+            part.derive()
+            part.check()
+        except (TypeError, LookupError, ArithmeticError) as error:
+            raise ValueError(f"this archive holds no {type(part).__name__}: {error}") from error
+
+
+def _like(old: Any) -> Field:
+    """What may take the place of a value: of arrays, any number of rows."""
+    if isinstance(old, int) and not isinstance(old, bool):
+        return Field(int, least=1 - (1 << 62), below=1 << 62)
+    if hasattr(old, "__dlpack_device__"):  # a tensor is read as an array, and put there again
+        kind = old.dtype.type if isinstance(old, np.ndarray) else np.float64
+        return Field(kind, (None, *old.shape[1:]))
+    return Field(type(old), getattr(old, "shape", None))
+
+
+def array_names(written: Any) -> Iterator[str]:
+    """The names of the arrays that JSON of ours refers to, as often as it does."""
+    left = [written]
+    while left:  # not recursive: a file may be nested as deeply as JSON allows
+        part = left.pop()
+        if isinstance(part, dict):
+            yield from (part[key] for key in ("array", "turned") if isinstance(part.get(key), str))
+            left += part.values()
+        elif isinstance(part, list):
+            left += part
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def _keep_access(path: Path, part: Path) -> None:
 # -- archives --------------------------------------------------------------------------------------
 
 #: Raised when the meaning of an archive's content changes.
-VERSION = 2
+VERSION = 3
 #: The entry of the safetensors header that holds ours, as JSON.
 ENTRY = "driftwolfe"
 #: Types as safetensors names them: F64, I32, U8, ...

@@ -71,7 +71,7 @@ def test_shares_are_safe_and_the_rate_is_kept(eighths, spare, seed):
             plain.pay(i, calls)
         assert 8 * plain.spent <= plain.rate * t - sum(plain.savings)
         assert (budget_left.rounds, budget_left.spent) == (t, plain.spent)
-    budget_left.check_state()
+    budget_left.check()
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 1.0 / 3.0, 0.7])

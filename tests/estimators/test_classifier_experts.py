@@ -263,13 +263,13 @@ def test_on_intervals_of_the_cover_the_loss_is_near_that_of_the_best_matrix():
         for length in (16, 64, 256):
             for start in range(length, rows - length + 1, length):
                 piece = slice(start, start + length)
-                loss = MulticlassLogistic(Z[piece], y[piece], 3, reduction="sum")
+                loss = MulticlassLogistic(Z[piece], y[piece], 3)
                 best = np.zeros((3, 4))
                 for k in range(60):  # Frank-Wolfe: near the best is enough
                     best += (ball.lmo(loss.gradient(best)) - best) * 2.0 / (k + 2.0)
                 allowed = 1.3 * G * 2.0 * radius * np.sqrt(length)
                 allowed += np.log(len(own[-1]) * (start + length)) + 0.01
-                assert mixture[piece].sum() <= loss.value(best) + allowed
+                assert mixture[piece].sum() <= length * loss.value(best) + allowed
 
 
 def test_experts_restart_at_the_heaviest_of_their_radius_when_intervals_end():

@@ -6,18 +6,19 @@ import sys
 import pytest
 
 from driftwolfe.experiments import sweep
-from driftwolfe.experiments.executors import ProcessExecutor
+from driftwolfe.experiments.running import ProcessExecutor
 from driftwolfe.experiments.trial import DataSet, Trial, is_own
 
 MODULE = '''
 import numpy as np
 import driftwolfe as dw
+from driftwolfe.state import State
 
 
 class Sleepy(dw.OGD):
     """Learns nothing in every nap-th round."""
 
-    STATE = ()
+    t: State[int]
 
     def __init__(self, domain, lipschitz=1.0, nap=2):
         super().__init__(domain, lipschitz=lipschitz)

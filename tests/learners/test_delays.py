@@ -8,6 +8,7 @@ import pytest
 import driftwolfe as dw
 from contracts.learner_cases import LEARNER_CASES, VALUES_ONLY
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance
+from driftwolfe.state import State
 
 #: Learners that have a bound on these games.
 BOUNDED = [
@@ -212,7 +213,7 @@ def test_tickets_of_factored_matrices(tmp_path):
 
 def test_a_learner_of_your_own_takes_tickets(tmp_path):
     class Mine(dw.Learner):
-        STATE = ("x",)
+        x: State[np.ndarray]
 
         def __init__(self, domain):
             super().__init__(domain)
@@ -275,10 +276,11 @@ def test_a_file_with_broken_tickets_is_refused(tmp_path):
     learner.ask(), learner.ask()
     learner.save(path)
     saved = storage.read_archive(path, lambda archive: None)
-    point = saved.settings["tickets"]["tickets"]["points"]["list"][0]["array"]
-    for change in ({"asked": 1}, {"numbers": {"list": [1, 0]}}, {"excess": 1.0}, {"points": 3}):
-        settings = dict(saved.settings, tickets={**saved.settings["tickets"]})
-        settings["tickets"]["tickets"] = {**saved.settings["tickets"]["tickets"], **change}
+    state, tickets = saved.settings["state"], saved.settings["state"]["_tickets"]
+    point = tickets["tickets"]["points"][0]["array"]
+    for change in ({"asked": 1}, {"numbers": [1, 0]}, {"excess": 1.0}, {"points": 3}):
+        broken = {**tickets, "tickets": {**tickets["tickets"], **change}}
+        settings = {**saved.settings, "state": {**state, "_tickets": broken}}
         storage.write_archive(path, "OGD", settings, saved.arrays)
         with pytest.raises(ValueError, match="archive"):
             dw.load(path)

@@ -5,12 +5,13 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, PortfolioLoss, SquaredDistance
+from driftwolfe.state import State
 
 
 class Mine(dw.Learner):
     """A learner of a user's own: the vertex that was best in the last round."""
 
-    STATE = ("_x",)
+    _x: State[object]
 
     def __init__(self, domain, horizon=None, lipschitz="auto"):
         super().__init__(domain)
@@ -84,7 +85,7 @@ def test_the_bound_is_the_smallest_of_the_learners_plus_the_price_of_weights():
 class Stubborn(Mine):
     """Refuses what it does not like, after the others have seen it."""
 
-    STATE = ()
+    t: State[int]
 
     def update(self, loss):
         if isinstance(loss, SquaredDistance):

@@ -257,24 +257,18 @@ def _slopes(size, rounds):
 # -- files -----------------------------------------------------------------------------------------
 
 
-def _experts(state):
-    return state["_experts"]
-
-
 BROKEN = {
-    "rounds that would have more experts": lambda state: state.update(t=64),
-    "rounds that would have fewer": lambda state: state.update(t=6),
-    "a rate below zero": lambda state: state["_meta"].update(inverse_rate=-1.0),
-    "a rate that is no number": lambda state: state["_meta"].update(inverse_rate={"float": "nan"}),
-    "more weights than it says": lambda state: state["_meta"].update(size=3),
-    "rounds below zero": lambda state: state["_meta"].update(rounds=-1),
-    "no weights": lambda state: state["_meta"].pop("weights"),
-    "weights that are steps": lambda state: state["_meta"].update(weights=_experts(state)["steps"]),
-    "clocks that are budgets": lambda state: _experts(state).update(
-        clocks=_experts(state)["reserved"]
+    "rounds that would have more experts": lambda state, _: state.update(t=64),
+    "rounds that would have fewer": lambda state, _: state.update(t=6),
+    "a rate that is no number": lambda state, _: state.update({RATE: {"float": "nan"}}),
+    "more weights than it says": lambda state, _: state.update({"_meta.size": 3}),
+    "no weights": lambda _, arrays: arrays.pop("_meta.weights"),
+    "weights that are steps": lambda state, _: state.update(
+        {"_meta.weights": {"array": "_experts.steps"}}
     ),
-    "no sums": lambda state: _experts(state).pop("_sums"),
+    "no sums": lambda _, arrays: arrays.pop("_experts._sums"),
 }
+RATE = "_meta.inverse_rate"
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -284,7 +278,7 @@ def test_a_file_that_does_not_fit_together_is_refused(name, tmp_path):
         learner.update(loss)
     learner.save(path)
     archive = read_archive(path)
-    BROKEN[name](archive.settings["state"])
+    BROKEN[name](archive.settings["state"], archive.arrays)
     header = {"version": VERSION, "kind": archive.kind, "settings": archive.settings}
     path.write_bytes(crafted(json.dumps(header), archive.arrays))
     with pytest.raises(ValueError, match="this archive"):

@@ -67,14 +67,14 @@ TOO_LARGE = {
     "LinfBall": {"n": 1e12},
     "Simplex": {"n": HUGE},
     "KSparsePolytope": {"n": HUGE, "k": 2},
-    "GroupLassoBall": {"n": HUGE, "groups": {"list": [0, 1]}},
+    "GroupLassoBall": {"n": HUGE, "groups": [0, 1]},
     "BirkhoffPolytope": {"n": 10**6},
     "Spectrahedron": {"n": 10**6},
     "SpanningTreePolytope": {"n_vertices": 10**6},
     "UniformMatroidPolytope": {"n": HUGE, "k": 2},
     "TraceNormBall": {"shape": {"tuple": [10**6, 10**6]}},
     "ProductDomain": {
-        "domains": {"sets": [{"kind": "L1Ball", "arguments": {"n": 3}}] * 20_000},
+        "domains": {"sets": [{"kind": "L1Ball", "arguments": {"n": 3}, "module": None}] * 20_000},
     },
 }
 
@@ -86,7 +86,7 @@ def test_sets_larger_than_the_file_are_refused_before_they_are_made(kind, tmp_pa
     dw.POLA(dw.L1Ball(3)).save(path)
 
     def change(settings, arrays):
-        settings["domain"] = {"kind": kind, "arguments": TOO_LARGE[kind]}
+        settings["domain"] = {"kind": kind, "arguments": TOO_LARGE[kind], "module": None}
 
     rewritten(path, change)
     with pytest.raises(ValueError, match=r"larger points than any in it|does not take|cannot join"):
@@ -160,8 +160,9 @@ def test_one_array_in_two_places_is_two(tmp_path):
     learner.save(path)
 
     def change(settings, arrays):
-        experts = settings["state"]["_experts"]
-        experts["_y"] = experts["_sums"] = experts["_x"]
+        for name in ("_experts._y", "_experts._sums"):
+            settings["state"][name] = {"array": "_experts._x"}
+            del arrays[name]
 
     rewritten(path, change)
     experts = dw.load(path)._experts
@@ -177,7 +178,7 @@ def test_states_that_no_learner_could_have_are_refused(name, value, tmp_path):
     dw.POLD(dw.L1Ball(3), horizon=9).save(path)
 
     def change(settings, arrays):
-        place = settings["state"]["_experts"][name]["array"]
+        place = f"_experts.{name}"
         arrays[place] = np.full_like(arrays[place], value)
 
     rewritten(path, change)

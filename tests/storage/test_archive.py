@@ -82,10 +82,10 @@ def test_other_files_are_refused(path):
 
 
 def test_a_newer_format_says_so(path, monkeypatch):
-    monkeypatch.setattr("driftwolfe.storage.VERSION", 3)
+    monkeypatch.setattr("driftwolfe.storage.VERSION", 4)
     write(path)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="version 3 of the format"):
+    with pytest.raises(ValueError, match="version 4 of the format"):
         read_archive(path)
 
 
@@ -130,6 +130,8 @@ FULL = {
     "arguments": {},
     "state": {"x": {"array": "x"}},
     "domain": {"kind": "L1Ball"},
+    "class": None,
+    "module": None,
 }
 LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "features": "random"}
 LEARNED |= {"seed": 0, "state": {}}
@@ -308,7 +310,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
     def none(*_, **__):
         raise MemoryError
 
-    kinds = {dw.load: (_learner, "driftwolfe.saved_state.TreeReader.read_state")}
+    kinds = {dw.load: (_learner, "driftwolfe.state.Reader.restore")}
     kinds[MatrixCompleter.load] = (
         _completer,
         "driftwolfe.estimators.completer_experts.CompleterPool.check",

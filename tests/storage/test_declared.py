@@ -12,7 +12,7 @@ import driftwolfe as dw
 from driftwolfe.state import Field, Growing, Part, declared, read_state, state_of, write_state
 from driftwolfe.storage import read_archive, write_archive
 
-FOLDER = Path(__file__).parent / "saved" / "2"
+FOLDER = Path(__file__).parent / "saved" / "3"
 NAMES = sorted({*dw.estimators.__all__} - {"AdaptiveIntervals"})
 
 

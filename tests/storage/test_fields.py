@@ -16,7 +16,7 @@ FIELDS = {
     "rate": Field(float),
     "done": Field(bool),
     "either": Field((int, np.float64)),
-    "more": Field(list, items=Field(str), optional=True, newer=True),
+    "more": Field(list, items=Field(str), optional=True),
     "none": Field(str, optional=True),
 }
 
@@ -30,6 +30,7 @@ def good():
         "rate": 0.5,
         "done": True,
         "either": np.ones(1),
+        "more": None,
         "none": None,
     }
 

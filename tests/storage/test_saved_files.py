@@ -1,4 +1,4 @@
-"""Files that were saved by format 2 load and go on; the numbers were noted when they were saved."""
+"""Files that were saved by format 3 load and go on; the numbers were noted when they were saved."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ import pytest
 import driftwolfe as dw
 from storage.saved import make
 
-FOLDER = Path(__file__).parent / "saved" / "2"
+FOLDER = Path(__file__).parent / "saved" / "3"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 
 

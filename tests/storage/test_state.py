@@ -1,47 +1,74 @@
-"""The state of an object, written down and set again; what does not fit is refused."""
+"""The declared state of an object, written down and set again; what does not fit is refused."""
 
 import math
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pytest
 
-from driftwolfe.saved_state import Kind, TreeReader, TreeWriter
-from driftwolfe.state import Field
+from driftwolfe.state import Count, Field, Kind, Nested, Reader, State, Stateful, Writer, declared
 from driftwolfe.storage import Archive
 
+if TYPE_CHECKING:
+    from elsewhere import Unknown
 
-class Base:
-    STATE = ("t",)
+
+class Inner(Stateful):
+    number: Count
+    weights: Annotated[Any, Field(np.float64, ("n",), 0.0, sums=True)]
+
+    def __init__(self, size):
+        self.number, self.weights = 0, np.full(size, 1.0 / size)
+
+
+class Base(Stateful):
+    t: State[int]
 
     def __init__(self):
         self.t, self.rate, self.done = 3, 0.5, False
         self.x, self.y = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)
+        self.inner, self.several, self.absent = Inner(2), (Inner(2), Inner(2)), None
+        self.other = object()
 
 
 class Thing(Base):
-    STATE = ("rate", "done", "x", "y")
+    rate: State[float]
+    done: "State[bool]"
+    x: State[Any]
+    y: State[Any]
+    inner: Annotated[Any, Nested()]
+    several: tuple[Inner, ...]
+    absent: Inner | None
+    other: "Unknown"
 
-    def check_state(self):
+    def check(self):
         if self.t < 0:
             raise ValueError("this archive holds rounds that do not fit together")
 
+    def derive(self):
+        self.twice = 2 * self.t
+
 
 def written(thing):
-    writer = TreeWriter({})
-    return writer.write_state(thing), writer.arrays
+    writer = Writer({})
+    return writer.write_part(thing), writer.arrays
 
 
 def read(state, arrays):
     thing = Thing()
-    TreeReader({}, Archive("Thing", {"state": state}, arrays)).read_state(thing, state)
+    Reader({}, Archive("Thing", {"state": state}, arrays)).restore(thing)
     return thing
 
 
 def test_what_is_written_is_set_again():
     thing = Thing()
     thing.t, thing.rate, thing.done, thing.x = 8, 0.25, True, np.ones((5, 3))
-    again = read(*written(thing))
-    assert (again.t, again.rate, again.done) == (8, 0.25, True)
+    thing.inner.number, thing.several[1].number = 4, 5
+    state, arrays = written(thing)
+    assert "other" not in declared(Thing) and {"x", "y", "several.0.weights"} <= arrays.keys()
+    again = read(state, arrays)
+    assert (again.t, again.rate, again.done, again.twice) == (8, 0.25, True, 16)
+    assert (again.inner.number, again.several[1].number) == (4, 5)
     np.testing.assert_array_equal(again.x, thing.x)
     np.testing.assert_array_equal(again.y, thing.y)
 
@@ -65,28 +92,48 @@ def test_what_is_written_is_set_again():
         ("rate", math.inf),
         ("done", 1),
         ("done", None),
+        ("inner", Inner(3)),  # sizes are those of all parts
     ],
 )
 def test_what_does_not_fit_is_refused(name, value):
     thing = Thing()
     setattr(thing, name, value)
-    with pytest.raises(ValueError, match=r"holds a Thing whose \w+ does not fit|do not fit"):
+    with pytest.raises(ValueError, match=r"holds an? \w+ whose \w+ does not fit|do not fit"):
         read(*written(thing))
 
 
 def test_a_state_with_other_names_is_refused():
     state, arrays = written(Thing())
-    for other in ({**state, "more": 1}, {k: v for k, v in state.items() if k != "t"}, [], None):
+    for other in ({**state, "more": 1}, {k: v for k, v in state.items() if k != "t"}, {}):
         with pytest.raises(ValueError, match="does not hold the state of a Thing"):
             read(other, arrays)
+    for other in ({**arrays, "more": np.ones(1)}, {k: v for k, v in arrays.items() if k != "x"}):
+        with pytest.raises(ValueError, match="does not hold the state of a Thing"):
+            read(state, other)
 
 
 def test_arrays_that_a_file_takes_for_one_are_two():
     state, arrays = written(Thing())
-    state["y"] = state["x"]
-    thing = read(state, arrays)
+    del arrays["y"]
+    thing = read(state | {"y": {"array": "x"}}, arrays)
     thing.x[0, 0] = -1.0
     assert thing.y[0, 0] == 0.0
+
+
+def test_the_order_in_memory_is_kept():
+    thing = Thing()
+    thing.x = np.asfortranarray(thing.x)
+    again = read(*written(thing))
+    assert again.x.flags.f_contiguous and not again.x.flags.c_contiguous
+    np.testing.assert_array_equal(again.x, thing.x)
+
+
+def test_a_declaration_that_cannot_be_read_is_refused():
+    class Odd(Stateful):
+        x: "State[Unknown]"
+
+    with pytest.raises(TypeError, match=r"Odd declares State\[Unknown\], and name 'Unknown'"):
+        declared(Odd)
 
 
 class Leaf:
@@ -107,9 +154,9 @@ class Branch:
 
 def test_objects_made_while_writing_are_not_taken_for_one_another():
     kinds = {
-        "leaf": Kind(Leaf, {"number": Field(int)}, lambda number: number),
-        "branch": Kind(Branch, {"leaf": Field(int)}, lambda leaf: leaf),
+        "leaf": Kind(Leaf, lambda number: number, {"number": Field(int)}),
+        "branch": Kind(Branch, lambda leaf: leaf, {"leaf": Field(int)}),
     }
-    writer = TreeWriter(kinds)
-    state = writer.write([Branch(number) for number in range(20)])
-    assert TreeReader(kinds, Archive("list", {}, writer.arrays)).read(state) == list(range(20))
+    writer = Writer(kinds)
+    state = writer.write([Branch(number) for number in range(20)], "branches")
+    assert Reader(kinds, Archive("list", {}, writer.arrays)).read(state) == list(range(20))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
@@ -11,8 +12,8 @@ from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_step
-from driftwolfe.storage import require
+from driftwolfe.points.ops import line_search_step
+from driftwolfe.state import POINT, Size
 
 
 class StronglyConvexOFW(SinglePointLearner):
@@ -56,7 +57,10 @@ class StronglyConvexOFW(SinglePointLearner):
     (array([0.9, 0.1]), 100)
     """
 
-    STATE = ("_gradients", "_points", "_largest", "_costs")
+    _gradients: Annotated[Point, POINT]
+    _points: Annotated[Point, POINT]  # x_1 + ... + x_t
+    _largest: Size
+    _costs: Size  # what regret may be by the gaps so far
     options: Options
 
     def __init__(
@@ -70,10 +74,8 @@ class StronglyConvexOFW(SinglePointLearner):
         super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz)
         self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
-        self._gradients = 0.0 * self._x
-        self._points = 0.0 * self._x  # x_1 + ... + x_t
-        self._largest = 0.0
-        self._costs = 0.0  # what regret may be by the gaps so far
+        self._gradients, self._points = 0.0 * self._x, 0.0 * self._x
+        self._largest = self._costs = 0.0
 
     def _step(self, gradient: Point) -> None:
         size, rounds, bend = norm(gradient), self.t + 1, self.strong_convexity
@@ -89,16 +91,6 @@ class StronglyConvexOFW(SinglePointLearner):
         fraction = line_search_step(gap, bend * rounds * length * length)
         if fraction > 0.0:
             self._move(vertex, fraction)
-
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
-
-    def check_state(self) -> None:
-        super().check_state()
-        shapes = {self._gradients.shape, self._points.shape, self._x.shape}
-        require(len(shapes) == 1 and min(self._largest, self._costs) >= 0.0, "gradients")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if path_length or tau is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from driftwolfe.ensemble.experts import (
     weighted_sum,
 )
 from driftwolfe.ensemble.plan import ONE_GRADIENT, Plan, ProjectionConfig
+from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array, Point, compiled
-from driftwolfe.points.ops import trimmed
+from driftwolfe.points.ops import POINTS, trimmed
+from driftwolfe.state import POINT, POSITIVE, Count, Field, Size, Stateful
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.domains.set_kernels")
@@ -36,11 +38,13 @@ kernels = compiled("driftwolfe.domains.set_kernels")
 _INSIDE = 1e-7
 
 
-class PointRows:
+class PointRows(Stateful):
     """Points as a list, or, where they are arrays, as the rows of one array, which is never written into."""
 
+    _given: Annotated[Any, Field((list, np.float64), items=Field(POINTS))]
+
     def __init__(self, given: list[Point] | Array) -> None:
-        self._given: Any = given
+        self._given = given
         if isinstance(given, list):
             shapes = {each.shape if isinstance(each, np.ndarray) else None for each in given}
             if len(shapes) == 1 and None not in shapes:  # a damaged file may have several
@@ -62,15 +66,15 @@ class PointRows:
         return cast(Array, self._given)
 
 
-class BallExperts:
+class BallExperts(Stateful):
     r"""Experts :math:`y_i \leftarrow P(y_i - \eta_i g)`, P the projection on the ball around the set."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("steps", "points")
+    steps: Annotated[Array, Field(np.float64, ("experts",), POSITIVE)]  # relative to each other
+    _rows: PointRows
 
     def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
         kernels("clipped_rows")  # compiled now, not in a round
-        self.domain = domain
-        self.steps = steps  # relative to each other
+        self.domain, self.steps = domain, steps
         self.points = [start] * steps.size
 
     @property
@@ -91,11 +95,14 @@ class BallExperts:
     def table(self, table: Array) -> None:
         self._rows = PointRows(table)
 
-    def check_state(self) -> None:
+    def derive(self) -> None:
         like = self.kept(self.domain.origin())
         if is_array(like):  # a file holds arrays of the host
             self.points = [device_of(like).put(point) for point in self.points]
-        require(len(self.points) == self.steps.size and (self.steps > 0.0).all(), "experts")
+
+    def check(self) -> None:
+        like = self.kept(self.domain.origin())
+        require(len(self.points) == self.steps.size, "points of experts")
         require(all(same_kind(point, like) for point in self.points), "points of experts")
         require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
 
@@ -197,9 +204,12 @@ class BallDescent(BallExperts, Experts):
     have full rank.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = (
-        *("x", "away", "outside", "tolerance", "largest_distance", "projections"),
-    )
+    x: Annotated[Point, POINT]
+    away: Annotated[Point, Field(POINTS)]  # y - x
+    outside: Annotated[bool, Field(bool)]
+    tolerance: Size  # the smallest of the plans
+    largest_distance: Size  # of the errors above the tolerance of their round
+    projections: Count
     LEARNED = ("largest_gradient", "largest_distance", "projections", "x")
 
     def __init__(
@@ -215,11 +225,9 @@ class BallDescent(BallExperts, Experts):
         self.x = domain.origin()
         self.as_arrays = isinstance(self.x, FactoredMatrix) and domain.affordable_projection
         BallExperts.__init__(self, domain, np.empty(0), start)
-        self.away = 0.0 * self.kept(start)  # y - x
-        self.outside = False
-        self.tolerance = 4.0 * domain.radius**2  # the smallest of the plans
-        self.largest_distance = 0.0  # of the errors above the tolerance of their round
-        self.projections = 0
+        self.away, self.outside = 0.0 * self.kept(start), False
+        self.tolerance = 4.0 * domain.radius**2
+        self.largest_distance, self.projections = 0.0, 0
         self.add(start, plans)
 
     @property
@@ -301,16 +309,16 @@ class BallDescent(BallExperts, Experts):
         """Return the mean, which need not be feasible."""
         return self.combined(weights)
 
-    def check_state(self) -> None:
-        BallExperts.check_state(self)
-        Experts.check_state(self)
-        require_feasible(self.domain, [self.x])
+    def derive(self) -> None:
+        super().derive()
         if is_array(kept := self.kept(self.x)):
             self.away = device_of(kept).put(self.away)
-        require(same_kind(self.x, self.domain.origin()), "points")
+
+    def check(self) -> None:
+        super().check()
+        require_feasible(self.domain, [self.x])
         require(same_kind(self.away, self.kept(self.x)), "points")
         require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")
-        require(min(self.tolerance, self.largest_distance, self.projections) >= 0, "experts")
 
 
 class SelfConfidentBall(BallDescent):
@@ -322,7 +330,8 @@ class SelfConfidentBall(BallDescent):
     since the expert started; `worst` has the largest :math:`\Gamma` of each, or of any in its place before.
     """
 
-    STATE = ("squares", "worst")
+    squares: Totals
+    worst: Totals
     confidence = ONE_GRADIENT
 
     def __init__(
@@ -356,7 +365,6 @@ class SelfConfidentBall(BallDescent):
             self.steps = self.confidence.steps(self.largest_gradient, self.squares)
         super().step(loss, slopes, shared)
 
-    def check_state(self) -> None:
-        super().check_state()
-        require(self.squares.size == self.worst.size == self.size, "experts")
-        require((self.squares >= 0.0).all() and (self.worst >= self.squares).all(), "experts")
+    def check(self) -> None:
+        super().check()
+        require((self.worst >= self.squares).all(), "experts")

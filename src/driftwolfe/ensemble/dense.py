@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -20,19 +20,24 @@ from driftwolfe.ensemble.experts import (
     require_below,
     require_finite,
 )
-from driftwolfe.ensemble.plan import OWN_GRADIENTS, ProjectionConfig
+from driftwolfe.ensemble.plan import OWN_GRADIENTS, Plan, ProjectionConfig
+from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import checks, clip_to_ball
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
-from driftwolfe.points.rounding import TIE
+from driftwolfe.points.ops import TIE
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
 set_kernels = compiled("driftwolfe.domains.set_kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
-loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss", "logistic")]
+loss_kernels = compiled("driftwolfe.losses.loss_kernels")
+
+
+TABLE = Field(np.float64, ("experts", "numbers"))
 
 
 class DenseDescent(Descent):
@@ -41,7 +46,9 @@ class DenseDescent(Descent):
     Tables are on the host, with compiled loops, or, where points are large, on the set's device.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("_x", "_y", "_sums")
+    _x: Annotated[Any, TABLE]  # feasible, played
+    _y: Annotated[Any, TABLE]  # infeasible
+    _sums: Annotated[Any, TABLE]  # gradients of the current block
     ON_DEVICES: ClassVar[bool] = True  # whether the tables may live where the set says
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
@@ -50,17 +57,16 @@ class DenseDescent(Descent):
         # Without exact projections points go to the host and back.
         away = self.ON_DEVICES and (self.exact or not domain.stack_chosen)
         self._work_on(domain.stack_device if away else HOST)
-        empty = self._device.zeros((0, math.prod(domain.shape)))
-        self._x: Any = empty  # feasible, played
-        self._y: Any = empty  # infeasible
-        self._sums: Any = empty  # gradients of the current block
+        self._x = self._y = self._sums = self._device.zeros((0, math.prod(domain.shape)))
 
-    def check_state(self) -> None:
-        super().check_state()
-        for table in (self._x, self._y, self._sums):
-            require(len(table) == self.size and table.flags.c_contiguous, "points of experts")
-        require_feasible(self.domain, self.x)
-        self._x, self._y, self._sums = map(self._device.put, (self._x, self._y, self._sums))
+    def derive(self) -> None:
+        super().derive()
+        tables = map(np.ascontiguousarray, (self._x, self._y, self._sums))
+        self._x, self._y, self._sums = map(self._device.put, tables)
+
+    def check(self) -> None:
+        super().check()
+        require_feasible(self.domain, to_host(self.x))
 
     @property
     def x(self) -> Any:
@@ -195,7 +201,7 @@ class DenseDescent(Descent):
     def _work_on(self, device: Device) -> None:
         self._device = device
         if device is HOST:
-            for load in (kernels, set_kernels, *loss_kernels[: len(self._shape)]):
+            for load in (kernels, set_kernels, loss_kernels):
                 load()  # compiled now, not in a round
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
@@ -227,7 +233,7 @@ class GaugeDescent(DenseDescent):
     started, by the sum of all :math:`\tilde g` so far.
     """
 
-    STATE = ("gauges",)
+    gauges: Totals
     ON_DEVICES = False  # a gauge at a time, on the host
 
     def __init__(
@@ -242,11 +248,7 @@ class GaugeDescent(DenseDescent):
         self.leaders = leaders
         self.gradient_factor = 1.0 + domain.radius / domain.inner_radius
         self.bisection = bisection
-        self.gauges: Array = np.empty(0)
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(self.gauges.size == self.size and (self.gauges >= 0.0).all(), "gauges of experts")
+        self.gauges = np.empty(0)
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Step in the ball along the surrogate gradient, then scale into the set."""
@@ -305,22 +307,25 @@ class SelfConfidentDescent(DenseDescent):
     before, has had.
     """
 
-    STATE = ("squares", "worst")
+    squares: Totals
+    worst: Totals
     confidence = OWN_GRADIENTS
 
-    def __init__(self, domain: Domain, oracle: ProjectionConfig) -> None:
+    def __init__(
+        self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
+    ) -> None:
         super().__init__(domain, oracle, None)
         self.reach = domain.diameter if self.exact else 2.0 * domain.radius
         self.step_scale = self.confidence.a * self.reach
         self.squares, self.worst = np.empty((2, 0))
+        self.add(start, plans)
 
     def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
         super().restart(which, start, (*keep, "worst"))
 
-    def check_state(self) -> None:
-        super().check_state()
-        require(self.squares.size == self.worst.size == self.size, "experts")
-        require((self.squares >= 0.0).all() and (self.worst >= self.squares).all(), "experts")
+    def check(self) -> None:
+        super().check()
+        require((self.worst >= self.squares).all(), "experts")
 
     def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
         table, largest = super()._gradients(loss, gradients, shared)

@@ -7,23 +7,23 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.base import require_feasible, require_kind, same_kind
+from driftwolfe.domains.base import require_feasible, same_kind
 from driftwolfe.ensemble.experts import Experts
 from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection
-from driftwolfe.oracles.infeasible_projection import Request, infeasible_projections
+from driftwolfe.oracles.methods import Request, infeasible_projections
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.devices import HOST, namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.ops import in_kind_of, trimmed
-from driftwolfe.storage import require
+from driftwolfe.points.ops import POINTS, in_kind_of, trimmed
+from driftwolfe.state import POSITIVE, Count, Field, Size
 
 #: The plans of the experts, a column each, in the order of `Plan`.
 PLAN_COLUMNS = ("steps", "blocks", "tolerances", "reserved", "lifetimes")
@@ -53,10 +53,16 @@ class Descent(Experts):
     started: its points are projections of :math:`y_i - c h_i \sum g`, the regularised leader.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = (
-        *("largest_distance", "projections", *PLAN_COLUMNS, "clocks"),
-        *("pooled_budget", "atoms"),
-    )
+    steps: Annotated[Array, Field(np.float64, ("experts",), POSITIVE)]
+    blocks: Annotated[Indices, Field(np.int64, ("experts",), 1)]
+    tolerances: Annotated[Array, Field(np.float64, ("experts",), 0.0)]
+    reserved: Annotated[Array, Field(np.float64, ("experts",), 0.0)]
+    lifetimes: Annotated[Indices, Field(np.int64, ("experts",), 1)]
+    clocks: Annotated[Indices, Field(np.int64, ("experts",), 0)]
+    largest_distance: Size
+    projections: Count
+    pooled_budget: LMOBudget | None
+    atoms: Atoms | None
     LEARNED = ("largest_gradient", "largest_distance", "pooled_budget", "atoms")
     #: Of the round: a learner with constraints sets it where a block ends.
     cut: HalfSpace | None = None
@@ -127,18 +133,11 @@ class Descent(Experts):
             column[i] = value
             setattr(self, name, column)
 
-    def check_state(self) -> None:
-        super().check_state()
+    def derive(self) -> None:
         self.lazy = np.zeros(self.size, dtype=np.bool_)
-        columns = [getattr(self, name) for name in (*PLAN_COLUMNS, "clocks")]
-        require(all(column.size == self.size for column in columns), "experts")
-        require((self.blocks > 0).all() and (self.clocks >= 0).all(), "clocks of experts")
-        require((self.steps > 0.0).all() and (self.tolerances >= 0.0).all(), "plans of experts")
-        require((self.reserved >= 0.0).all() and (self.lifetimes > 0).all(), "plans of experts")
-        require(min(self.largest_distance, self.projections) >= 0, "experts")
-        if self.atoms is not None:
-            require_kind(self.domain, self.atoms.points, "vertices")
-            require_feasible(self.domain, self.atoms.points)
+
+    def check(self) -> None:
+        require_feasible(self.domain, self.atoms.points if self.atoms else ())
 
     @property
     def leaving(self) -> Any:
@@ -210,15 +209,19 @@ class Descent(Experts):
             self.largest_distance = max(self.largest_distance, apart)
 
 
+_PLACES = Field(list, ("gradients",), items=Field(np.int64, (None,), 0))
+_NUMBERS = Field(list, ("gradients",), items=Field(np.float64, (None,)))
+
+
 @dataclass(eq=False)
 class GradientSum:
     """A sum of gradients at points that are not dense."""
 
     # Entries of sparse gradients: adding sparse matrices round by round takes many times as long.
-    rows: list[Indices] = field(default_factory=list)
-    cols: list[Indices] = field(default_factory=list)
-    values: list[Array] = field(default_factory=list)
-    rest: Point | None = None
+    rows: Annotated[list[Indices], _PLACES] = field(default_factory=list)
+    cols: Annotated[list[Indices], _PLACES] = field(default_factory=list)
+    values: Annotated[list[Array], _NUMBERS] = field(default_factory=list)
+    rest: Annotated[Point | None, Field(POINTS, optional=True)] = None
 
     @classmethod
     def of(cls, total: Point) -> GradientSum:

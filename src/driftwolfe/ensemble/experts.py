@@ -14,7 +14,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.storage import require
+from driftwolfe.state import Size, Stateful
 
 Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
 
@@ -29,14 +29,14 @@ class Evaluation(NamedTuple):
     shared: bool  # whether there is one slope for all
 
 
-class Experts(ABC):
+class Experts(Stateful, ABC):
     """Several points of a set, each of which moves by the gradients of the losses.
 
     A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`, then
     `settle`.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("largest_gradient",)
+    largest_gradient: Size
     LEARNED: ClassVar[tuple[str, ...]] = ("largest_gradient",)
     gradient_factor = 1.0  # how much longer gradients of a step may be than those of the losses
 
@@ -58,17 +58,13 @@ class Experts(ABC):
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Let every expert learn from its slope, or from one for all; write into arrays only what cannot fail."""
 
-    def settle(self, weights: Array) -> None:  # noqa: B027
+    def settle(self, weights: Array) -> None:
         """Prepare what is played in the coming round, now that its weights are known."""
 
     @property
     def diameter(self) -> float:
         """That of the set in which the experts' points lie."""
         return self.domain.diameter
-
-    def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.largest_gradient >= 0.0, "experts")
 
     def take_over(self, before: Any) -> None:
         """Take over what the experts of an earlier epoch have learned for steps and bounds."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from driftwolfe.oracles.frank_wolfe import (
 )
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.ops import FactorBuffer, without_idle_columns
+from driftwolfe.points.ops import POINTS, FactorBuffer, without_idle_columns
+from driftwolfe.state import Count, Field
 from driftwolfe.storage import require
 
 #: Free columns of a new buffer, if an epoch can fill them, and at least this fraction of its rank.
@@ -39,13 +40,15 @@ _NO_MEMORY = Memory()
 class Leader:
     """One expert: its point, and the gradients of its epoch."""
 
-    epoch: int  # rounds gamma between restarts
-    x: Point  # feasible, played
-    anchor: Point  # where the epoch started; for strongly convex losses the sum of its points
-    gradients: Any = None  # the sum of the epoch's; None before the first
-    rounds: int = 0  # of the epoch so far
-    eta: float = 0.0  # step of the last target
-    memory: Memory = _NO_MEMORY  # what the last run keeps for the next
+    epoch: Count  # rounds gamma between restarts
+    x: Annotated[Point, Field(POINTS)]  # feasible, played
+    #: Where the epoch started; for strongly convex losses the sum of its points.
+    anchor: Annotated[Point, Field(POINTS)]
+    #: The sum of the epoch's; None before the first.
+    gradients: Annotated[Any, Field(POINTS, optional=True)] = None
+    rounds: Count = 0  # of the epoch so far
+    eta: Annotated[float, Field(float)] = 0.0  # step of the last target
+    memory: Annotated[Memory, Field(Memory)] = _NO_MEMORY  # what the last run keeps for the next
 
 
 class Leaders(Experts):
@@ -62,7 +65,8 @@ class Leaders(Experts):
     :math:`\tfrac{\lambda}{2}\sum_\tau\lVert x - x_\tau\rVert^2` and the gap :math:`G^2/(2\lambda s)`.
     """
 
-    STATE = ("cut_short", "experts")
+    cut_short: Annotated[bool, Field(bool)]  # whether a run has ended before its gap was reached
+    experts: Annotated[list[Leader], Field(list, ("experts",), items=Field(Leader))]
     gradient_factor = 0.5  # in effect: c is 2D/G unless given
 
     def __init__(
@@ -77,12 +81,11 @@ class Leaders(Experts):
         super().__init__(domain, step_scale)
         self.strong_convexity = strong_convexity
         self.max_calls = max_calls
-        self.cut_short = False  # whether a run has ended before its gap was reached
+        self.cut_short = False
         self.experts = [Leader(plan.lifetime, start, start) for plan in plans]
 
-    def check_state(self) -> None:
-        super().check_state()
-        require(self.experts and all(type(each) is Leader for each in self.experts), "experts")
+    def check(self) -> None:
+        require(self.experts, "experts")
         for each in self.experts:
             require(each.rounds < each.epoch, "experts")
             points = [each.x, each.anchor, *([] if each.gradients is None else [each.gradients])]
@@ -175,7 +178,7 @@ class Leaders(Experts):
         # Dropping small singular values of x raises the objective by at most about 1 % of its gap. x stays
         # feasible, and the next run starts from there: the gap it finds is that of the point played.
         error = min(_NEGLIGIBLE * self.domain.radius, _SHARE_OF_GAP * expert.memory.length)
-        kept = [x.truncate(error=error).matrix]
+        kept = [x.truncate(error)[0]]
         if expert.rounds > 0:
             held = without_idle_columns(anchor)
             kept.append(held if self.strong_convexity is None else held.recompress())

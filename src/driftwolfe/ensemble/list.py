@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, TypeGuard, cast
+from typing import Annotated, Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
 from driftwolfe.oracles.frank_wolfe import HalfspaceRun, Stopping
-from driftwolfe.oracles.infeasible_projection import in_hull, infeasible_projections
+from driftwolfe.oracles.methods import in_hull, infeasible_projections
 from driftwolfe.points import FactoredMatrix, clip_to_ball, distance
 from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Indices, Point
-from driftwolfe.points.ops import trimmed
+from driftwolfe.points.ops import POINTS, trimmed
+from driftwolfe.state import POINT, Count, Field
 from driftwolfe.storage import require
 
 #: Bytes of an expert's factors up to which a device waits for calls, so that several share them.
@@ -40,28 +41,27 @@ def descent(domain: Domain, oracle: ProjectionConfig, step_scale: float | None) 
     return ListDescent(domain, oracle, step_scale)
 
 
+EACH = Field(list, ("experts",), items=POINT)
+
+
 class ListDescent(Descent):
     """Experts in a list: their points do not stack, and their mean is formed only when asked for."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("x", "y", "sums")
+    x: Annotated[list[Point], EACH]  # feasible, played
+    y: Annotated[list[Point], EACH]  # infeasible
+    sums: Annotated[list[GradientSum], Field(list, ("experts",), items=Field(GradientSum))]
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
-        self.x: list[Point] = []  # feasible, played
-        self.y: list[Point] = []  # infeasible
-        self.sums: list[GradientSum] = []  # gradients of the current block
+        self.x, self.y, self.sums = [], [], []  # these are gradients of the current block
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
         return {"clocks": 0, "x": [start], "y": [start], "sums": [GradientSum()]}
 
-    def check_state(self) -> None:
-        super().check_state()
-        for points in (self.x, self.y):
-            require(len(points) == self.size, "points of experts")
-            require_kind(self.domain, points, "points of experts")
+    def check(self) -> None:
+        super().check()
         like = self.domain.origin()
-        fits = [type(each) is GradientSum and each.fits(like) for each in self.sums]
-        require(len(fits) == self.size and all(fits), "sums of gradients")
+        require(all(each.fits(like) for each in self.sums), "sums of gradients")
         require_feasible(self.domain, self.x)
 
     def point(self, i: int) -> Point:
@@ -170,10 +170,10 @@ class ListDescent(Descent):
 class Job(NamedTuple):
     """A projection under way, or done: what the expert will have when its block ends."""
 
-    x: Point  # feasible
-    y: Point  # the target; once done, the infeasible point
-    calls: int = 0  # LMO calls made
-    running: bool = False  # whether it is not done yet
+    x: Annotated[Point, Field(POINTS)]  # feasible
+    y: Annotated[Point, Field(POINTS)]  # the target; once done, the infeasible point
+    calls: Count = 0  # LMO calls made
+    running: Annotated[bool, Field(bool)] = False  # whether it is not done yet
 
 
 class EvenDescent(ListDescent):
@@ -187,20 +187,18 @@ class EvenDescent(ListDescent):
     not done.
     """
 
-    STATE = ("jobs", "missed")
+    jobs: Annotated[list[Job], Field(list, ("experts",), items=Field(Job))]
+    missed: Count  # runs that ended with their block, before they had reached their tolerance
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
-        self.jobs: list[Job] = []
-        self.missed = 0  # runs that ended with their block, before they had reached their tolerance
+        self.jobs, self.missed = [], 0
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
         return {**super()._new_expert(start), "jobs": [Job(start, start)]}
 
-    def check_state(self) -> None:
-        super().check_state()
-        require(len(self.jobs) == self.size and self.missed >= 0, "projections under way")
-        require(all(type(job) is Job for job in self.jobs), "projections under way")
+    def check(self) -> None:
+        super().check()
         points = [point for job in self.jobs for point in (job.x, job.y)]
         require_kind(self.domain, points, "projections under way")
         require_feasible(self.domain, [job.x for job in self.jobs])

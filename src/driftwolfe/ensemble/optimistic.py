@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from driftwolfe.ensemble.ball import BallDescent, PointRows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
 from driftwolfe.ensemble.experts import SQUARES, SUMS, Evaluation, require_below, require_finite
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
+from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.kinds import Array, Point, compiled
-from driftwolfe.points.ops import trimmed
+from driftwolfe.points.ops import POINTS, trimmed
+from driftwolfe.state import Field, Size, State
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
@@ -40,9 +42,17 @@ class OptimisticDescent(BallDescent):
     in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = (
-        *("bases", "last", "kept_fraction", "products", "scale", "moves", "costs"),
-    )
+    _bases: PointRows
+    last: Annotated[Point, Field(POINTS)]  # gradient
+    kept_fraction: Annotated[
+        float, Field(float, None, 0.0, 1.0)
+    ]  # of that, which is expected again
+    products: Annotated[
+        Array, Field(np.float64, (2,))
+    ]  # of gradients with those before, and squares
+    scale: Size  # the factor c on the steps that led to y
+    moves: Totals  # squared moves of the last step, if charged
+    costs: Annotated[Array, Field(np.float64, ("experts",))]
 
     def __init__(
         self,
@@ -55,13 +65,11 @@ class OptimisticDescent(BallDescent):
         start: Point,
     ) -> None:
         self.correction, self.each = correction, each
-        self.bases = []
-        self.scale = 0.0  # the factor c on the steps that led to y
-        self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step, if charged
+        self.bases, self.scale = [], 0.0
+        self.moves, self.costs = np.empty((2, 0))
         super().__init__(oracle, step_scale, domain, plans, start)
-        self.last = 0.0 * self.kept(domain.origin())  # gradient
-        self.kept_fraction = 0.0  # of the last gradient that is expected again
-        self.products = np.zeros(2)  # of gradients with those before, and of these with themselves
+        self.last = 0.0 * self.kept(domain.origin())
+        self.kept_fraction, self.products = 0.0, np.zeros(2)
 
     @property
     def bases(self) -> list[Point]:
@@ -177,15 +185,13 @@ class OptimisticDescent(BallDescent):
         else:
             super().settle(weights)
 
-    def check_state(self) -> None:
-        super().check_state()
-        number, like = self.size, self.kept(self.domain.origin())
-        require(len(self.bases) == self.moves.size == self.costs.size == number, "experts")
+    def check(self) -> None:
+        super().check()
+        like = self.kept(self.domain.origin())
+        require(len(self.bases) == self.size, "experts")
         require(all(same_kind(each, like) for each in (self.last, *self.bases)), "experts")
         if self.each:
             require_feasible(self.domain, [*self.points, *self.bases])
-        require(0.0 <= self.kept_fraction <= 1.0 and self.products.shape == (2,), "experts")
-        require(self.scale >= 0.0 and self.moves.min(initial=0.0) >= 0.0, "experts")
 
 
 class OwnOptimisticDescent(OptimisticDescent):
@@ -195,7 +201,9 @@ class OwnOptimisticDescent(OptimisticDescent):
     for each expert, what `last`, `hint` and `products` are where one gradient serves all.
     """
 
-    STATE = ("lasts", "expected", "agreements")
+    lasts: State[Array]
+    expected: State[Array]
+    agreements: State[Array]
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         super().add(start, plans)
@@ -241,13 +249,13 @@ class OwnOptimisticDescent(OptimisticDescent):
         self.expected = gradient if self.correction > 0.0 else found[1].reshape(gradient.shape)
         self._step(gradient[1:], self.expected[1:], scale)
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         lasts, expected = self.lasts, self.expected
         require(lasts.shape == expected.shape == (1 + self.size, *self.domain.shape), "experts")
         require((np.abs(expected) <= np.abs(lasts)).all(), "experts")  # a fraction of them
         require((expected * lasts >= 0.0).all(), "experts")
-        require(self.agreements.shape == (1 + self.size, 2), "experts")
+        require(len(self.agreements) == 1 + self.size, "experts")
 
 
 def _flat(rows: Array) -> Array:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.rounding import WHOLE, whole_above, whole_below
+from driftwolfe.points.ops import WHOLE, whole_above, whole_below
+from driftwolfe.state import Count, Stateful
 from driftwolfe.storage import require
 
 #: Frank-Wolfe reaches a gap of delta^2 within so many times D^2/delta^2 LMO calls, from any start.
@@ -363,18 +364,16 @@ def budgeted_plan(h: float, budget: float, delay_factor: float = 1.0) -> Plan:
 
 
 @dataclass
-class LMOBudget:
+class LMOBudget(Stateful):
     """At most `rate` LMO calls per round in total, after every round.
 
     Some calls are reserved; unused ones are pooled. Every expert saves its own in each round of its
     block. When the block ends it may spend its savings and all calls that are not reserved.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("rounds", "spent")
-
     rate: float
-    rounds: int = 0  # with the one being played
-    spent: int = 0
+    rounds: Count = 0  # with the one being played
+    spent: Count = 0
 
     def next_round(self) -> LMOBudget:
         """Return the budget of the next round, of which nothing is spent yet."""
@@ -390,5 +389,5 @@ class LMOBudget:
         """Return the whole calls that this round brings, where none can be saved."""
         return math.floor(self.rate * self.rounds) - math.floor(self.rate * (self.rounds - 1))
 
-    def check_state(self) -> None:
-        require(self.rounds >= 0 and 0 <= self.spent <= self.rate * self.rounds, "calls and rounds")
+    def check(self) -> None:
+        require(self.spent <= self.rate * self.rounds, "calls and rounds")

@@ -6,21 +6,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from driftwolfe.ensemble.plan import GeometricCover
-from driftwolfe.ensemble.weights import ROUNDING, LossScale, first_scale
+from driftwolfe.ensemble.weights import ROUNDING, LossScale, Totals, first_scale
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, compiled
+from driftwolfe.state import POSITIVE, Field, Size, Stateful
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
 
 
 @dataclass(eq=False)
-class SleepingMeta(ABC):
+class SleepingMeta(Stateful, ABC):
     """Weights of the experts that are awake: those of the active intervals of a cover.
 
     Parameters
@@ -29,13 +30,12 @@ class SleepingMeta(ABC):
         The bound B on differences of losses, in units of the loss, or ``"auto"``.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("scale", "largest_difference")
     #: Arrays with an entry for each expert.
     COLUMNS: ClassVar[tuple[str, str]]
 
     loss_scale: LossScale = "auto"
-    scale: float = field(init=False)  # the B in use
-    largest_difference: float = field(init=False, default=0.0)  # a given B may be too small for it
+    scale: Size = field(init=False)  # the B in use
+    largest_difference: Size = field(init=False, default=0.0)  # a given B may be too small for it
 
     def __post_init__(self) -> None:
         self.scale = first_scale(self.loss_scale)
@@ -46,11 +46,6 @@ class SleepingMeta(ABC):
     def size(self) -> int:
         """Number of experts that are awake."""
         return int(getattr(self, self.COLUMNS[0]).size)
-
-    def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
-        sizes = {getattr(self, name).size for name in self.COLUMNS}
-        require(len(sizes) == 1 and min(self.scale, self.largest_difference) >= 0.0, "weights")
 
     def remove(self, which: Any) -> None:
         """Remove experts, given their positions or a mask; the others close the ranks."""
@@ -167,18 +162,18 @@ class AdaNormalHedge(SleepingMeta):
     AISTATS.
     """
 
-    STATE: ClassVar = ("regrets", "movements")
-    COLUMNS: ClassVar = STATE
+    COLUMNS: ClassVar = ("regrets", "movements")
 
-    regrets: Array = field(init=False)  # R of the experts that are awake
-    movements: Array = field(init=False)  # and C
+    regrets: Annotated[Array, Field(np.float64, ("experts",))] = field(
+        init=False
+    )  # R of those awake
+    movements: Totals = field(init=False)  # and C
 
     def __post_init__(self) -> None:
         super().__post_init__()
         kernels("weights", "update")  # compiled now, not in a round
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
         # A sum is at most the sum of sizes, rounding apart.
         slack = (1.0 + 1e-6) * self.movements + 1e-6
         require((np.abs(self.regrets) <= slack).all(), "weights")
@@ -246,15 +241,10 @@ class MultiplicativeWeights(SleepingMeta):
     Daniely, Gonen and Shalev-Shwartz (2015), Strongly adaptive online learning, ICML.
     """
 
-    STATE: ClassVar = ("log_weights", "rates")
-    COLUMNS: ClassVar = STATE
+    COLUMNS: ClassVar = ("log_weights", "rates")
 
-    log_weights: Array = field(init=False)  # log w_I of the experts that are awake
-    rates: Array = field(init=False)  # eta_I
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(((self.rates > 0.0) & (self.rates <= 0.5)).all(), "weights")
+    log_weights: Annotated[Array, Field(np.float64, ("experts",))] = field(init=False)  # log w_I
+    rates: Annotated[Array, Field(np.float64, ("experts",), POSITIVE, 0.5)] = field(init=False)
 
     @property
     def weights(self) -> Array:

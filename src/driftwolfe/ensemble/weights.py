@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
 from driftwolfe.ensemble.plan import ader_prior
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, compiled
+from driftwolfe.state import POSITIVE, Count, Field, Size, Stateful
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
@@ -21,6 +22,12 @@ LossScale: TypeAlias = float | Literal["auto"]
 #: Share of the losses up to which differences between them may be all rounding. Experts at one point
 #: differ by that much, and a range learned from it would turn it into weights.
 ROUNDING = 64 * 2.0**-52
+
+#: What weights keep: how many experts there are, and numbers and parts of 1 for each.
+Number: TypeAlias = Annotated[int, Field(int, least=1, size="experts")]
+Totals: TypeAlias = Annotated[Array, Field(np.float64, ("experts",), 0.0)]
+HORIZON = Field(int, least=1, below=1 << 62, optional=True)
+PARTS = Field(np.float64, ("experts",), POSITIVE, sums=True)
 
 
 def first_scale(loss_scale: Any) -> float:
@@ -41,7 +48,7 @@ def checked_prior(prior: Any, size: int) -> Array:
 
 
 @dataclass(eq=False)
-class Hedge:
+class Hedge(Stateful):
     r"""Exponential weights: :math:`w_{t,i} \propto p_i \exp(-a_t L_{t-1,i})`.
 
     :math:`L_{t,i}` is the total loss of expert i up to round t and p the prior. The rate is
@@ -74,15 +81,13 @@ class Hedge:
     Lu and Zhou (2018), Adaptive online learning in dynamic environments, NeurIPS.
     """
 
-    STATE: ClassVar = ("size", "horizon", "prior", "totals", "scale", "rounds")
-
-    size: int
-    horizon: int | None = None
+    size: Number
+    horizon: Annotated[int | None, HORIZON] = None
     loss_scale: LossScale = "auto"
-    prior: Any = None
-    totals: Array = field(init=False)  # L_i, less the smallest of them
-    rounds: int = field(init=False, default=0)  # updates so far
-    scale: float = field(init=False)  # the range B in use
+    prior: Annotated[Any, PARTS] = None
+    totals: Totals = field(init=False)  # L_i, less the smallest of them
+    rounds: Count = field(init=False, default=0)  # updates so far
+    scale: Size = field(init=False)  # the range B in use
     _weights: Array = field(init=False, repr=False)  # computed once per round
 
     def __post_init__(self) -> None:
@@ -97,14 +102,12 @@ class Hedge:
         self.totals = np.zeros(self.size)
         self._weights = self._computed()
 
-    def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.size == self.prior.size == self.totals.size, "weights")
-        require((self.prior > 0.0).all() and min(self.rounds, self.scale) >= 0, "weights")
-        # The best has total 0, so that no rate can make all weights vanish.
-        require(self.totals.min() == 0.0 and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
-        require(self.horizon is None or self.horizon > 0, "weights")
+    def derive(self) -> None:
         self._weights = self._computed()
+
+    def check(self) -> None:
+        # The best has total 0, so that no rate can make all weights vanish.
+        require(self.totals.min() == 0.0, "weights")
 
     @property
     def weights(self) -> Array:
@@ -167,7 +170,7 @@ class Hedge:
 
 
 @dataclass(eq=False)
-class ExpConcaveHedge:
+class ExpConcaveHedge(Stateful):
     r"""Exponential weights at the natural rate of exp-concave losses: :math:`w_i \propto p_i e^{-\alpha L_i}`.
 
     For losses with :math:`e^{-\alpha f}` concave the regret of the weighted mean against expert i is at most
@@ -199,12 +202,10 @@ class ExpConcaveHedge:
     Information Theory; Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, chapter 3.
     """
 
-    STATE: ClassVar = ("size", "prior", "totals")
-
-    size: int
+    size: Number
     alpha: float = 1.0
-    prior: Any = None
-    totals: Array = field(init=False)  # L_i, less the smallest of them
+    prior: Annotated[Any, PARTS] = None
+    totals: Totals = field(init=False)  # L_i, less the smallest of them
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -213,10 +214,7 @@ class ExpConcaveHedge:
         self.prior = checked_prior(given, self.size)
         self.totals = np.zeros(self.size)
 
-    def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.size == self.prior.size == self.totals.size, "weights")
-        require((self.prior > 0.0).all() and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
+    def check(self) -> None:
         require(self.totals.min() == 0.0, "weights")
 
     @property
@@ -237,7 +235,7 @@ class ExpConcaveHedge:
 
 
 @dataclass(eq=False)
-class AdaHedge:
+class AdaHedge(Stateful):
     r"""Exponential weights that set their own rate, with a share for all, to follow the best expert.
 
     .. math:: \tilde w_i \propto w_i e^{-l_{t,i}/a_t}, \qquad
@@ -268,22 +266,14 @@ class AdaHedge:
     JMLR; Herbster and Warmuth (1998), Tracking the best expert, Machine Learning.
     """
 
-    STATE: ClassVar = ("size", "weights", "inverse_rate", "rounds")
-
-    size: int
-    weights: Array = field(init=False)  # for the coming round
-    inverse_rate: float = field(init=False, default=0.0)  # a, in units of the loss
-    rounds: int = field(init=False, default=0)  # updates so far
+    size: Number
+    weights: Annotated[Array, PARTS] = field(init=False)  # for the coming round
+    inverse_rate: Size = field(init=False, default=0.0)  # a, in units of the loss
+    rounds: Count = field(init=False, default=0)  # updates so far
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
         self.weights = np.full(self.size, 1.0 / self.size)
-
-    def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.size == self.weights.size and self.size > 0, "weights")
-        require((self.weights > 0.0).all() and abs(self.weights.sum() - 1.0) < 1e-6, "weights")
-        require(min(self.inverse_rate, self.rounds) >= 0, "weights")
 
     @property
     def share(self) -> float:
@@ -344,7 +334,7 @@ class AdaHedge:
 
 
 @dataclass(eq=False)
-class OptimisticHedge:
+class OptimisticHedge(Stateful):
     r"""Exponential weights that know a hint of the coming losses, and set their own rate.
 
     .. math:: w_i \propto e^{-(L_i + m_i)/a}, \qquad
@@ -385,14 +375,12 @@ class OptimisticHedge:
     (2021), Online learning with optimism and delay, ICML.
     """
 
-    STATE: ClassVar = ("size", "totals", "hint", "inverse_rate", "rounds")
-
-    size: int
+    size: Number
     start: float = 0.0
-    totals: Array = field(init=False)  # L_i, less the smallest of them
-    hint: Array = field(init=False)  # of the losses of the coming round
-    inverse_rate: float = field(init=False)  # a, in units of the loss
-    rounds: int = field(init=False, default=0)  # updates so far
+    totals: Totals = field(init=False)  # L_i, less the smallest of them
+    hint: Annotated[Array, Field(np.float64, ("experts",))] = field(init=False)  # of coming losses
+    inverse_rate: Size = field(init=False)  # a, in units of the loss
+    rounds: Count = field(init=False, default=0)  # updates so far
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -400,11 +388,8 @@ class OptimisticHedge:
         self.totals, self.hint = np.zeros((2, self.size))
         kernels("exponential_weights", "optimistic_update")  # compiled now, not in a round
 
-    def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.size == self.totals.size == self.hint.size and self.size > 0, "weights")
-        require(self.totals.min() == 0.0 and self.rounds >= 0, "weights")
-        require(self.inverse_rate >= self.start, "weights")
+    def check(self) -> None:
+        require(self.totals.min() == 0.0 and self.inverse_rate >= self.start, "weights")
 
     @property
     def weights(self) -> Array:

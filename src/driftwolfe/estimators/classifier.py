@@ -28,8 +28,8 @@ from driftwolfe.estimators.core.rows import (
 from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.points.orthogonal import threshold_falling
-from driftwolfe.points.rounding import TIE
+from driftwolfe.points.lanczos import threshold_falling
+from driftwolfe.points.ops import TIE
 from driftwolfe.state import Field, Part
 from driftwolfe.storage import require
 

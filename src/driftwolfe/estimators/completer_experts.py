@@ -28,8 +28,8 @@ from driftwolfe.estimators.completer_tables import (
 from driftwolfe.estimators.core.models import UNBOUND, Bound, bound
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.points.orthogonal import RitzSpace, orthonormal, threshold_falling
-from driftwolfe.points.rounding import ramp
+from driftwolfe.points.lanczos import RitzSpace, orthonormal, threshold_falling
+from driftwolfe.points.ops import ramp
 from driftwolfe.state import ROUNDING, Field, Growing, Part
 from driftwolfe.storage import require
 

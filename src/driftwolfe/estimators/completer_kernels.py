@@ -56,7 +56,7 @@ ABSOLUTE, HUBER, SQUARED = 0, 1, 2
 
 @jit()
 def ramp(value, width):
-    """As `points.rounding.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
+    """As `points.ops.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
     if value <= width:
         return 0.0
     if value >= 2.0 * width:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.saved_state import TreeReader, TreeWriter
-from driftwolfe.state import Field, check_fields
+from driftwolfe.state import Count, Field, Reader, Stateful, Writer, check_fields
 from driftwolfe.storage import Archive, require
 
 #: Half-lives of the running means, in rows. All constants were chosen on TrumpApproval, MovieLens and the
@@ -74,7 +73,7 @@ class PinballOfMix(Loss):
         return slopes[:, None] * self.candidates
 
 
-class AdaptiveIntervals(Guarded):
+class AdaptiveIntervals(Stateful, Guarded):
     r"""Intervals around the predictions of a regressor that contain a given fraction of the targets.
 
     The interval is :math:`\hat y + c \pm \rho\, e^{\theta + g m}`. The centre c follows the median of the
@@ -141,7 +140,19 @@ class AdaptiveIntervals(Guarded):
     True
     """
 
-    STATE = ("_centre", "_radius", "_means", "_sizes", "_levels", "offset_", "recent_", "n_rows_")
+    _centre: SAOL
+    _radius: SAOL
+    _means: Annotated[
+        Array, Field(np.float64, (len(HALF_LIVES),), -2.0 * LARGEST, 2.0 * LARGEST)
+    ]  # residuals
+    _sizes: Annotated[
+        Array, Field(np.float64, (len(HALF_LIVES),), 0.0, 2.0 * LARGEST)
+    ]  # around the centre
+    #: The logarithm of the quantile over the mean size.
+    _levels: Annotated[Array, Field(np.float64, (len(HALF_LIVES),))]
+    offset_: Annotated[float, Field(float, None, -MOST_OFFSET, MOST_OFFSET)]
+    recent_: Annotated[float, Field(float, None, -1.0, 1.0)]
+    n_rows_: Count
 
     def __init__(self, model: Any = None, coverage: float = 0.9, *, gain: float = 2.0) -> None:
         checks.refuse_class(model)
@@ -156,11 +167,11 @@ class AdaptiveIntervals(Guarded):
         self._centre = SAOL(Simplex(centres), lipschitz=math.sqrt(centres) / 2.0)
         steepest = max(self.coverage, 1.0 - self.coverage)
         self._radius = SAOL(Simplex(many), lipschitz=math.sqrt(many) * steepest)
-        self._means, self._sizes = np.zeros(size), np.zeros(size)  # of residuals; around the centre
-        # The quantile over the mean size, as for normal residuals, and then what is learned.
+        self._means, self._sizes = np.zeros(size), np.zeros(size)
+        # As for normal residuals, and then what is learned.
         normal = NormalDist().inv_cdf(0.5 + 0.5 * self.coverage) * math.sqrt(0.5 * math.pi)
         self._start = math.log(normal)
-        self._levels: Array = np.full(size, self._start)
+        self._levels = np.full(size, self._start)
         self.offset_, self.recent_, self.n_rows_ = 0.0, 0.0, 0
 
     # -- with a model ------------------------------------------------------------------------------
@@ -246,8 +257,8 @@ class AdaptiveIntervals(Guarded):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the intervals to a file, without the model, which has its own ways."""
-        writer = TreeWriter(ensemble_kinds())
-        settings = {"coverage": self.coverage, "gain": self.gain, "state": writer.write_state(self)}
+        writer = Writer(ensemble_kinds())
+        settings = {"coverage": self.coverage, "gain": self.gain, "state": writer.write_part(self)}
         storage.write_archive(path, type(self).__name__, settings, writer.arrays)
 
     @classmethod
@@ -266,20 +277,13 @@ class AdaptiveIntervals(Guarded):
             archive = storage.read_archive(path, check, cls.__name__)
             settings = archive.settings
             loaded = cls(model, settings["coverage"], gain=settings["gain"])
-            TreeReader(ensemble_kinds(), archive).read_state(loaded, settings["state"])
+            Reader(ensemble_kinds(), archive).restore(loaded)
         return loaded
 
-    def check_state(self) -> None:
+    def check(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        arrays = (self._means, self._sizes, self._levels)
-        require(all(each.shape == HALF_LIVES.shape for each in arrays), "running means")
-        require(
-            (self._sizes >= 0.0).all() and np.abs(arrays).max() <= 2.0 * LARGEST, "running means"
-        )
         require(np.abs(self._levels - self._start).max() <= WIDEST * (1.0 + 1e-9), "radii")
-        require(abs(self.offset_) <= MOST_OFFSET and abs(self.recent_) <= 1.0, "misses")
-        played = max(0, self.n_rows_ - FIRST)
-        require(played == self._radius.t == self._centre.t and self.n_rows_ >= 0, "rows")
+        require(max(0, self.n_rows_ - FIRST) == self._radius.t == self._centre.t, "rows")
 
     def __repr__(self) -> str:
         numbers = f"coverage={self.coverage:g}, gain={self.gain:g}, rows={self.n_rows_}"

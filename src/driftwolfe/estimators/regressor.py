@@ -28,7 +28,7 @@ from driftwolfe.estimators.core.rows import (
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.points.orthogonal import threshold_falling
+from driftwolfe.points.lanczos import threshold_falling
 from driftwolfe.state import Field
 from driftwolfe.storage import require
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +15,6 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe import domains, storage
 from driftwolfe.domains import Domain
-from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.leaders import Leader
 from driftwolfe.ensemble.list import Job
@@ -25,17 +26,41 @@ from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.ops import FactorBuffer, ProductPoint
-from driftwolfe.saved_state import Kind, TreeReader, TreeWriter, array_names
-from driftwolfe.state import Field, check_fields
+from driftwolfe.points.ops import POINTS, FactorBuffer, ProductPoint
+from driftwolfe.state import (
+    PLAIN,
+    Field,
+    Kind,
+    Reader,
+    Writer,
+    array_names,
+    check_fields,
+    declared,
+)
 from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------
 
 #: Entries of matrices have squares, and these have sums.
 LARGEST_FACTOR = 1e152
-#: A point that was read from a file.
-POINT = Field((np.float64, FactoredMatrix, ProductPoint))
+_ENTRIES = partial(Field, np.float64, least=-LARGEST_FACTOR, most=LARGEST_FACTOR)
+_SPARSE = {
+    "shape": Field(tuple, (2,), items=Field(int, least=0, below=1 << 31)),
+    "indptr": Field(np.int32, (None,)),
+    "indices": Field(np.int32, ("entries",)),
+    "data": _ENTRIES(("entries",)),
+}
+_FACTORED = {
+    "U": _ENTRIES(("m", "k")),
+    "s": _ENTRIES(("k",)),
+    "V": _ENTRIES(("n", "k")),
+    "sparse": Field(scipy.sparse.csr_array, ("m", "n"), optional=True),
+    "orthonormal": Field(bool),
+}
+_PRODUCT = {"parts": Field(tuple, items=Field(POINTS))}
+_COLUMNS = Field(np.float64, (None, "k"))
+_BUFFER = {"U": _COLUMNS, "V": _COLUMNS, "used": Field(int, least=0)}
+_ORACLE = dict.fromkeys((field.name for field in dataclasses.fields(Oracle)), PLAIN)
 
 
 def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
@@ -74,57 +99,22 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         return FactorBuffer(move(U), move(V), used)
 
     def gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
-        lengths = [[each.size for each in part] for part in (rows, cols, values)]
-        require(lengths[0] == lengths[1] == lengths[2], "sums of gradients")
+        sizes = [[each.size for each in part] for part in (rows, cols, values)]
+        require(sizes[0] == sizes[1] == sizes[2], "sums of gradients")
         rows, cols, values = ([move(each) for each in part] for part in (rows, cols, values))
         return GradientSum(rows, cols, values, rest)
 
-    real, count, any_point = np.float64, Field(int, least=0), Field(POINT.kind, optional=True)
-    csr, in_range = scipy.sparse.csr_array, (-LARGEST_FACTOR, LARGEST_FACTOR)
-    sparse_fields = {
-        "shape": Field(tuple, (2,), items=Field(int, least=0, below=1 << 31)),
-        "indptr": Field(np.int32, (None,)),
-        "indices": Field(np.int32, ("entries",)),
-        "data": Field(real, ("entries",), *in_range),
-    }
-    factored_fields = {
-        "U": Field(real, ("m", "k"), *in_range),
-        "s": Field(real, ("k",), *in_range),
-        "V": Field(real, ("n", "k"), *in_range),
-        "sparse": Field(csr, ("m", "n"), optional=True),
-        "orthonormal": Field(bool),
-    }
-    columns = Field(real, (None, "k"))
-    buffer_fields = {"U": columns, "V": columns, "used": count}
-    places, values = (Field(list, items=Field(kind, (None,))) for kind in (np.int64, real))
-    sum_fields = {"rows": places, "cols": places, "values": values, "rest": any_point}
-    job_fields = {"x": POINT, "y": POINT, "calls": count, "running": Field(bool)}
-    leader_fields = {"epoch": Field(int), "x": POINT, "anchor": POINT, "gradients": any_point}
-    leader_fields |= {"rounds": count, "eta": Field(float), "memory": Field(Memory)}
-    memory_fields = {
-        "scalars": Field(tuple, (3,), items=Field(float), optional=True),
-        "hint": Field(float, optional=True),
-        "buffer": Field(FactorBuffer, optional=True),
-        "length": Field(float),
-    }
-    ticket_fields = dict.fromkeys(("excess", "positive", "largest"), Field(float))
-    ticket_fields |= {"asked": count, "numbers": Field(list, items=count)}
-    ticket_fields["points"] = Field(list, items=POINT)
-    oracle_fields = {"method": Field(str), "schedule": Field(str), "seed": count}
-    oracle_fields["cache"] = Field(int, least=0, optional=True)
-    some = Field(float, optional=True)
-    oracle_fields |= dict.fromkeys(("accuracy", "lmo_budget", "tolerance_scale"), some)
     return {
-        "sparse": Kind(csr, sparse_fields, sparse_matrix),
-        "factored": Kind(FactoredMatrix, factored_fields, factored),
-        "product": Kind(ProductPoint, {"parts": Field(tuple, items=POINT)}, ProductPoint),
-        "factor_buffer": Kind(FactorBuffer, buffer_fields, factor_buffer),
-        "gradient sum": Kind(GradientSum, sum_fields, gradient_sum),
-        "job": Kind(Job, job_fields, Job),
-        "leader": Kind(Leader, leader_fields, Leader),
-        "memory": Kind(Memory, memory_fields, Memory),
-        "oracle": Kind(Oracle, oracle_fields, Oracle),
-        "tickets": Kind(Tickets, ticket_fields, Tickets),
+        "sparse": Kind(scipy.sparse.csr_array, sparse_matrix, _SPARSE),
+        "factored": Kind(FactoredMatrix, factored, _FACTORED),
+        "product": Kind(ProductPoint, None, _PRODUCT),
+        "factor_buffer": Kind(FactorBuffer, factor_buffer, _BUFFER),
+        "gradient sum": Kind(GradientSum, gradient_sum),
+        "job": Kind(Job),
+        "leader": Kind(Leader),
+        "memory": Kind(Memory),
+        "oracle": Kind(Oracle, None, _ORACLE),
+        "tickets": Kind(Tickets),
     }
 
 
@@ -132,83 +122,85 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
 
 #: The kind of files that hold learners of the user's own; settings name the class.
 OWN = "Learner"
-#: What every file of a learner says of it.
+#: What every file of a learner says of it; the class and its module if it is of the user's own.
 LEARNER = {
     "domain": Field(dict, optional=True),
     "device": Field(str),
     "arguments": Field(dict),
     "state": Field(dict),
-    "class": Field(str, newer=True),
-    "module": Field(str, newer=True),
-    "tickets": Field(dict, newer=True),
+    "class": Field(str, optional=True),
+    "module": Field(str, optional=True),
 }
 
 
 def save_learner(learner: Learner, path: PathLike) -> None:
     """Write a learner to a file."""
-    writer, kind = TreeWriter(ensemble_kinds()), type(learner).__name__
+    writer, cls = Writer(ensemble_kinds()), type(learner)
     settings = learner_settings(learner, writer)
-    if _is_own(type(learner)):
-        settings["class"], settings["module"], kind = kind, type(learner).__module__, OWN
+    kind = OWN if _is_own(cls) else cls.__name__
     storage.write_archive(path, kind, settings, writer.arrays)
 
 
-def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
+def learner_settings(learner: Learner, writer: Writer) -> dict[str, Any]:
     """Return the set, the arguments and the state of a learner as JSON."""
-    require_named_state(learner)
+    require_declared_state(learner)
+    own, cls = _is_own(type(learner)), type(learner)
     arguments = _written_arguments(learner, writer)
     try:
         domain = _written_set(learner.domain, writer)
     except (NotImplementedError, TypeError):  # functions, own classes, odd vertices
         domain = None
-    settings = {
+    return {
         "domain": domain,
         "device": "auto" if learner.domain.stack_chosen else _device(learner.domain).name,
         "arguments": arguments,
-        "state": writer.write_state(learner),
+        "state": writer.write_part(learner),
+        "class": cls.__name__ if own else None,
+        "module": cls.__module__ if own else None,
     }
-    if learner._tickets is not None:
-        settings["tickets"] = writer.write(learner._tickets)
-    return settings
 
 
-def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
+def _written_arguments(learner: Learner, writer: Writer, path: str = "arguments") -> dict[str, Any]:
     """The arguments that a learner was made with, less its set; learners within it as theirs."""
     cls, arguments = type(learner).__name__, dict[str, Any]()
+
+    def within(each: Learner, place: str) -> dict[str, Any]:
+        if _is_own(type(each)):
+            raise TypeError(f"a {type(each).__name__} cannot be written to a file")
+        given = _written_arguments(each, writer, place)
+        return {"class": type(each).__name__, "arguments": given}
+
     for name, value in learner._arguments.items():
         if name == "domain" or value is learner.domain:
             continue
         if isinstance(value, Oracle) and value == Oracle(value.method):
             value = value.method  # so that both ways to say it are one
+        place = f"{path}/{name}"
         try:
             if isinstance(value, tuple) and value and isinstance(value[0], Learner):
-                arguments[name] = {"learners": [_written_learner(each, writer) for each in value]}
+                several = [within(each, f"{place}/{k}") for k, each in enumerate(value)]
+                arguments[name] = {"learners": several}
             elif isinstance(value, Learner):
-                arguments[name] = {"learner": _written_learner(value, writer)}
+                arguments[name] = {"learner": within(value, place)}
             else:
-                arguments[name] = writer.write(value)
+                arguments[name] = writer.write(value, place)
         except TypeError as error:
             shown = one_line(repr(value))[:60]
             raise TypeError(f"this {cls} was made with {name}={shown}, and {error}") from error
     return arguments
 
 
-def _written_learner(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
-    """The class and the arguments of a learner within another; TypeError for one of the user's own."""
-    if _is_own(type(learner)):
-        raise TypeError(f"a {type(learner).__name__} cannot be written to a file")
-    name = type(learner).__name__
-    return {"class": name, "arguments": _written_arguments(learner, writer)}
-
-
-def require_named_state(learner: Learner) -> None:
-    """Refuse a learner whose class does not name its state: half of it would be lost."""
-    cls = type(learner)
-    if "STATE" not in cls.__dict__ and not cls.__module__.startswith("driftwolfe."):
-        raise TypeError(
-            f"{cls.__name__} does not say what its state is: list the names of the attributes that "
-            "change in STATE, an empty tuple if there are none"
-        )
+def require_declared_state(learner: Learner) -> None:
+    """Refuse a learner whose class has methods and declares no state: half of it would be lost."""
+    for cls in type(learner).__mro__:
+        if _is_part(cls) or any(name in declared(cls) for name in inspect.get_annotations(cls)):
+            return
+        if any(inspect.isfunction(each) for each in vars(cls).values()):
+            raise TypeError(
+                f"{cls.__name__} does not say what its state is: annotate the attributes that change, as "
+                "in `_x: State[Array]`, with State from driftwolfe.state; if none of its own does, "
+                "`t: State[int]`, the rounds"
+            )
 
 
 def load_learner(
@@ -247,20 +239,8 @@ def load_learner(
                 "only; load it without device"
             )
         learner = _made(held, settings["arguments"], domain, reader)
-        _read_state(learner, archive)
+        Reader(ensemble_kinds(domain.device), archive).restore(learner)
         return learner
-
-
-def _read_state(learner: Learner, archive: Archive) -> None:
-    """Bring a learner that was made the same way to the state in an archive."""
-    reader, held = TreeReader(ensemble_kinds(learner.domain.device), archive), archive.settings
-    reader.read_state(learner, held["state"])
-    learner._tickets = None
-    if "tickets" in held:
-        tickets = reader.read(held["tickets"])
-        require(isinstance(tickets, Tickets), "tickets")
-        require_feasible(learner.domain, tickets.points)
-        learner._tickets = tickets
 
 
 def _made(
@@ -295,7 +275,7 @@ def _made_within(written: Any, domain: Domain, reader: _SetReader, depth: int) -
 @reads
 def restored(learner: Learner, archive: Archive) -> Learner:
     """Return a learner made as the given one, in the state that an archive holds."""
-    writer, name = TreeWriter(ensemble_kinds()), type(learner).__name__
+    writer, name = Writer(ensemble_kinds()), type(learner).__name__
     made, held = learner_settings(learner, writer), archive.settings
     if held["learner"] != name:
         raise ValueError(f"it holds a {held['learner'][:40]}, not a {name}")
@@ -306,7 +286,7 @@ def restored(learner: Learner, archive: Archive) -> Learner:
         if made[part] != held.get(part) or not same:
             raise ValueError(f"its {name} was made with {what}")
     copy = learner.clone()
-    _read_state(copy, archive)
+    Reader(ensemble_kinds(learner.domain.device), archive).restore(copy)
     return copy
 
 
@@ -344,7 +324,7 @@ def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> 
 def _of_library(name: str, holds: str = "this archive holds") -> type[Learner]:
     """The learner of the library with that name."""
     found = (cls for cls in _subclasses(Learner) if cls.__name__ == name and _is_part(cls))
-    cls = next(found, Learner)
+    cls: type[Learner] = next(found, Learner)
     if inspect.isabstract(cls):
         raise ValueError(f"{holds} a {name[:40]!r}, which is no learner to load")
     return cls
@@ -356,9 +336,10 @@ def _imported(base: type, name: str, module: Any) -> type | None:
     return max(found, key=lambda cls: cls.__module__ == module, default=None)
 
 
-def _subclasses(base: type) -> Iterator[type]:
+def _subclasses(base: type) -> Iterator[Any]:
     """All classes below one that are imported."""
-    for cls in base.__subclasses__():
+    below: list[type] = base.__subclasses__()
+    for cls in below:
         yield cls
         yield from _subclasses(cls)
 
@@ -375,27 +356,29 @@ def _device(domain: Domain) -> Device:
 # -- sets ------------------------------------------------------------------------------------------
 
 
-def _written_set(domain: Domain, writer: TreeWriter) -> dict[str, Any]:
+def _written_set(domain: Domain, writer: Writer, path: str = "set") -> dict[str, Any]:
     """A set as its name and arguments, with its module if it is of the user's own class."""
     cls, written = type(domain), dict[str, Any]()
     name, own = cls.__name__, cls is not getattr(domains, cls.__name__, None)
     if own and (_is_part(cls) or "arguments" not in cls.__dict__):  # inherited, they may not be all
         raise TypeError(f"a {name} cannot be written to a file")
     for argument, value in domain.arguments().items():
+        place = f"{path}/{argument}"
         if isinstance(value, Domain):
-            written[argument] = {"set": _written_set(value, writer)}
+            written[argument] = {"set": _written_set(value, writer, place)}
         elif isinstance(value, tuple) and value and isinstance(value[0], Domain):
-            written[argument] = {"sets": [_written_set(each, writer) for each in value]}
+            several = [_written_set(each, writer, f"{place}/{k}") for k, each in enumerate(value)]
+            written[argument] = {"sets": several}
         else:
-            written[argument] = writer.write(value)
-    return {"kind": name, "arguments": written, **({"module": cls.__module__} if own else {})}
+            written[argument] = writer.write(value, place)
+    return {"kind": name, "arguments": written, "module": cls.__module__ if own else None}
 
 
-#: What a file says of a set.
-SET = {"kind": Field(str), "arguments": Field(dict), "module": Field(str, newer=True)}
+#: What a file says of a set; the module if it is of the user's own class.
+SET = {"kind": Field(str), "arguments": Field(dict), "module": Field(str, optional=True)}
 
 
-class _SetReader(TreeReader):
+class _SetReader(Reader):
     """Makes sets too, none of which is larger than what a file holds: it holds points of theirs."""
 
     def __init__(self, archive: Archive, device: str) -> None:
@@ -418,7 +401,7 @@ class _SetReader(TreeReader):
         """Make a set, and those within it."""
         check_fields(SET, written, "set")
         name: str = written["kind"][:40]
-        if "module" in written:
+        if written["module"] is not None:
             kind: Any = _imported(Domain, written["kind"], written["module"])
             if kind is None:
                 raise ValueError(

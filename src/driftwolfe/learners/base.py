@@ -8,18 +8,20 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from types import FunctionType
-from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
 from driftwolfe import bounds
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners.options import OPTIONS, Options, check_moved, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.state import Count, Field, Nested, Stateful, declared
 from driftwolfe.storage import require
 
 #: Methods that change a learner, and those that read what changes.
@@ -50,8 +52,8 @@ class Epoch(NamedTuple):
 def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     """Make an update undo itself where it raises, and take tickets: a refused one changes nothing.
 
-    Updates replace attributes of the learner and its ``PARTS``; only what cannot fail, at the end,
-    writes into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted.
+    Updates replace attributes of the learner and its parts; only what cannot fail, at the end, writes
+    into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted.
     """
 
     @wraps(update)
@@ -59,7 +61,7 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
         if ticket is not None:
             return self._update_late(loss, ticket, **more)
         own = self.__dict__
-        parts = [own, *(own[name].__dict__ for name in self.PARTS)]
+        parts = [own, *(own[name].__dict__ for name in _replaced(type(self)))]
         before = [part.copy() for part in parts]
         try:
             return update(self, loss, **more)
@@ -75,6 +77,14 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     return undoing
 
 
+@cache
+def _replaced(cls: type[Learner]) -> tuple[str, ...]:
+    """The attributes that hold experts and weights; learners within undo their own updates."""
+    parts = ((name, part) for name, part in declared(cls).items() if isinstance(part, Nested))
+    kept = (Learner, CountedDomain)
+    return tuple(name for name, part in parts if not issubclass(part.kind, kept))
+
+
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
     """Raise an error that names the set, for a loss that is not for its points."""
     name, message = type(domain.unwrapped).__name__, ""
@@ -88,7 +98,7 @@ def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
         raise ValueError(message) from error
 
 
-class Learner(Guarded, ABC):
+class Learner(Stateful, Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
@@ -120,17 +130,15 @@ class Learner(Guarded, ABC):
     (0.0, 1, array([-1.,  0.]))
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
+    t: Count  # rounds played
+    _counted: CountedDomain  # the set, with its calls
     #: Whether `update` takes a constraint of the round.
     takes_constraints: ClassVar[bool] = False
-    #: Attributes that hold experts and weights, whose attributes an update replaces.
-    PARTS: ClassVar[tuple[str, ...]] = ()
-
     #: Checked options, of learners that have some, and the weights of ensembles.
     options: Options | None = None
     _meta: Any = None
     #: Of learners that were asked for some.
-    _tickets: Tickets | None = None
+    _tickets: Annotated[Tickets | None, Field(Tickets, optional=True)] = None
     #: The epoch being played, of learners that need a horizon.
     _epoch_start: int
     _epoch_length: int
@@ -141,6 +149,11 @@ class Learner(Guarded, ABC):
     def __init_subclass__(cls, **named: Any) -> None:
         """Guard what a learner defines itself, undo refused updates, and spell out its options."""
         super().__init_subclass__(**named)
+        if "STATE" in cls.__dict__:
+            raise TypeError(
+                f"{cls.__name__} lists what changes in STATE: annotate these attributes instead, as in "
+                "`_x: State[Array]`, with State from driftwolfe.state"
+            )
         if isinstance(own := cls.__dict__.get("update"), FunctionType):
             cls.update = all_or_nothing(own)  # type: ignore[method-assign]
         if "__init__" in cls.__dict__:
@@ -211,16 +224,15 @@ class Learner(Guarded, ABC):
     @reads
     def tickets(self) -> list[Ticket]:
         """The open tickets, oldest first."""
-        held = {} if self._tickets is None else self._tickets.open
-        return [Ticket(number, copy.copy(decision)) for number, decision in held.items()]
+        return [] if self._tickets is None else self._tickets.copies()
 
     def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
         """Learn the loss of a ticket's round as if it were that of this one; return its value there."""
         tickets = Tickets() if self._tickets is None else self._tickets
-        number, f = tickets.find(ticket), as_loss(loss)
-        value = f.value(tickets.open[number])
+        place, f = tickets.find(ticket), as_loss(loss)
+        value = f.value(tickets.points[place])
         require_finite(value)
-        tickets.close(number, value - self.update(f, **more))
+        tickets.close(place, value - self.update(f, **more))
         return value
 
     @property
@@ -303,9 +315,9 @@ class Learner(Guarded, ABC):
         """Write the learner to a file; `driftwolfe.load` resumes bit-identically.
 
         The file holds no code. A set that holds functions (`LMODomain`), or of your own class without
-        `arguments`, is not in it: give it to `driftwolfe.load` again. A learner of your own lists the
-        attributes that change in ``STATE``, and takes its set as the first argument and numbers or
-        texts as others. `driftwolfe.load` finds its class once the module that defines it is imported.
+        `arguments`, is not in it: give it to `driftwolfe.load` again. A learner of your own annotates the
+        attributes that change, ``_x: State[Array]``, and takes its set as the first argument and numbers
+        or texts as others. `driftwolfe.load` finds its class once the module that defines it is imported.
         """
         from driftwolfe.learners.archive import save_learner
 
@@ -324,15 +336,21 @@ class Learner(Guarded, ABC):
 
         return cast(Self, load_learner(path, cls, domain, device))
 
-    def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.t >= 0 and min(self.oracle_calls.numbers()) >= 0, "counts")
-        if "_epoch_start" in self.__dict__:
-            *_, epoch = self._epochs()
-            require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
+    def own_sizes(self) -> dict[str, Any]:
+        origin = self.domain.origin()
+        return {"point": origin} | ({"numbers": origin.size} if hasattr(origin, "flat") else {})
 
-    def _inner(self, learner: Any) -> Learner:
-        """Return a copy of another learner, to play within this one."""
+    def derive(self) -> None:
+        if "_epoch_start" in self.__dict__:
+            *_, (self._epoch_start, self._epoch_length, _) = self._epochs()
+
+    def check(self) -> None:
+        require_feasible(self.domain, self._tickets.points if self._tickets else ())
+
+    def _inner(self, learner: Any, **known: Any) -> Learner:
+        """Return another learner, to play within this one: a copy, or made of a class."""
+        if callable(learner) and not isinstance(learner, Learner):
+            learner = learner(self.domain, **known)
         if not isinstance(learner, Learner) or learner.domain is not self.domain or learner.t:
             raise ValueError(
                 f"{type(self).__name__} takes learners on its own set, the same object, that have played "
@@ -343,7 +361,8 @@ class Learner(Guarded, ABC):
     @reads
     def clone(self) -> Self:
         """Return an independent copy in the same state, on the same set."""
-        return copy.deepcopy(self, {id(self.domain): self.domain})
+        kept = self.domain, self.__dict__.get("_arguments")  # these never change
+        return copy.deepcopy(self, {id(each): each for each in kept})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, t={self.t})"
@@ -411,8 +430,8 @@ class Outer(Learner):
         """That of the learner within."""
         return self.learner.lmo_budget
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         require(self.learner.t == self.t, "learner and rounds")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import expert_regret
@@ -15,7 +15,7 @@ from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import whole_below
+from driftwolfe.points.ops import whole_below
 from driftwolfe.storage import require
 
 
@@ -64,8 +64,6 @@ class BOGDIP(Learner):
     array([-1.,  0.,  0.])
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts")
-    PARTS = ("_experts",)
     options: Options
     _experts: Descent
 
@@ -110,8 +108,8 @@ class BOGDIP(Learner):
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         require(self._experts.size == 1, "experts")
 
     def _plan(self, horizon: int) -> Plan:

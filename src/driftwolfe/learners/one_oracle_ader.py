@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points.kinds import Point
+from driftwolfe.state import POINT, Count, Field, Size
 from driftwolfe.storage import require
 
 
@@ -79,16 +80,15 @@ class OneOracleAder(Learner):
     (array([1., 0.]), True)
     """
 
-    _x: Point
-    _sum: GradientSum  # of the block's gradients
-    _clock: int  # rounds of the block so far
-    _outside: bool  # whether y is surely outside the set, and x is near its projection
-
-    STATE = (
-        *("_epoch_start", "_epoch_length", "_experts", "_meta", "_x", "_sum", "_clock", "_outside"),
-        *("_error", "_steepest"),
-    )
-    PARTS = ("_experts", "_meta")
+    _x: Annotated[Point, POINT]
+    _sum: Annotated[GradientSum, Field(GradientSum)]  # of the block's gradients
+    _clock: Count  # rounds of the block so far
+    #: Whether y is surely outside the set, and x is near its projection.
+    _outside: Annotated[bool, Field(bool)]
+    _steepest: Size  # the largest gradient norm
+    _error: Size  # the largest distance that the bound must allow for
+    _experts: BallExperts
+    _meta: Hedge
     options: Options
 
     def __init__(
@@ -107,8 +107,7 @@ class OneOracleAder(Learner):
         own: dict[str, Any] = {"loss_scale": loss_scale, "on_ball": True, "feedback": "linear"}
         own["oracle"] = replace(asked, lmo_budget=self._budget)
         self.options = make_options(domain, horizon, lipschitz, **own, **options)
-        self._steepest = 0.0  # the largest gradient norm
-        self._error = 0.0  # the largest distance that the bound must allow for
+        self._steepest = self._error = 0.0
         self._begin(next(self._epochs()), domain.origin())
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -160,14 +159,12 @@ class OneOracleAder(Learner):
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._steepest)
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         require_feasible(self.domain, [self._x])
-        require(type(self._sum) is GradientSum and self._sum.fits(self._x), "sums of gradients")
-        require(0 <= self._clock < self._block(self._epoch_length), "clocks")
-        require(min(self._steepest, self._error) >= 0, "experts")
-        number = len(self._plans(self._epoch_length))
-        require(self._meta.size == self._experts.steps.size == number, "experts and weights")
+        require(self._sum.fits(self._x), "sums of gradients")
+        require(self._clock < self._block(self._epoch_length), "clocks")
+        require(self._meta.size == len(self._plans(self._epoch_length)), "experts and weights")
 
     def _block(self, horizon: int) -> int:
         block = max(1, math.ceil(math.sqrt(horizon / self._budget)))

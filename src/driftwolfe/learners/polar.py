@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from driftwolfe.bounds.ensembles import PolarBound
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import CERTAIN_CALLS, FOREVER, Plan
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import near_largest, whole_above
+from driftwolfe.points.ops import near_largest, whole_above
+from driftwolfe.state import Nested
 from driftwolfe.storage import require
 
 
@@ -63,8 +65,8 @@ class POLAR(Learner):
     array([1., 0.])
     """
 
-    STATE = ("_experts", "_meta")
-    PARTS = ("_experts", "_meta")
+    _experts: Descent
+    _meta: Annotated[Any, Nested()]
     options: Options
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -110,7 +112,7 @@ class POLAR(Learner):
         self.sleeping = weights == "sleeping"
         self._experts = self.options.experts(self._counted, [], domain.origin())
         self._experts.add(domain.origin(), [self._plan("whole", 1)])
-        self._meta: Any = AdaHedge(1)
+        self._meta = AdaHedge(1)
         if self.sleeping:
             self._meta = AdaNormalHedge(self.options.loss_scale)
             self._meta.add(1)
@@ -192,11 +194,12 @@ class POLAR(Learner):
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
 
-    def check_state(self) -> None:
-        super().check_state()
-        members = self._members()
-        require(self._experts.size == self._meta.size == len(members), "experts and weights")
-        self._experts.lazy = np.array([kind != "agile" for kind, _ in members])
+    def derive(self) -> None:
+        self._experts.lazy = np.array([kind != "agile" for kind, _ in self._members()])
+
+    def check(self) -> None:
+        super().check()
+        require(self._experts.size == len(self._members()), "experts and weights")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         method = self.options.oracle.method

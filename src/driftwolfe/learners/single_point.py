@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
@@ -14,14 +14,15 @@ from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_step
-from driftwolfe.storage import require
+from driftwolfe.points.ops import line_search_step
+from driftwolfe.state import POINT, Size
 
 
 class SinglePointLearner(Learner):
     """Holds a feasible point x, plays it, and moves it by the gradient there."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("_x",)
+    _x: Annotated[Point, POINT]
+    _largest: float = 0.0  # gradient norm seen, of learners that use it
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
@@ -40,14 +41,19 @@ class SinglePointLearner(Learner):
     def _step(self, gradient: Point) -> None:
         """Move x, at which the loss of round t + 1 has this gradient."""
 
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         require_feasible(self.domain, [self._x])
 
     @property
     def decision(self) -> Point:
         """The feasible point x."""
         return self._x.copy()
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max((self.options and self.options.lipschitz) or 0.0, self._largest)
 
     def _move(self, vertex: Point, fraction: float) -> None:
         """Go a fraction of the way to a vertex; all of it leaves nothing of x behind."""
@@ -121,7 +127,8 @@ class OGD(SinglePointLearner):
     (0.0, array([-1.,  0.]))
     """
 
-    STATE = ("_largest", "_steps")
+    _largest: Size
+    _steps: Size  # sum of eta_t
 
     def __init__(
         self,
@@ -134,23 +141,13 @@ class OGD(SinglePointLearner):
         super().__init__(domain)
         self.options: Options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
         require_projection(domain, "OGD", "BOGDIP")
-        self._largest = 0.0
-        self._steps = 0.0  # sum of eta_t
+        self._largest = self._steps = 0.0
 
     def _step(self, gradient: Point) -> None:
         self._largest = max(self._largest, norm(gradient))
         eta = self._eta(self.lipschitz, self.t + 1)
         self._x = self._counted.project(self._x - eta * gradient)
         self._steps += eta
-
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
-
-    def check_state(self) -> None:
-        super().check_state()
-        require(min(self._largest, self._steps) >= 0.0, "steps")
 
     def _eta(self, G: float, t: int) -> float:
         return self.options.scale_for(G) / math.sqrt(self.options.horizon or t)
@@ -203,7 +200,9 @@ class OnlineFrankWolfe(SinglePointLearner):
     (100, True)
     """
 
-    STATE = ("_first", "_gradients", "_largest")
+    _first: Annotated[Point, POINT]
+    _gradients: Annotated[Point, POINT]
+    _largest: Size
 
     def __init__(
         self,
@@ -233,15 +232,9 @@ class OnlineFrankWolfe(SinglePointLearner):
             direction = 2.0 * (self._x - self._first) + eta * before
         self._move(self._counted.lmo(direction), fraction)
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
-
-    def check_state(self) -> None:
-        super().check_state()
+    def check(self) -> None:
+        super().check()
         require_feasible(self.domain, [self._first])
-        require(self._gradients.shape == self._x.shape and self._largest >= 0.0, "gradients")
 
     def _rates(self, G: float, t: int) -> tuple[float, float]:
         T, scale = self.options.horizon or t, self.options.scale_for(G)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from operator import lt
+from typing import Annotated, Any, NamedTuple
 
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.ops import POINTS
+from driftwolfe.state import Count, Field, Size
 from driftwolfe.storage import require
 
 
@@ -33,6 +37,11 @@ class Ticket(NamedTuple):
     decision: Point
 
 
+_NUMBERS = Field(list, ("open",), items=Field(int, least=0))
+_POINTS = Field(list, ("open",), items=Field(POINTS))
+
+
+@dataclass(eq=False)
 class Tickets:
     """The open tickets of a learner, and what delays have cost it.
 
@@ -40,46 +49,43 @@ class Tickets:
     it came; `positive` sums the positive ones of these differences, and `largest` is the largest.
     """
 
-    def __init__(
-        self,
-        asked: int = 0,
-        numbers: Sequence[int] = (),
-        points: Sequence[Point] = (),
-        excess: float = 0.0,
-        positive: float = 0.0,
-        largest: float = 0.0,
-    ) -> None:
-        in_order = all(a < b for a, b in zip((-1, *numbers), (*numbers, asked), strict=True))
-        require(in_order and len(numbers) == len(points), "tickets")
-        require(0.0 <= largest <= positive and excess <= positive * (1 + 1e-9), "costs of delays")
-        self.asked = asked
-        self.open = dict(zip(numbers, points, strict=True))  # in the order they were asked for
-        self.excess, self.positive, self.largest = excess, positive, largest
+    asked: Count = 0
+    numbers: Annotated[list[int], _NUMBERS] = field(default_factory=list)
+    points: Annotated[list[Point], _POINTS] = field(default_factory=list)
+    excess: Annotated[float, Field(float)] = 0.0
+    positive: Size = 0.0
+    largest: Size = 0.0
 
-    @property
-    def numbers(self) -> list[int]:
-        return list(self.open)
-
-    @property
-    def points(self) -> list[Point]:
-        return list(self.open.values())
+    def __post_init__(self) -> None:
+        in_order = all(map(lt, (-1, *self.numbers), (*self.numbers, self.asked)))
+        require(in_order and len(self.numbers) == len(self.points), "tickets")
+        fits = self.largest <= self.positive and self.excess <= self.positive * (1 + 1e-9)
+        require(fits, "costs of delays")
 
     def add(self, decision: Point) -> Ticket:
         """Open a ticket; what the user does to its decision changes nothing here."""
-        self.open[self.asked] = decision
+        self.numbers.append(self.asked)
+        self.points.append(decision)
         self.asked += 1
         return Ticket(self.asked - 1, copy.copy(decision))
 
+    def copies(self) -> list[Ticket]:
+        """The open tickets, oldest first."""
+        return [
+            Ticket(*pair) for pair in zip(self.numbers, map(copy.copy, self.points), strict=True)
+        ]
+
     def find(self, ticket: Any) -> int:
-        """The number of an open ticket, which may be given as its number."""
+        """The place of an open ticket, which may be given as its number."""
         number = ticket.number if isinstance(ticket, Ticket) else ticket
         if type(number) is not int:
             raise TypeError(
                 "ticket must be what learner.ask() returned, or its number, got "
                 f"{type(ticket).__name__}"
             )
-        if number in self.open:
-            return number
+        place = bisect_left(self.numbers, number)
+        if number in self.numbers[place : place + 1]:
+            return place
         if 0 <= number < self.asked:
             raise ValueError(f"ticket {number} has been used: each takes one loss")
         raise ValueError(
@@ -87,9 +93,9 @@ class Tickets:
             "learner.ask()"
         )
 
-    def close(self, number: int, excess: float) -> None:
+    def close(self, place: int, excess: float) -> None:
         """Use a ticket up."""
-        del self.open[number]
+        del self.numbers[place], self.points[place]
         self.excess += excess
         self.positive += max(excess, 0.0)
         self.largest = max(self.largest, excess)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.ops import FactorBuffer
-from driftwolfe.points.rounding import line_search_step
+from driftwolfe.points.ops import FactorBuffer, line_search_step
+from driftwolfe.state import POINT, Field, Stateful
 from driftwolfe.storage import require
 
 R = TypeVar("R")
@@ -131,13 +131,18 @@ class Pair:
         return trimmed
 
 
+_SCALARS = Field(tuple, (3,), items=Field(float), optional=True)
+
+
 class Memory(NamedTuple):
     """What one Frank-Wolfe run with factored points tells the next; all of it may be left out."""
 
-    scalars: Scalars | None = None  # of x and y
-    hint: float | None = None  # the accuracy to ask of the first vertex
-    buffer: FactorBuffer | None = None  # that x lies in
-    length: float = 0.0  # how far x may move before its objective rises by about its gap
+    #: Those of x and y; the accuracy to ask of the first vertex; where x lies.
+    scalars: Annotated[Scalars | None, _SCALARS] = None
+    hint: Annotated[float | None, Field(float, optional=True)] = None
+    buffer: Annotated[FactorBuffer | None, Field(FactorBuffer, optional=True)] = None
+    #: How far x may move before its objective rises by about its gap.
+    length: Annotated[float, Field(float)] = 0.0
 
 
 class Approach(NamedTuple):
@@ -408,14 +413,14 @@ class Run:
                 error = moved * moved / (2.0 * math.hypot(apart + 2.0 * self.domain.radius, moved))
                 if lands:
                     error = min(error, max(0.0, math.sqrt(self.stop.tolerance) - apart))
-                y, error = y.truncate(error=error)
+                y, error = y.truncate(error)
                 apart += error
         else:
             y = pair.y + fraction * pair.direction()
         return InfeasibleProjection(pair.x, y, self.calls, gap, apart, self.method, lands)
 
 
-class Atoms:
+class Atoms(Stateful):
     r"""The vertices found last; the oldest are forgotten first.
 
     Any point v of the set with :math:`\langle x - y, x - v\rangle` above the gap that a Frank-Wolfe
@@ -436,11 +441,11 @@ class Atoms:
     (array([0., 0., 1.]), 2)
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("points",)
+    points: Annotated[list[Point], Field(list, items=POINT)]
 
     def __init__(self, size: int) -> None:
         self.size = checks.count(size, "size")
-        self.points: list[Point] = []
+        self.points = []
         self._table: Any = None  # dense ones, as rows
 
     def __len__(self) -> int:
@@ -463,10 +468,11 @@ class Atoms:
             values = np.array([inner(direction, point) for point in self.points])
         return self.points[int(values.argmin())]
 
-    def check_state(self) -> None:
-        """Reject a state, read from a file, whose parts do not fit together."""
-        require(len(self.points) <= self.size, "vertices")
+    def derive(self) -> None:
         self._table = None
+
+    def check(self) -> None:
+        require(len(self.points) <= self.size, "vertices")
 
 
 class HalfspaceRun(Run):

@@ -1,4 +1,4 @@
-"""The files beside this one, as driftwolfe of format 2 wrote them: `python tests/storage/saved/make.py FOLDER`.
+"""The files beside this one, as driftwolfe of format 3 wrote them: `python tests/storage/saved/make.py FOLDER`.
 
 They are kept: run this again, into another folder, only where the format changes. For a new learner or
 estimator, `python tests/storage/saved/make.py FOLDER NAME` adds its file alone.
