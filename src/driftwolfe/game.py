@@ -372,7 +372,7 @@ class Checkpoint:
                 f"is at round {learner.t:,}: a callback or another thread has moved it; {self.path} "
                 "stays as it was"
             )
-        writer = Writer(archive.ensemble_kinds())
+        writer = Writer(archive.WRITTEN)
         settings = {
             **archive.learner_settings(learner, writer),
             "learner": type(learner).__name__,

@@ -340,15 +340,20 @@ def _values(part: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         path = f"{prefix}.{name}" if prefix else name
         if isinstance(spec, Field):
             yield path, value
-        elif spec.holder is tuple:
-            for k, each in enumerate(value):
-                yield from _values(each, f"{path}.{k}")
         elif spec.holder is dict:
             yield path, list(value)
             for k, each in value.items():
                 yield from _values(each, f"{path}.{k}")
-        elif value is not None:
-            yield from _values(value.known if spec.holder is Growing else value, path)
+        else:
+            for place, each in _inner(spec, value, path):
+                yield from _values(each.known if spec.holder is Growing else each, place)
+
+
+def _inner(spec: Nested, value: Any, path: str) -> list[tuple[str, Any]]:
+    """What is nested under a name: one part, several in a tuple, or none."""
+    if spec.holder is tuple:
+        return [(f"{path}.{k}", each) for k, each in enumerate(value)]
+    return [] if value is None else [(path, value)]
 
 
 def _made(spec: Field | Nested, values: Mapping[str, Any], path: str) -> Any:
@@ -413,6 +418,8 @@ class Writer:
         if type(value) is list or type(value) is tuple:
             items = [self.write(item, f"{path}.{k}") for k, item in enumerate(value)]
             return items if type(value) is list else {"tuple": items}
+        if type(value) is dict:
+            return {"dict": {k: self.write(item, f"{path}.{k}") for k, item in value.items()}}
         if id(value) in self._known:
             return self._known[id(value)][1]
         if isinstance(value, np.ndarray) or hasattr(value, "__dlpack_device__"):
@@ -462,6 +469,8 @@ class Reader:
         name, content = next(iter(written.items()))
         if name == "tuple" and isinstance(content, list):
             return tuple(self.read(content, depth))
+        if name == "dict" and isinstance(content, dict):
+            return {k: self.read(item, depth + 1) for k, item in content.items()}
         if name == "float" and content in ("inf", "-inf", "nan"):
             return float(content)
         if name in ("array", "turned") and isinstance(content, str) and content in self._given:
@@ -494,10 +503,8 @@ class Reader:
         for name, spec in declared(type(part)).items():
             path, old = prefix + name, getattr(part, name)
             if isinstance(spec, Nested):
-                several = enumerate(old) if spec.holder is tuple else ()
-                one = [] if old is None or spec.holder is tuple else [(f"{path}.", old)]
-                for place, each in [*one, *((f"{path}.{k}.", each) for k, each in several)]:
-                    self._restore(each, place, sizes)
+                for place, each in _inner(spec, old, path):
+                    self._restore(each, f"{place}.", sizes)
                 continue
             written = self._state.get(path, {"array": path})
             new = self.read(written)
@@ -519,7 +526,7 @@ class Reader:
 
 def _like(old: Any) -> Field:
     """What may take the place of a value: of arrays, any number of rows."""
-    if isinstance(old, int) and not isinstance(old, bool):
+    if type(old) is int:
         return Field(int, least=1 - (1 << 62), below=1 << 62)
     if hasattr(old, "__dlpack_device__"):  # a tensor is read as an array, and put there again
         kind = old.dtype.type if isinstance(old, np.ndarray) else np.float64
