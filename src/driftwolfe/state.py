@@ -220,9 +220,8 @@ class Growing(Generic[T]):
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
     """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
-    wider = np.zeros(
-        [n + more for n, more in zip(table.shape, (rows, columns), strict=False)], table.dtype
-    )
+    more = zip(table.shape, (rows, columns), strict=False)
+    wider = np.zeros([size + added for size, added in more], table.dtype)
     wider[tuple(map(slice, table.shape))] = table  # new rows take no memory before they are used
     return wider
 
@@ -235,13 +234,9 @@ class Nested(NamedTuple):
     sizes: Mapping[str, Any] = {}  # other names, or numbers, for its sizes; {} is the key in a dict
 
 
+@cache
 def declared(cls: Any) -> dict[str, Field | Nested]:
     """Return what the annotations of a class and its bases declare, by name."""
-    return _declared(cls)
-
-
-@cache
-def _declared(cls: Any) -> dict[str, Field | Nested]:
     found: dict[str, Field | Nested] = {}
     for base in reversed(cls.__mro__):
         for name, hint in inspect.get_annotations(base).items():
@@ -498,8 +493,8 @@ class Reader:
         self._restore(part, "", {})
 
     def _restore(self, part: Any, prefix: str, sizes: dict[str, Any]) -> None:
-        own = part.own_sizes()
-        sizes = sizes if own is None else own
+        if (own := part.own_sizes()) is not None:
+            sizes = own
         for name, spec in declared(type(part)).items():
             path, old = prefix + name, getattr(part, name)
             if isinstance(spec, Nested):
