@@ -32,13 +32,23 @@ PACKAGE = Path("src/driftwolfe")
 #: module, which run first; the longest name that fits counts. Doctests of the module itself are always
 #: run, last: alone, pytest would load some modules over functions of the same name.
 TESTS = {
+    "contrib": (
+        "learners",
+        "contracts/test_saved_learners.py",
+        "contracts/test_learner_contract.py",
+        "contracts/test_hostile_input.py",
+    ),
     "domains": ("domains", "contracts/test_domain_contract.py"),
     "ensemble": ("ensemble", "learners", "contracts/test_saved_learners.py"),
     "estimators": ("estimators",),
     "experiments/paper": (),
-    "experiments/summary": (),
+    "experiments/running": (
+        "experiments/test_trial_run.py",
+        "experiments/test_trial_checkpoint.py",
+        "experiments/test_executors.py",
+    ),
+    "experiments/summary": ("experiments/test_tables.py",),
     "experiments/sweep": (),
-    "experiments/tables": (),
     "experiments/trial": (),
     "game": ("test_checkpoint.py",),
     "learners": (

@@ -19,7 +19,6 @@ CONTENTS = {
     "cli": "the command line",
     "demo": "a first example",
     "doctor": "what is installed",
-    "warmup": "compile ahead",
     "plot": "pictures of games",
     "experiments": "the paper's runs, sweeps, reports",
     "comparison": "learners side by side",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 
@@ -234,9 +234,13 @@ class Nested(NamedTuple):
     sizes: Mapping[str, Any] = {}  # other names, or numbers, for its sizes; {} is the key in a dict
 
 
-@cache
 def declared(cls: Any) -> dict[str, Field | Nested]:
     """Return what the annotations of a class and its bases declare, by name."""
+    return _declared(cls)
+
+
+@cache
+def _declared(cls: Any) -> dict[str, Field | Nested]:
     found: dict[str, Field | Nested] = {}
     for base in reversed(cls.__mro__):
         for name, hint in inspect.get_annotations(base).items():
@@ -267,11 +271,10 @@ def _spec(hint: Any) -> Field | Nested | None:
         kind = get_args(kind)[0]
     holder = get_origin(kind) if get_origin(kind) in (Growing, dict, tuple) else None
     inner = get_args(kind)[0 if holder is tuple else -1] if holder else kind
-    if not isinstance(inner, type):
+    if not isinstance(inner, type) or (hasattr(inner, "_fields") and not declared(inner)):
         return None
-    if issubclass(inner, Stateful) or hasattr(inner, "SAVED"):
-        return Nested(inner, holder, extra)
-    return Nested(inner, holder, extra) if hasattr(inner, "_fields") and declared(inner) else None
+    known = issubclass(inner, Stateful) or hasattr(inner, "SAVED") or hasattr(inner, "_fields")
+    return Nested(inner, holder, extra) if known else None
 
 
 #: Declarations that many parts share, and that of an attribute which stays as it was when it was made:
@@ -298,9 +301,7 @@ def _fields(
         path = prefix + name
         if isinstance(spec, Field):
             shape = spec.shape and tuple(_renamed(size, sizes) for size in spec.shape)
-            below = _renamed(spec.below, sizes)
-            same = not sizes or (shape, below) == (spec.shape, spec.below)
-            found[path] = spec if same else replace(spec, shape=shape, below=below)
+            found[path] = replace(spec, shape=shape, below=_renamed(spec.below, sizes))
         elif hasattr(spec.kind, "SAVED"):
             found[path] = spec.kind.SAVED
         else:
@@ -377,17 +378,8 @@ class Kind(NamedTuple):
     """How objects of one class are saved."""
 
     of: Any  # the class
-    make: Callable[..., Any] | None = (
-        None  # makes one from its fields by name, in place of the class
-    )
-    table: Mapping[str, Field] | None = (
-        None  # the fields, in place of those that the class declares
-    )
-
-    @property
-    def fields(self) -> Any:
-        """The attributes that make it up."""
-        return declared(self.of) if self.table is None else self.table
+    make: Callable[..., Any] | None = None  # from its fields by name, if not the class
+    table: Mapping[str, Field] = {}  # its fields, if not those that the class declares
 
 
 class Writer:
@@ -427,12 +419,12 @@ class Writer:
             name = self._names.get(type(value), "") or getattr(value, "SAVED_AS", "")
             if not name:
                 raise TypeError(f"a {type(value).__name__} cannot be written to a file")
-            fields = self._kinds[name].fields
+            fields = self._kinds[name].table or declared(self._kinds[name].of)
             parts = {part: self.write(getattr(value, part), f"{path}.{part}") for part in fields}
-            number = len(self._known)
-            self._known[id(value)] = (value, {"same": number})
-            return {name: parts, "number": number}
-        self._known[id(value)] = (value, written)  # holds the value, so that its id stays its own
+            written = {name: parts, "number": len(self._known)}
+        # This holds the value, so that its id stays its own.
+        same = {"same": written["number"]} if "number" in written else written
+        self._known[id(value)] = (value, same)
         return written
 
     def write_part(self, part: Any) -> dict[str, Any]:
@@ -479,7 +471,7 @@ class Reader:
         if name in self.kinds and isinstance(content, dict) and isinstance(number, int):
             kind = self.kinds[name]
             parts = {part: self.read(value, depth + 1) for part, value in content.items()}
-            check_fields(kind.fields, parts, name)
+            check_fields(kind.table or cast(Any, declared(kind.of)), parts, name)
             self._made[number] = made = (kind.make or kind.of)(**parts)
             return made
         raise ValueError("this archive holds something unknown")
@@ -504,8 +496,8 @@ class Reader:
             written = self._state.get(path, {"array": path})
             new = self.read(written)
             if not (_like(old) if spec == Field() else spec).fits(new, sizes):
-                what = f"{type(part).__name__} whose {name.strip('_')}"
-                raise ValueError(f"this archive holds a {what} does not fit")
+                whose = f"{type(part).__name__} whose {name.strip('_')}"
+                raise ValueError(f"this archive holds a {whose} does not fit")
             if isinstance(new, np.ndarray):
                 (source,) = written.values()
                 # A file may say that two of them are one array; loops write to each by itself.
@@ -551,11 +543,6 @@ def state_of(parts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     )
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     return {name: value for name, value in values.items() if name not in arrays}, arrays
-
-
-def options_of(model: Any, cls: type) -> dict[str, Any]:
-    """Return the options of a model that a class declares, as JSON has them."""
-    return {name: np.asarray(getattr(model, name)).tolist() for name in declared(cls)}
 
 
 def write_state(

@@ -47,7 +47,7 @@ LEARNER_CASES = {
         {"oracle": dw.Oracle(lmo_budget=30.0), "tuning": "certified"},
         {"oracle": dw.Oracle(lmo_budget=60.0), "tuning": "certified", "budget_split": "mixed"},
         {"oracle": dw.Oracle(lmo_budget=0.7, schedule="even"), "feedback": "linear"},
-        {"oracle": dw.Oracle("halfspace", lmo_budget=0.3, cache=4)},
+        {"oracle": dw.Oracle("halfspace", lmo_budget=0.3)},
         {"weights": "adahedge", "tuning": "certified"},
     ],
     dw.POLA: [
@@ -68,7 +68,7 @@ LEARNER_CASES = {
         {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=60.0)},
         {"oracle": dw.Oracle(lmo_budget=0.5)},
         {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")},
-        {"oracle": dw.Oracle("corrective", lmo_budget=0.3, cache=4)},
+        {"oracle": dw.Oracle("corrective", lmo_budget=0.3)},
         {"oracle": "halfspace"},
     ],
     dw.learners.OneOracleAder: [
@@ -105,7 +105,7 @@ LEARNER_CASES = {
     dw.learners.OneProjectionSAOL: [{}, {"oracle": "corrective", "start": "origin"}],
     dw.contrib.Sword: [
         {},
-        {"projections": "one"},
+        {"oracle": "auto"},
         {"smoothness": 1.0},
         {"oracle": dw.Oracle("corrective", accuracy=0.05)},
     ],
@@ -117,11 +117,7 @@ LEARNER_CASES = {
     ],
     dw.contrib.Scream: [{}, {"switching": 5.0}],
     dw.contrib.AFLH: [{"alpha": 0.01}],
-    dw.contrib.FTPL: [
-        {},
-        {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4},
-        {"width": 0.5},
-    ],
+    dw.contrib.FTPL: [{}, {"seed": 4}],
     dw.contrib.StronglyConvexOFW: [{}, {"strong_convexity": 0.5}],
 }
 
@@ -150,6 +146,21 @@ NEEDS_INSIDE = (dw.contrib.Bandit,)
 VALUES_ONLY = (dw.contrib.Bandit, dw.contrib.SemiBandit)
 
 
+#: Options with units, with a value and as powers of the units of a slope and of a length: a curvature is a
+#: slope over a length.
+UNITS = {
+    dw.learners.LineSearchOFW: {"smoothness": (2.0, 1, -1)},
+    dw.contrib.StronglyConvexOFW: {"strong_convexity": (1.0, 1, -1)},
+    dw.contrib.Scream: {"switching": (1.0, 1, 0)},
+    dw.contrib.AFLH: {"alpha": (0.5, -1, -1)},
+}
+#: Learners that square gradients, and refuse those whose squares leave the range of numbers.
+SQUARING = (
+    *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream, dw.contrib.AFLH, dw.contrib.FTPL),
+    *(dw.contrib.OnlineNewtonStep, dw.contrib.StronglyConvexOFW),
+)
+
+
 def domains():
     """Sets of every kind: with and without 0, with and without projection, dense and factored."""
     return {
@@ -164,13 +175,15 @@ def domains():
 
 
 def more_domains():
-    """All of `domains`, products, and sets made from a graph."""
+    """All of `domains`, products, a set made from a graph, and sets with a cache."""
     edges = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
     small = dw.TraceNormBall((7, 6), radius=3.0, representation="factored")
     return domains() | {
         "flow": dw.FlowPolytope(edges, "s", "t"),
         "product": dw.ProductDomain([dw.L1Ball(3), dw.Simplex(4)]),
         "product-factored": dw.ProductDomain([dw.L2Ball(2), small]),
+        "cached": dw.CachedDomain(dw.Simplex(5), 4),
+        "cached-factored": dw.CachedDomain(domains()["factored"], 4),
     }
 
 
@@ -213,6 +226,8 @@ def suits(cls, domain):
     """Whether a learner can work on a set."""
     if cls in NEEDS_ARRAYS and not hasattr(domain.origin(), "flat"):
         return False
+    if domain.cached_vertices and cls in (*NEEDS_PROJECTION, *NEEDS_SEPARATION):
+        return cls is dw.OGD
     if cls in NEEDS_PROJECTION:
         return domain.can("project")
     if cls in NEEDS_SEPARATION:

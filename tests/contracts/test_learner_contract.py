@@ -11,6 +11,7 @@ from contracts.learner_cases import (
     LEARNER_CASES,
     NEEDS_PROJECTION,
     NEEDS_SEPARATION,
+    UNITS,
     VALUES_ONLY,
     domains,
     played,
@@ -199,16 +200,9 @@ def test_units_cancel(cls):
     length, price = 2.0**12, 2.0**-9
     rng = np.random.default_rng(3)
     targets = rng.standard_normal((60, 4))
-    with_units = {
-        dw.learners.LineSearchOFW: ("smoothness", price / length**2),
-        dw.contrib.StronglyConvexOFW: ("strong_convexity", price / length**2),
-        dw.contrib.Scream: ("switching", price / length),
-        dw.contrib.AFLH: ("alpha", 1.0 / price),
-    }
-    settings, scaled = {}, {}
-    if cls in with_units:
-        name, unit = with_units[cls]
-        settings, scaled = {name: 1.0}, {name: unit}
+    told = UNITS.get(cls, {}).items()
+    settings = {name: value for name, (value, _, _) in told}
+    scaled = {name: v * (price / length) ** a * length**b for name, (v, a, b) in told}
     plain = cls(dw.L1Ball(4, radius=1.0), horizon=60, **settings)
     other = cls(dw.L1Ball(4, radius=length), horizon=60, **scaled)
     for target in targets:
@@ -255,9 +249,6 @@ def test_bad_options_are_refused(cls):
         "projections": ["none"],
         "switching": [0.0],
         "alpha": [0.0],
-        "samples": [0],
-        "block": [0],
-        "width": [0.0],
         "seed": [-1],
     }
     unused = {

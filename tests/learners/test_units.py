@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.learner_cases import LEARNER_CASES, suits
+from contracts.learner_cases import LEARNER_CASES, SQUARING, UNITS, suits
 
 #: Powers of two, near 1e-150 and 1e150: rescaling by them changes no digit.
-UNITS = 2.0**-498, 2.0**498
+FAR = 2.0**-498, 2.0**498
 
 SETS = {
     "l2": lambda radius: dw.L2Ball(4, radius=radius),
@@ -21,23 +21,8 @@ SETS = {
 }
 
 
-#: Learners that square gradients, and refuse those whose squares leave the range: nearer units.
-SQUARE = (
-    dw.contrib.Sword,
-    dw.contrib.SACS,
-    dw.contrib.Scream,
-    dw.contrib.AFLH,
-    dw.contrib.FTPL,
-    dw.contrib.StronglyConvexOFW,
-)
+#: For learners that square gradients.
 NEAR = 2.0**-60, 2.0**60
-#: Options with units, as powers of those of a slope and of a length: a curvature is a slope over a length.
-OPTIONS = {
-    dw.learners.LineSearchOFW: {"smoothness": (2.0, 1, -1)},
-    dw.contrib.StronglyConvexOFW: {"strong_convexity": (1.0, 1, -1)},
-    dw.contrib.Scream: {"switching": (1.0, 1, 0)},
-    dw.contrib.AFLH: {"alpha": (0.5, -1, -1)},
-}
 
 
 def decisions(make, domain, unit, options, rounds=40):
@@ -70,10 +55,10 @@ def decisions(make, domain, unit, options, rounds=40):
     ],
 )
 def test_rescaling_the_problem_rescales_the_answer(make, name):
-    told = OPTIONS.get(make, {})
+    told = UNITS.get(make, {})
     options = {option: value for option, (value, _, _) in told.items()}
     suffered, points = decisions(make, SETS[name](1.0), 1.0, options)
-    units = NEAR if make in SQUARE else UNITS
+    units = NEAR if make in SQUARING else FAR
     for radius, unit in product(units, units):  # where products and ratios are the most extreme
         fitting = {option: v * unit**a * radius**b for option, (v, a, b) in told.items()}
         with np.errstate(all="raise", under="ignore"):

@@ -400,9 +400,7 @@ def curved_distance(G: float, curvature: float, distance: float) -> float:
     return G * d - 0.5 * curvature * d * d
 
 
-def strongly_convex_frank_wolfe(
-    G: float, curvature: float, diameter: float, rounds: int, calls: int = 1
-) -> float:
+def strongly_convex_frank_wolfe(G: float, curvature: float, diameter: float, rounds: int) -> float:
     r"""Return the bound for online Frank-Wolfe on strongly convex losses, :math:`O(T^{2/3})`.
 
     :math:`H_t`, the gap of :math:`F_t` at :math:`x_t`, is at most the root of
@@ -412,10 +410,8 @@ def strongly_convex_frank_wolfe(
 
     Parameters
     ----------
-    G, curvature, diameter
-        Bound on gradient norms; :math:`\lambda`, in loss over squared length; that of the set.
-    rounds, calls
-        Rounds T, and LMO calls per round.
+    G, curvature, diameter, rounds
+        Bound on gradient norms; :math:`\lambda`, in loss over squared length; that of the set; rounds T.
 
     Examples
     --------
@@ -429,8 +425,7 @@ def strongly_convex_frank_wolfe(
         gap = (0.5 * (b + math.sqrt(b * b + 4.0 * gap))) ** 2
         total += curved_distance(G, curvature, math.sqrt(2.0 * gap / (curvature * t)))
         bend = curvature * t * diameter**2
-        for _ in range(calls):
-            gap = gap - gap * gap / (2.0 * bend) if gap < bend else 0.5 * bend
+        gap = gap - gap * gap / (2.0 * bend) if gap < bend else 0.5 * bend
     return total
 
 

@@ -1,30 +1,32 @@
 """Methods beyond the paper: other structure of losses, less feedback, constraints, mixtures.
 
-CONTRIBUTING says what may be added here, and how.
+Every learner in the files of this folder is here too. CONTRIBUTING says what may be added, and how.
 """
 
-from driftwolfe.contrib.aflh import AFLH
-from driftwolfe.contrib.bandit import Bandit, SemiBandit
-from driftwolfe.contrib.constrained import CutBOGDIP, LongTerm
-from driftwolfe.contrib.ftpl import FTPL
-from driftwolfe.contrib.mixture import Mixture
-from driftwolfe.contrib.newton import OnlineNewtonStep
-from driftwolfe.contrib.sacs import SACS
-from driftwolfe.contrib.scream import Scream
-from driftwolfe.contrib.strongly_convex import StronglyConvexOFW
-from driftwolfe.contrib.sword import Sword
+from importlib import import_module as _import_module
+from inspect import isabstract as _isabstract
+from pkgutil import iter_modules as _iter_modules
+from typing import Any as _Any
 
-__all__ = [
-    "AFLH",
-    "FTPL",
-    "SACS",
-    "Bandit",
-    "CutBOGDIP",
-    "LongTerm",
-    "Mixture",
-    "OnlineNewtonStep",
-    "Scream",
-    "SemiBandit",
-    "StronglyConvexOFW",
-    "Sword",
-]
+from driftwolfe.learners import Learner as _Learner
+from driftwolfe.points.checks import meant as _meant
+
+
+def _learners() -> dict[str, type[_Learner]]:
+    """All learners that the files of this folder define, by name."""
+    names = (f"{__name__}.{file.name}" for file in _iter_modules(__path__))
+    classes = (each for name in names for each in vars(_import_module(name)).values())
+    return {
+        each.__name__: each
+        for each in classes
+        if isinstance(each, type) and each.__module__.startswith(f"{__name__}.")
+        if issubclass(each, _Learner) and not _isabstract(each)
+    }
+
+
+globals().update(_learners())
+__all__ = sorted(_learners())
+
+
+def __getattr__(name: str) -> _Any:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_meant(name, __all__)}")

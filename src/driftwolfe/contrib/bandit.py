@@ -43,8 +43,11 @@ class Wrapper(Outer):
     """Plays by a learner that sees estimates of the losses; what both kinds of partial feedback share."""
 
     options: Options
-    #: Whether estimates grow from epoch to epoch, where there is no horizon.
-    _growing = True
+    _largest: Size  # deviation, or norm, observed
+    #: How many times the largest deviation G is, in units of 1 over a length, or 1 for norms.
+    _slope = 1.0
+    #: Whether estimates grow from epoch to epoch, where there is no horizon; whether the first says nothing.
+    _growing, _first_unseen = True, False
 
     def __init__(
         self, domain: Domain, learner: Any, seed: int, options: dict[str, Any], **arguments: Any
@@ -56,22 +59,21 @@ class Wrapper(Outer):
                 f"{type(self).__name__} plays points that are arrays, and those of this "
                 f"{type(domain.unwrapped).__name__} are not"
             )
-        if isinstance(learner, list | tuple) and len(learner) == 1:  # as in files
-            learner = learner[0]
         if isinstance(learner, Learner) and options:
             raise ValueError(
                 f"options go with a learner's class, got {', '.join(options)} with a learner"
             )
-        made = learner if isinstance(learner, Learner) else self._made(learner, arguments | options)
+        if not (isinstance(learner, Learner) or callable(learner)):
+            raise TypeError(f"learner must be a learner or a class of one, got {learner!r:.80}")
         #: The learner that sees estimates.
-        self.learner = self._inner(made)
+        self.learner = self._inner(learner, **self._fitting(learner, arguments | options))
         own = self.learner.options
-        if isinstance(made, BLOCKED) and own is not None and own.step_scale is not None:
+        if isinstance(self.learner, BLOCKED) and own is not None and own.step_scale is not None:
             mean, spread, _ = self._estimates
             self.learner.options = replace(own, random_gradients=(mean, spread))
         # What `load` makes this again from.
         self._arguments = {k: v for k, v in self._arguments.items() if k not in options}
-        self._arguments["learner"] = (made.clone(),)
+        self._arguments["learner"] = self.learner.clone()
 
     @property
     @abstractmethod
@@ -79,15 +81,31 @@ class Wrapper(Outer):
         """How long estimates are in this round."""
 
     @property
+    @abstractmethod
+    def _exploring(self) -> float:
+        """What exploration costs per round, at most."""
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        if self.options.lipschitz is None or self.options.horizon is None:
+            return None
+        unit = self.options.lipschitz / self._slope
+        if self._largest > unit * (1.0 + 1e-9):
+            raise NotImplementedError(
+                f"no bound is known: losses deviated by {self._largest:g}, more than {unit:g}; give a "
+                "larger lipschitz"
+            )
+        rounds = self.t if tau is None else min(tau, self.t)
+        first = unit if self._first_unseen else 0.0
+        return unit * self.learner.bound(path_length, tau) + self._exploring * rounds + first
+
+    @property
     def _rounds(self) -> int:
         """T: rounds of the game, or of this epoch."""
         *_, epoch = self._epochs()
         return epoch.horizon
 
-    def _made(self, learner: Any, given: dict[str, Any]) -> Any:
-        """Make the learner for estimates."""
-        if not callable(learner):
-            raise TypeError(f"learner must be a learner or a class of one, got {learner!r:.80}")
+    def _fitting(self, learner: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a learner's class, for estimates."""
         mean, spread, largest = self._estimates
         growing = given["horizon"] is None and self._growing
         given = given | {"lipschitz": "auto" if growing else largest}
@@ -95,7 +113,7 @@ class Wrapper(Outer):
             # Over a block of sqrt(T) rounds, noise averages out: what is left of it adds to the mean.
             left = mean + spread * self._rounds**-0.25
             given.setdefault("step_scale", 2.0 * self.domain.radius / left)
-        return learner(self.domain, **given)
+        return given
 
     def _random(self) -> np.random.Generator:
         """Random numbers of this round, the same at each call."""
@@ -129,13 +147,11 @@ class Bandit(Wrapper):
 
     where b is a mean of earlier values. The learner sees the linear loss :math:`\langle g, x\rangle`: in
     the mean, g is the gradient at x of f smoothed over a ball of radius :math:`\delta`. The centre x is
-    the learner's decision moved towards the set's centre, so far that the points stay in the set; no
-    projection is needed, and the learner makes the calls that it always makes.
+    the learner's decision moved towards the set's centre, so far that the points stay in the set.
 
     ``query()`` returns the point to play, or two in a stack, and ``update(value)`` takes the loss there, or
     the two losses; `update` also takes a loss, of which it evaluates nothing else, so `play` works. What is
-    suffered is the mean of the values. The learner's options come last; it sees losses divided by F, or
-    by the largest deviation so far.
+    suffered is the mean of the values. The learner sees losses divided by F, or by the largest deviation so far.
 
     Parameters
     ----------
@@ -163,10 +179,8 @@ class Bandit(Wrapper):
 
     for one point and for two. The expected regret against any comparators chosen in advance is at most
     that of the learner on the estimates plus :math:`G\delta(2 + \kappa) T`, and F for the first round of
-    one point. With POLD and POLA that is :math:`O(T^{3/4})` for fixed comparators: blocks average the noise,
-    so projections saved cost nothing in the rate with one point. `bound` has all constants (proofs:
-    `docs/theory/bandit.md`); it needs a horizon and `lipschitz`, and is refused where values deviate by more
-    than F. With ``learner=dw.Ader`` this is PBGD, which projects.
+    one point: with POLD and POLA :math:`O(T^{3/4})` for fixed comparators. `bound` has all constants (proofs:
+    `docs/theory/bandit.md`); it needs a horizon and `lipschitz`, and values that deviate by at most F.
 
     References
     ----------
@@ -186,7 +200,6 @@ class Bandit(Wrapper):
     """
 
     _baseline: State[float]
-    _largest: Size
 
     def __init__(
         self,
@@ -206,9 +219,8 @@ class Bandit(Wrapper):
                 f"{type(domain.unwrapped).__name__} has no known inner_radius, inside which Bandit could "
                 "explore; give the set one, or use SemiBandit where vertices are played"
             )
-        #: How many times the largest deviation of values G is, in units of 1 over a length.
         self._slope = 1.0 / domain.diameter
-        self._growing = self.points == 1
+        self._growing = self._first_unseen = self.points == 1
         self._baseline = self._largest = 0.0
         super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
 
@@ -275,21 +287,10 @@ class Bandit(Wrapper):
         along = self.domain.tangent(self._random().standard_normal(self.domain.shape))
         return along / norm(along)
 
-    def _bound(self, path_length: float, tau: int | None) -> float | None:
-        G = self.options.lipschitz
-        if G is None or self.options.horizon is None:
-            return None
-        unit = G / self._slope
-        if self._largest > unit * (1.0 + 1e-9):
-            raise NotImplementedError(
-                f"no bound is known: values deviated by {self._largest:g}, more than {unit:g}; give a "
-                "larger lipschitz"
-            )
-        rounds = self.t if tau is None else min(tau, self.t)
+    @property
+    def _exploring(self) -> float:
         kappa = self.domain.radius / self.domain.inner_radius
-        exploring = G * self.exploration.delta * (2.0 + kappa) * rounds
-        first = unit if self.points == 1 else 0.0
-        return unit * self.learner.bound(path_length, tau) + exploring + first
+        return (self.options.lipschitz or 0.0) * self.exploration.delta * (2.0 + kappa)
 
 
 def _values(given: Any, points: Array) -> Array:
@@ -319,12 +320,10 @@ class SemiBandit(Wrapper):
 
     .. math:: \hat\ell_i = b_i + (\ell_i - b_i)\,[v_i \ne 0]/q_i, \qquad E\,\hat\ell = \ell
 
-    where b is a mean of what was observed of each component before, at most G long.
-
-    ``query()`` returns the vertex to play, ``update(observed)`` takes an array with the losses of the chosen
-    components, whatever it has elsewhere; `update` also takes a loss, of whose gradient it reads no more, so
-    `play` works. The learner's options come last; it sees losses divided by G, or by the largest norm of
-    what was observed so far. The calls of the decomposition are counted too.
+    where b is a mean of what was observed of each component before, at most G long. ``query()`` returns the vertex
+    to play, ``update(observed)`` takes an array with the losses of chosen components, whatever it has elsewhere;
+    `update` also takes a loss, of whose gradient it reads no more, so `play` works. The learner sees losses
+    divided by G, or by the largest norm observed so far. The calls of the decomposition are counted too.
 
     Parameters
     ----------
@@ -369,7 +368,6 @@ class SemiBandit(Wrapper):
     True
     """
 
-    _largest: Size
     _baseline: Annotated[Array, POINT]
     _counts: Annotated[Array, Field(like="point", least=0.0)]
 
@@ -452,18 +450,9 @@ class SemiBandit(Wrapper):
         vertex.flags.writeable = False
         return vertex, np.where(chances > 0, chances, 1.0)
 
-    def _bound(self, path_length: float, tau: int | None) -> float | None:
-        G = self.options.lipschitz
-        if G is None or self.options.horizon is None:
-            return None
-        if self._largest > G * (1.0 + 1e-9):
-            raise NotImplementedError(
-                f"no bound is known: losses of norm {self._largest:g} were observed, more than "
-                f"lipschitz={G:g}; give a larger one"
-            )
-        rounds = self.t if tau is None else min(tau, self.t)
-        exploring = self.exploration * G * self.domain.diameter * rounds
-        return G * self.learner.bound(path_length, tau) + exploring
+    @property
+    def _exploring(self) -> float:
+        return self.exploration * (self.options.lipschitz or 0.0) * self.domain.diameter
 
 
 def _cover(domain: Domain) -> Array:

@@ -23,13 +23,32 @@ from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.access import reads
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.state import POINT, Field, Size, State
+from driftwolfe.state import POINT, Field, Size
 
 #: The largest exponent of a penalty: beyond it the loss would vanish beside it.
 LARGEST_EXPONENT = 50.0
 
 
-class LongTerm(Outer):
+class Constrained:
+    """What learners share that see a constraint after each decision."""
+
+    takes_constraints = True
+    violation: Size
+
+    def _update_late(self, loss: Any, ticket: Any, constraint: Any = None) -> float:
+        """Learn from the constraint as it is now, and count its violation at the ticket's decision."""
+        learner = cast(Learner, self)
+        tickets = Tickets() if learner._tickets is None else learner._tickets
+        decision = tickets.points[tickets.find(ticket)]
+        excess = 0.0 if constraint is None else max(0.0, as_loss(constraint).value(decision))
+        require_finite(excess)
+        before = self.violation
+        value = Learner._update_late(learner, loss, ticket, constraint=constraint)
+        self.violation = before + excess
+        return value
+
+
+class LongTerm(Constrained, Outer):
     r"""Any learner, with constraints that are revealed after each decision.
 
     In round t it plays x, then sees the loss f and a convex constraint g, which asks for
@@ -37,17 +56,18 @@ class LongTerm(Outer):
 
     .. math:: f + \omega\, g^+, \qquad \omega = \omega_0\, e^{Q/\beta}.
 
-    So violations cost more the more there were. Comparators are points that satisfy the constraints of
-    their rounds.
+    If the learner's regret is at most C times the largest gradient norm, as for all here,
+    :math:`\beta \ge 2 L C` and :math:`\omega_0 = 2 G/L`, then against points that satisfy the constraints of
+    their rounds, after T rounds,
+
+    .. math:: \mathrm{regret} \le 3\, G C, \qquad
+              \mathrm{violation} \le \beta \ln\Big(2 + \frac{L (C + D T)}{\beta}\Big).
 
     Parameters
     ----------
-    domain
-        The set.
     learner
-        A learner on this set that has played no round, which is copied (`learner` holds the copy), or a
-        class or function that makes one when called as ``make(domain, horizon=...)``. Leave its lipschitz
-        ``"auto"``: what it sees grows with the weight. `POLA` by default.
+        A learner on this set that has played no round, which is copied (to `learner`), or a class or function,
+        called as ``make(domain, horizon=...)``. Leave its lipschitz ``"auto"``: what it sees grows with the weight.
     horizon
         Rounds T; None: those played so far, in beta.
     lipschitz, constraint_lipschitz
@@ -58,6 +78,7 @@ class LongTerm(Outer):
     violation_scale
         :math:`\beta`, in units of g: so much violation makes the weight e times as large. Infinity for a
         weight that does not grow; :math:`2 L D T^{3/4}` if not given.
+    {options}
 
     Attributes
     ----------
@@ -66,26 +87,16 @@ class LongTerm(Outer):
 
     Notes
     -----
-    If the learner's regret is at most C times the largest gradient norm, as for all here,
-    :math:`\beta \ge 2 L C` and :math:`\omega_0 = 2 G/L`, then after T rounds
-
-    .. math:: \mathrm{regret} \le 3\, G C, \qquad
-              \mathrm{violation} \le \beta \ln\Big(2 + \frac{L (C + D T)}{\beta}\Big).
-
-    With :math:`C = O(D T^{3/4})`, as for `BOGDIP`, `POLD` and `POLA`, both are of order
-    :math:`T^{3/4}`, up to a logarithm of T in the second. `bound` is the learner's on what it saw, less
-    what it paid in penalties; with `tau` it holds on every interval, if the learner's does.
-    `violation_bound` has the second line with the constants used. A constant weight
-    :math:`\omega_0 = (G/L) T^{1/8}` (``violation_scale=math.inf``) has :math:`T^{7/8}` for both, on every
-    interval with `POLA`. `docs/theory/constraints.md` has the proofs. The constraint is evaluated at the
-    decision: of an ensemble on large matrices that is the mean of all experts.
+    With `BOGDIP`, `POLD` and `POLA` both are of order :math:`T^{3/4}`, up to a logarithm. `bound` is the learner's
+    on what it saw, less what it paid in penalties; `violation_bound` has the second with the constants used. A
+    constant weight :math:`(G/L) T^{1/8}` has :math:`T^{7/8}` for both, on every interval with `POLA`
+    (`docs/theory/constraints.md`). The constraint is evaluated at the decision: of an ensemble the mean.
 
     References
     ----------
     Sinha and Vaze (2024), Optimal algorithms for online convex optimization with adversarial
     constraints, NeurIPS, for the weights; Wang, Wan and Zhang (2025), Revisiting projection-free online
-    learning with time-varying constraints, AAAI, for :math:`T^{3/4}` with online Frank-Wolfe. Both known
-    by their abstracts; reconstructed, with constants of our own.
+    learning with time-varying constraints, AAAI. Both known by their abstracts; constants are ours.
 
     Examples
     --------
@@ -100,13 +111,11 @@ class LongTerm(Outer):
     (True, True)
     """
 
-    takes_constraints = True
-    _violated: Size
-    _late: State[float]  # what tickets add
+    penalty: Size
+    _violated: Size  # where it has learned
     _paid: Size
     _slopes: Annotated[Array, Field(np.float64, (2,), 0.0)]  # largest gradient norms of both
-    _least: Size  # of the weights; 0 for none yet
-    _weight: Size  # the last one
+    _least: Size  # penalty; 0 for none yet
     options: Options
 
     def __init__(
@@ -129,22 +138,16 @@ class LongTerm(Outer):
         self._beta = violation_scale
         if violation_scale not in (None, math.inf):
             self._beta = checks.positive(violation_scale, "violation_scale")
-        made = learner if isinstance(learner, Learner) else learner(domain, horizon=horizon)
-        self.learner: Any = self._inner(made)
-        self._arguments["learner"] = made.clone()  # what `load` makes it again from
-        self._violated = self._late = self._paid = self._weight = self._least = 0.0
+        self.learner: Any = self._inner(learner, horizon=horizon)
+        self._arguments["learner"] = self.learner.clone()  # for `load`
+        self.violation = self.penalty = self._violated = self._paid = self._least = 0.0
         self._slopes = np.zeros(2)
 
     def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
         """Play x; weigh its violation; let the learner see the loss with the penalty.
 
-        Parameters
-        ----------
-        loss, ticket
-            As for every learner.
-        constraint
-            The function g with g(x) <= 0 wanted, a `Loss` or any object with `value` and `gradient`; None
-            for a round without one.
+        `constraint` is the function g with g(x) <= 0 wanted, a `Loss` or any object with `value` and `gradient`;
+        None for a round without one.
         """
         f = as_loss(loss)
         if constraint is None:
@@ -158,11 +161,12 @@ class LongTerm(Outer):
             seen = np.array([norm(f.gradient(x)), norm(g.gradient(x))])
             require_finite(seen)
             self._slopes = np.maximum(self._slopes, seen)
+        self.violation += excess
         self._violated += excess
-        self._weight = self._next_weight()
-        self._least = min(self._least or math.inf, self._weight)
-        self._paid += self._weight * excess
-        self.learner.update(Penalised(f, g, self._weight))
+        self.penalty = self._next_weight()
+        self._least = min(self._least or math.inf, self.penalty)
+        self._paid += self.penalty * excess
+        self.learner.update(Penalised(f, g, self.penalty))
         self.t += 1
         return suffered
 
@@ -179,22 +183,6 @@ class LongTerm(Outer):
         """G and L, as given or as seen."""
         G, L = self._slopes.tolist()
         return self.options.lipschitz or G, self._L or L
-
-    def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
-        before, there = self._violated, _violation_at(self, ticket, **more)
-        value = super()._update_late(loss, ticket, **more)
-        self._late += there - (self._violated - before)
-        return value
-
-    @property
-    def violation(self) -> float:
-        """The sum of violations so far, at the decisions played."""
-        return self._violated + self._late
-
-    @property
-    def penalty(self) -> float:
-        """The weight of the last constraint."""
-        return self._weight
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         # Regret on what it saw is that on the losses and the penalties, which comparators do not pay.
@@ -238,16 +226,7 @@ class LongTerm(Outer):
         return found
 
 
-def _violation_at(learner: Learner, ticket: Any, constraint: Any = None) -> float:
-    """How much the decision of a ticket violates a constraint."""
-    tickets = Tickets() if learner._tickets is None else learner._tickets
-    decision = tickets.points[tickets.find(ticket)]
-    excess = 0.0 if constraint is None else max(0.0, as_loss(constraint).value(decision))
-    require_finite(excess)
-    return excess
-
-
-class CutBOGDIP(BOGDIP):
+class CutBOGDIP(Constrained, BOGDIP):
     r"""`BOGDIP` with constraints that are revealed after each decision, by one half-space per block.
 
     Plays x for the K rounds of a block and adds up gradients of the losses, :math:`\Delta`, violations
@@ -256,7 +235,15 @@ class CutBOGDIP(BOGDIP):
 
     .. math:: (x, y) \leftarrow IP\big(x,\ P_H(y - \eta \Delta)\big)
 
-    with :math:`P_H` the projection on that half-space. Regret is that of `BOGDIP`.
+    with :math:`P_H` the projection on that half-space. Against every u that satisfies the constraints, regret is at
+    most the bound of `BOGDIP`, on every interval. With :math:`G` and L the bounds on gradients of losses and
+    constraints, and the paper's parameters, violation is at most
+
+    .. math:: \sqrt2\, L D\, T^{3/4} \sqrt{a + T^{1/4}} + 2.74\, L D\, T^{3/4}, \qquad
+              a = \sqrt3 + \tfrac12 + v_0:
+
+    order :math:`T^{7/8}`, on every interval too; `violation_bound` evaluates it with the parameters used
+    (`docs/theory/constraints.md`). One gradient of the loss and of the constraint per round, no further LMO calls.
 
     Parameters
     ----------
@@ -266,19 +253,6 @@ class CutBOGDIP(BOGDIP):
     ----------
     violation
         The sum of violations so far, at the decisions.
-
-    Notes
-    -----
-    Against every u that satisfies the constraints, regret is at most the bound of `BOGDIP`, on every
-    interval; against comparators that move, each must satisfy the constraints of its block. With :math:`G`
-    and L the bounds on gradients of losses and constraints, and the paper's parameters, violation is at most
-
-    .. math:: \sqrt2\, L D\, T^{3/4} \sqrt{a + T^{1/4}} + 2.74\, L D\, T^{3/4}, \qquad
-              a = \sqrt3 + \tfrac12 + v_0:
-
-    order :math:`T^{7/8}`, on every interval too; `violation_bound` evaluates it with the parameters used.
-    `docs/theory/constraints.md` has the proof. `LongTerm` has :math:`T^{3/4}`, for the whole game only.
-    Per round it takes one gradient of the loss and of the constraint, and no further LMO calls.
 
     References
     ----------
@@ -297,8 +271,6 @@ class CutBOGDIP(BOGDIP):
     (True, True)
     """
 
-    takes_constraints = True
-    violation: Size
     _block: Size
     _normals: Annotated[Point, POINT]
     _steepest: Size  # L: the largest gradient norm of a violated constraint
@@ -320,13 +292,8 @@ class CutBOGDIP(BOGDIP):
     def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
         """Play x, add its gradients to the block; where it ends, step, cut and project.
 
-        Parameters
-        ----------
-        loss, ticket
-            As for every learner.
-        constraint
-            The function g with g(x) <= 0 wanted, a `Loss` or any object with `value` and `gradient`; None
-            for a round without one.
+        `constraint` is the function g with g(x) <= 0 wanted, a `Loss` or any object with `value` and `gradient`;
+        None for a round without one.
         """
         x, experts = self._experts.point(0), self._experts
         if constraint is not None:
@@ -361,12 +328,6 @@ class CutBOGDIP(BOGDIP):
 
     def _begin_block(self) -> None:
         self._block, self._normals = 0.0, 0.0 * self.domain.origin()
-
-    def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
-        before, there = self.violation, _violation_at(self, ticket, **more)
-        value = super()._update_late(loss, ticket, **more)
-        self.violation = before + there
-        return value
 
     @reads
     def violation_bound(self, tau: int | None = None) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,10 +11,9 @@ import numpy as np
 from driftwolfe.domains import Domain, OracleCalls
 from driftwolfe.ensemble import AdaHedge, ExpConcaveHedge
 from driftwolfe.ensemble.experts import combine, products, require_finite, stack, weighted_sum
-from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners import POLAR, Constant, Learner
+from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.options import make_options
-from driftwolfe.learners.polar import POLAR
-from driftwolfe.learners.single_point import Constant
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 from driftwolfe.state import Nested
@@ -24,39 +23,21 @@ from driftwolfe.storage import require
 class Mixture(Learner):
     r"""Plays the weighted mean of other learners on the same set, yours among them.
 
-    Each learner plays its own game and sees every loss. With ``weights="adahedge"`` the mixture follows the
-    best of them (`AdaHedge` on the losses linearised at the mixture's decision); with
-    ``weights="natural"``, for exp-concave losses, it loses at most :math:`\ln(1/p_i)/\alpha` more than
-    learner i, in any number of rounds (`ExpConcaveHedge`). So to try a learner of your own, mix it with
-    one that you trust.
+    With ``weights="adahedge"`` it follows the best (`AdaHedge`, on losses linearised at its decision); with
+    ``"natural"``, for exp-concave losses, it loses at most :math:`\ln(1/p_i)/\alpha` more than learner i.
 
     Parameters
     ----------
     learners
-        Learners on this set that have played no round, which the mixture copies (`learners` holds the
-        copies), or classes and functions that make one when called as ``make(domain, horizon=...,
-        lipschitz=...)``. By default `Constant` and `POLAR`.
-    horizon, lipschitz
-        Passed on to those that are made here.
-    weights
-        ``"adahedge"`` or ``"natural"``.
-    alpha
-        For natural weights, the exp-concavity of the losses, over units of the loss: 1 for
-        `PortfolioLoss`.
-    prior
-        For natural weights, a positive number for each learner: its part p_i of their sum. All alike
-        if not given.
+        Learners on this set that have played no round, which are copied (to `learners`), or classes and
+        functions, called as ``make(domain, horizon=..., lipschitz=...)``. By default `Constant` and `POLAR`.
+    weights, alpha, prior
+        ``"adahedge"`` or ``"natural"``; for the latter, the exp-concavity of the losses, over their units (1 for
+        `PortfolioLoss`), and a positive number for each learner, its part p_i of their sum (None: all alike).
     {options}
-
-    Notes
-    -----
-    The bound is the smallest bound of a learner plus that of the weights against it, on the whole game.
-    Oracle calls are those of all learners. `save` takes learners of this library.
 
     Examples
     --------
-    A fund of two funds, equal weights and one that follows what rises:
-
     >>> import driftwolfe as dw
     >>> fund = dw.contrib.Mixture(dw.Simplex(2), [dw.learners.Constant, dw.POLAR], weights="natural")
     >>> history = dw.play(fund, [dw.losses.PortfolioLoss([1.1, 1.0])] * 50)
@@ -70,7 +51,7 @@ class Mixture(Learner):
     def __init__(
         self,
         domain: Domain,
-        learners: Sequence[Learner | Callable[..., Learner]] | None = None,
+        learners: Sequence[Learner | Callable[..., Learner]] = (Constant, POLAR),
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
@@ -79,22 +60,14 @@ class Mixture(Learner):
         prior: Any = None,
     ) -> None:
         super().__init__(domain)
-        make_options(domain, horizon, lipschitz)  # checked as for any learner
+        make_options(domain, horizon, lipschitz)  # checks them
         checks.one_of(weights, "weights", ("adahedge", "natural"))
-        given = (Constant, POLAR) if learners is None else learners
-        if isinstance(given, Learner) or not isinstance(given, Sequence) or not given:
-            raise TypeError(f"learners must be a list of learners or classes, got {given!r:.80}")
-        made = (
-            each
-            if isinstance(each, Learner)
-            else each(domain, horizon=horizon, lipschitz=lipschitz)
-            for each in given
-        )
-        self.learners = tuple(map(self._inner, made))
-        # What `load` makes the mixture again from: they stay as they are.
-        self._arguments["learners"] = tuple(each.clone() for each in self.learners)
-        size = len(self.learners)
-        self.natural = weights == "natural"
+        if isinstance(learners, Learner) or not isinstance(learners, Sequence) or not learners:
+            raise TypeError(f"learners must be a list of learners or classes, got {learners!r:.80}")
+        known = {"horizon": horizon, "lipschitz": lipschitz}
+        self.learners = tuple(self._inner(each, **known) for each in learners)
+        self._arguments["learners"] = tuple(each.clone() for each in self.learners)  # for `load`
+        size, self.natural = len(self.learners), weights == "natural"
         if prior is not None and not self.natural:
             raise ValueError('prior goes with weights="natural"; leave one of the two out')
         self._meta = ExpConcaveHedge(size, alpha, prior) if self.natural else AdaHedge(size)
@@ -105,17 +78,15 @@ class Mixture(Learner):
         scores = stack([f.scores(each.decision) for each in self.learners])
         value, slope = f.value_and_slope_at(combine(self._meta.weights, scores))
         require_finite(float(value), slope)
-        losses = products(slope, scores)
-        if self.natural:
-            losses = np.array([float(f.value_at(each)) for each in scores])
+        values = (float(f.value_at(each)) for each in scores)
+        losses = np.fromiter(values, float) if self.natural else products(slope, scores)
         require_finite(losses)
         self._meta.update(losses)
-        # If one refuses the loss, none has seen it. The last needs no copy: it undoes its own update.
-        learners = (*map(_copied, self.learners[:-1]), self.learners[-1])
+        *others, last = self.learners
+        learners = (*(each.clone() for each in others), last)  # one may refuse
         for each in learners:
             each.update(f)
-        self.learners = learners
-        self.t += 1
+        self.learners, self.t = learners, self.t + 1
         return float(value)
 
     @property
@@ -131,8 +102,8 @@ class Mixture(Learner):
     @property
     def oracle_calls(self) -> OracleCalls:
         """Calls of all learners so far."""
-        numbers = zip(*(each.oracle_calls.numbers() for each in self.learners), strict=True)
-        return OracleCalls(*map(sum, numbers))
+        numbers = np.sum([each.oracle_calls.numbers() for each in self.learners], axis=0)
+        return OracleCalls(*numbers.tolist())
 
     def check(self) -> None:
         super().check()
@@ -144,14 +115,6 @@ class Mixture(Learner):
             return None  # weights forget nothing, so a late change may cost more
         found = []
         for i, each in enumerate(self.learners):
-            try:
-                own = each.bound(path_length)
-            except NotImplementedError:
-                continue
-            found.append(own + self._meta.regret_bound(i if self.natural else 0))
+            with suppress(NotImplementedError):
+                found.append(each.bound(path_length) + self._meta.regret_bound(i * self.natural))
         return min(found, default=None)
-
-
-def _copied(learner: Learner) -> Learner:
-    """A copy that shares what never changes."""
-    return copy.deepcopy(learner, {id(each): each for each in (learner.domain, learner._arguments)})

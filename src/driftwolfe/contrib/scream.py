@@ -10,13 +10,11 @@ import numpy as np
 
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import expert_regret
-from driftwolfe.contrib.sword import PAST, check_past, over_tables
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.learners.base import Epoch, as_loss
-from driftwolfe.learners.ensembles import GridLearner
+from driftwolfe.learners.ensembles import PAST, GridLearner, optimistic
 from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
@@ -30,29 +28,21 @@ class Scream(GridLearner):
               \ell_t^i = \langle g_t, x^i_t\rangle + \lambda\lVert x^i_t - x^i_{t-1}\rVert, \qquad
               g_t = \nabla f_t(x_t)
 
-    `OptimisticHedge`, without hints, weighs the experts by :math:`\ell_t^i`: those that move pay for it, so that
-    the mean moves little. :math:`\eta_i = c\,2^{i-1}/\sqrt{(4 + 8\lambda/G) T}`, c = D/G. One gradient and
-    N = O(log T) projections per round. Against comparators of path length P,
+    `OptimisticHedge`, without hints, weighs the experts by :math:`\ell_t^i`. The N = O(log T) steps are
+    :math:`\eta_i = c\,2^{i-1}/\sqrt{(4 + 8\lambda/G) T}`, c = D/G. Against comparators of path length P,
 
     .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t) \le \\
               \min_i \frac{D^2/8 + DP/2}{\eta_i} + \frac{\eta_i T G^2}{2} + \lambda(M_i - \bar M + M) + 2 a\ln N
 
-    with M, :math:`M_i` and :math:`\bar M` how far the decision, expert i and, on average, the experts have
-    moved, and a the inverse rate of the weights. `bound` evaluates it as measured. In advance,
+    with M (`moved`), :math:`M_i` and :math:`\bar M` how far the decision, expert i and, on average, the experts
+    have moved, and a the inverse rate of the weights, as measured (proof: `docs/theory/benign.md`). In advance,
     :math:`M_i \le \eta_i T G` and :math:`2 a\ln N = O(\sqrt T)`.
 
     Parameters
     ----------
-    domain
-        A set that can project.
     switching
         :math:`\lambda`, in [f]/[x]: a multiple of G is a cost that matters.
     {options}
-
-    Notes
-    -----
-    `moved` is M. The original's weights have a rate that keeps their part of M at :math:`O(\sqrt T)` in advance;
-    ours set their own, and what they do move is in the bound. `docs/theory/benign.md` has the proof.
 
     References
     ----------
@@ -70,9 +60,9 @@ class Scream(GridLearner):
     """
 
     moved: Size
-    _moves: Totals
-    _excess: Annotated[Array, Field(np.float64, ("experts",))]
-    _past: Annotated[list[Array], PAST]  # what finished epochs cost, see `_epoch_costs`
+    _moves: Totals  # of the last step
+    _excess: Annotated[Array, Field(np.float64, ("experts",))]  # M_i less their mean
+    _past: Annotated[list[Array], PAST]
 
     def __init__(
         self,
@@ -83,13 +73,11 @@ class Scream(GridLearner):
         switching: float = 1.0,
         **options: Unpack[StepOptions],
     ) -> None:
-        self.switching = checks.positive(switching, "switching")
+        self.switching, self.moved, self._past = checks.positive(switching, "switching"), 0.0, []
         own: dict[str, Any] = {"oracle": "exact", "feedback": "linear", "loss_scale": "auto"}
         checked = projecting_options("Scream", "POLD", domain, horizon, lipschitz, **own, **options)
-        self.moved = 0.0
-        plans = partial(_plans, checked, self.switching)
-        self._past = []
-        super().__init__(domain, checked, plans, weights=_scale_free)
+        parts = partial(_plans, checked, self.switching), None, partial(optimistic, 0.0)
+        super().__init__(domain, checked, *parts)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them by their losses and moves; let each step."""
@@ -106,43 +94,26 @@ class Scream(GridLearner):
         return evaluation.value
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        if self.t:
-            self._past = [*self._past, self._epoch_costs()]
         super()._begin(epoch, start)
-        self._moves, self._excess = np.zeros(
-            (2, self._experts.size)
-        )  # of the last step; M_i - mean
-
-    def check(self) -> None:
-        super().check()
-        check_past(self._past, self)
+        self._moves, self._excess = np.zeros((2, self._experts.size))
 
     def _epoch_costs(self) -> Array:
-        """What the epoch has cost each expert: static regret with that of the weights, and per path."""
         plans, known = self._plans(self._epoch_length), self.options.measured(self._experts)
-        start = bounds.ANYWHERE if self._epoch_start else bounds.AT_CENTER
         rounds = self.t - self._epoch_start
-        own, more = (
-            np.array([expert_regret(plan, known, rounds, path, start) for plan in plans])
-            for path in (0.0, known.D)
-        )
+        start = bounds.ANYWHERE if self._epoch_start else bounds.AT_CENTER
+        both = [[expert_regret(p, known, rounds, u, start) for p in plans] for u in (0.0, known.D)]
+        own, more = np.array(both)
         fixed = self._meta.regret_bound() + self.switching * self._excess
         return np.stack((own + fixed, (more - own) / known.D))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        if tau is not None:
-            return None
-        played = over_tables([*self._past, self._epoch_costs()], path_length)
-        return played + self.switching * self.moved
+        found = super()._bound(path_length, tau)
+        return None if found is None else found + self.switching * self.moved
 
 
 def _plans(options: Options, switching: float, horizon: int) -> list[Plan]:
-    r"""Steps from the best one for P = 0, doubling up to that for P = T D."""
+    """Steps from the best one for P = 0, doubling up to that for P = T D."""
     relative = switching / options.lipschitz if options.lipschitz else 1.0
     first = 0.125 / ((0.5 + relative) * horizon)
     number = math.ceil(0.5 * math.log2(1.0 + 4.0 * horizon)) + 1
     return [Plan(2.0**i * math.sqrt(first), 1, 0.0) for i in range(number)]
-
-
-def _scale_free(size: int, horizon: int) -> OptimisticHedge:
-    return OptimisticHedge(size)

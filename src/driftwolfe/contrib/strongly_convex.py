@@ -12,7 +12,7 @@ from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_step
+from driftwolfe.points.ops import line_search_step
 from driftwolfe.state import POINT, Size
 
 
@@ -91,11 +91,6 @@ class StronglyConvexOFW(SinglePointLearner):
         fraction = line_search_step(gap, bend * rounds * length * length)
         if fraction > 0.0:
             self._move(vertex, fraction)
-
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if path_length or tau is not None:

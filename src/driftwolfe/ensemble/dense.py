@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -20,21 +20,21 @@ from driftwolfe.ensemble.experts import (
     require_below,
     require_finite,
 )
-from driftwolfe.ensemble.plan import OWN_GRADIENTS, ProjectionConfig
+from driftwolfe.ensemble.plan import OWN_GRADIENTS, Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import checks, clip_to_ball
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
-from driftwolfe.points.rounding import TIE
+from driftwolfe.points.ops import TIE
 from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
 set_kernels = compiled("driftwolfe.domains.set_kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
-loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss", "logistic")]
+loss_kernels = compiled("driftwolfe.losses.loss_kernels")
 
 
 TABLE = Field(np.float64, ("experts", "numbers"))
@@ -201,7 +201,7 @@ class DenseDescent(Descent):
     def _work_on(self, device: Device) -> None:
         self._device = device
         if device is HOST:
-            for load in (kernels, set_kernels, *loss_kernels[: len(self._shape)]):
+            for load in (kernels, set_kernels, loss_kernels):
                 load()  # compiled now, not in a round
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
@@ -311,11 +311,14 @@ class SelfConfidentDescent(DenseDescent):
     worst: Totals
     confidence = OWN_GRADIENTS
 
-    def __init__(self, domain: Domain, oracle: ProjectionConfig) -> None:
+    def __init__(
+        self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
+    ) -> None:
         super().__init__(domain, oracle, None)
         self.reach = domain.diameter if self.exact else 2.0 * domain.radius
         self.step_scale = self.confidence.a * self.reach
         self.squares, self.worst = np.empty((2, 0))
+        self.add(start, plans)
 
     def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
         super().restart(which, start, (*keep, "worst"))

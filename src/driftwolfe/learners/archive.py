@@ -318,7 +318,7 @@ def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> 
 def _of_library(name: str, holds: str = "this archive holds") -> type[Learner]:
     """The learner of the library with that name."""
     found = (cls for cls in _subclasses(Learner) if cls.__name__ == name and _is_part(cls))
-    cls = next(found, Learner)
+    cls: type[Learner] = next(found, Learner)
     if inspect.isabstract(cls):
         raise ValueError(f"{holds} a {name[:40]!r}, which is no learner to load")
     return cls
@@ -330,7 +330,7 @@ def _imported(base: type, name: str, module: Any) -> type | None:
     return max(found, key=lambda cls: cls.__module__ == module, default=None)
 
 
-def _subclasses(base: type) -> Iterator[type]:
+def _subclasses(base: type) -> Iterator[Any]:
     """All classes below one that are imported."""
     below: list[type] = base.__subclasses__()
     for cls in below:

@@ -347,8 +347,10 @@ class Learner(Stateful, Guarded, ABC):
     def check(self) -> None:
         require_feasible(self.domain, self._tickets.points if self._tickets else ())
 
-    def _inner(self, learner: Any) -> Learner:
-        """Return a copy of another learner, to play within this one."""
+    def _inner(self, learner: Any, **known: Any) -> Learner:
+        """Return another learner, to play within this one: a copy, or made of a class."""
+        if callable(learner) and not isinstance(learner, Learner):
+            learner = learner(self.domain, **known)
         if not isinstance(learner, Learner) or learner.domain is not self.domain or learner.t:
             raise ValueError(
                 f"{type(self).__name__} takes learners on its own set, the same object, that have played "
@@ -359,7 +361,8 @@ class Learner(Stateful, Guarded, ABC):
     @reads
     def clone(self) -> Self:
         """Return an independent copy in the same state, on the same set."""
-        return copy.deepcopy(self, {id(self.domain): self.domain})
+        kept = self.domain, self.__dict__.get("_arguments")  # these never change
+        return copy.deepcopy(self, {id(each): each for each in kept})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, t={self.t})"

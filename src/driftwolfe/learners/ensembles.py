@@ -11,18 +11,20 @@ import numpy as np
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import best_expert, expert_regret, on_cover, regret_per_path
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import GeometricCover, Hedge, SleepingMeta
+from driftwolfe.ensemble import GeometricCover, Hedge, OptimisticHedge, SleepingMeta
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
-from driftwolfe.learners.base import Epoch, Learner
+from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.rounding import near_largest
-from driftwolfe.state import Nested
+from driftwolfe.points.ops import near_largest
+from driftwolfe.state import Field, Nested
 from driftwolfe.storage import require
 
+#: Tables of what finished epochs have cost, with a column for each expert.
+PAST = Field(list, items=Field(np.float64, (2, None)))
 #: The weights of so many experts for so many rounds.
 Weights: TypeAlias = Callable[[int, int], Any]
 
@@ -33,10 +35,12 @@ class GridLearner(Learner):
     `plans` is the grid: the experts for an epoch of so many rounds, smallest step first. `experts` makes
     those of some plans on the counted set, at a point, and `weights` the weights of so many experts for
     so many rounds; by default these are gradient descents and Hedge. Each learner writes its own `update`.
+    One whose bound has costs as measured defines `_epoch_costs`, and declares `_past`.
     """
 
     _experts: Annotated[Any, Nested()]
     _meta: Annotated[Any, Nested()]
+    _past: Any = ()
     options: Options
 
     def __init__(
@@ -76,11 +80,21 @@ class GridLearner(Learner):
         super().check()
         number = len(self._plans(self._epoch_length))
         require(self._experts.size == number, "experts and weights")
+        if type(self._past) is list:
+            *earlier, _ = self._epochs()
+            shapes = [(2, len(self._plans(epoch.horizon))) for epoch in earlier]
+            require([table.shape for table in self._past] == shapes, "epochs")
+
+    def _epoch_costs(self) -> Array | None:
+        """What this epoch has cost each expert, if measured: static regret and the weights', and per path."""
+        return None
 
     def _restart_point(self) -> Point:
         return self._experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
+        if self.t and (costs := self._epoch_costs()) is not None:
+            self._past = [*self._past, costs]
         super()._begin(epoch, start)
         plans = self._plans(epoch.horizon)
         experts = self._make_experts(self._counted, plans, start)
@@ -91,6 +105,9 @@ class GridLearner(Learner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
+        if (costs := self._epoch_costs()) is not None:
+            tables = [*self._past, costs]
+            return float(sum(max(0.0, (own + path_length * per).min()) for own, per in tables))
         return self._over_epochs(partial(self._epoch_bound, path_length=path_length))
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
@@ -110,20 +127,23 @@ class GridLearner(Learner):
     update_many = ahead.update_many
 
 
+def optimistic(start: float, size: int, horizon: int) -> OptimisticHedge:
+    """Return weights that set their own rate, whatever the horizon, from an inverse rate on."""
+    return OptimisticHedge(size, start)
+
+
 class CoverLearner(Learner):
     """An expert for every interval of a geometric cover of time, and weights for sleeping experts.
 
     `plan` says which expert is for an interval of so many rounds, `meta` holds the weights, and `experts`
     makes the experts of some plans on the counted set, at a point; by default gradient descents. New ones
     start at the point played last, or, where points are factored and the mean would pile up factors, at
-    the heaviest expert's (of several as heavy, that of the longest interval), or at the centre. Each learner
-    writes its own `update`.
+    the heaviest expert's (of several as heavy, that of the longest interval), or at the centre.
     """
 
     _experts: Annotated[Any, Nested()]
     _meta: SleepingMeta
     options: Options
-    _unit = "round"  # what lengths count
 
     def __init__(
         self,
@@ -147,10 +167,17 @@ class CoverLearner(Learner):
         self._add(self._cover.starting(1), domain.origin())
         self._weights = self._meta.weights  # of the coming round
 
-    @property
-    def _interval(self) -> int:
-        """Which of the shortest intervals the coming round is in, from 1."""
-        return self.t + 1
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
+        f = as_loss(loss)
+        evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
+        start = self._first_point()
+        self._meta.update(evaluation.played, evaluation.losses)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
+        self.t += 1
+        self._turn_over(start)
+        self._experts.settle(self._weights)
+        return evaluation.value
 
     def _first_point(self) -> Point:
         """Where experts start whose intervals begin with the coming round."""
@@ -162,13 +189,12 @@ class CoverLearner(Learner):
         """End the intervals that are over, and let experts of those that begin now start at a point."""
         # The shortest intervals end and others of the same lengths follow: these experts restart in
         # place. Now and then a longer one comes.
-        now = self._interval
-        starting = self._cover.starting(now)
+        starting = self._cover.starting(self.t + 1)
         number = min(len(starting), len(self._lengths))
         self._experts.restart(slice(number), start)
         self._meta.restart(slice(number))
         self._ends = self._ends.copy()
-        self._ends[:number] = [now - 1 + length for length in starting[:number]]
+        self._ends[:number] = [self.t + length for length in starting[:number]]
         if longer := starting[number:]:
             self._add(longer, start)
         self._weights = self._meta.weights
@@ -180,13 +206,13 @@ class CoverLearner(Learner):
 
     @property
     def expert_ends(self) -> Indices:
-        """The last round, or interval, of each expert that is awake, in the order of `expert_weights`."""
+        """The last round of each expert that is awake, in the order of `expert_weights`."""
         return self._ends.copy()
 
     @property
     def expert_names(self) -> list[str]:
         """The lengths of their intervals."""
-        return [f"{n:,} {self._unit}{'s' if n > 1 else ''}" for n in self._lengths]
+        return [f"{n:,} round{'s' if n > 1 else ''}" for n in self._lengths]
 
     @property
     def lipschitz(self) -> float:
@@ -194,7 +220,7 @@ class CoverLearner(Learner):
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
 
     def derive(self) -> None:
-        awake = sorted((each.length, each.end) for each in self._cover.active(self._interval))
+        awake = sorted((each.length, each.end) for each in self._cover.active(self.t + 1))
         self._lengths, self._ends = (
             [length for length, _ in awake],
             np.array([end for _, end in awake]),
@@ -217,7 +243,7 @@ class CoverLearner(Learner):
         self._experts.add(start, [self._plan(length) for length in lengths])
         self._meta.add(lengths)
         self._lengths = self._lengths + lengths
-        self._ends = np.concatenate((self._ends, self._interval - 1 + np.array(lengths)))
+        self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         levels = self._level_bound, self._level_per_path

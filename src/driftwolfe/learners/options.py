@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
+
+import numpy as np
 
 from driftwolfe.bounds.ensembles import Measured
 from driftwolfe.domains import Domain
@@ -13,6 +16,7 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
 from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
+from driftwolfe.oracles.infeasible_projection import CACHE_MOVED
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
@@ -21,6 +25,14 @@ class StepOptions(TypedDict, total=False):
     """Options of learners that take steps."""
 
     step_scale: float | None
+    tuning: str
+
+
+class ScaleOptions(TypedDict, total=False):
+    """Options of learners that weigh experts, and set their own steps."""
+
+    loss_scale: float | str | None
+    feedback: str
     tuning: str
 
 
@@ -125,6 +137,10 @@ class Options:
         plan = self.plan(h, lifetime=lifetime)._replace(block=1)
         return plan._replace(tolerance=0.0) if self.oracle.method == "exact" else plan
 
+    def interval_plan(self, length: int) -> Plan:
+        """Return the expert for an interval of that length, with the step 1/sqrt(length)."""
+        return self.unblocked_plan(length**-0.5, length)
+
     def ball_plan(self, h: float, rounds: int, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h whose tolerance costs G D sqrt(T) in so many rounds T."""
         exact = self.oracle.method == "exact"
@@ -171,8 +187,12 @@ def make_options(
     checks.one_of(tuning, "tuning", ("practical", "certified"))
     checks.one_of(feedback, "feedback", ("full", "linear"))
     given, certified, D = Oracle.of(oracle), tuning == "certified", 2.0 * domain.radius
+    cache, budget = domain.cached_vertices, given.lmo_budget
+    if cache:
+        cached = ("auto", "halfspace", "corrective")
+        checks.one_of(given.method, "on a CachedDomain, method", cached)
+        checks.one_of(given.schedule, "on a CachedDomain, schedule", ("blocks",))
     method = _method(domain, given, certified, leaders)
-    cache, budget = given.cache, given.lmo_budget
     if cache is None:
         scarce = leaders and budget is not None and not certified and given.schedule == "blocks"
         dense = method == "corrective" and not domain.rank_one_atoms
@@ -212,12 +232,13 @@ def projecting_options(
     learner: str, instead: str, domain: Domain, *given: Any, oracle: Oracle | str, **more: Any
 ) -> Options:
     """Check the options of a learner that projects exactly, or by an oracle without a budget."""
-    checked, asked = make_options(domain, *given, oracle=oracle, **more), Oracle.of(oracle)
-    if asked.lmo_budget is not None or asked.cache:
+    check_set(domain)
+    if Oracle.of(oracle).lmo_budget is not None or domain.cached_vertices:
         raise ValueError(
-            f"{learner} has no budget of LMO calls and no cache; leave lmo_budget and cache out of its "
-            f"oracle, or use {instead}"
+            f"{learner} has no budget of LMO calls and no cache; leave lmo_budget out of its oracle, give "
+            f"the set without CachedDomain, or use {instead}"
         )
+    checked = make_options(domain, *given, oracle=oracle, **more)
     if checked.oracle.method == "exact":
         require_projection(domain, learner, instead)
     return checked
@@ -230,6 +251,8 @@ MOVED = {field.name for field in fields(Oracle)}
 def check_moved(learner: str, taken: Container[str], given: Mapping[str, Any]) -> None:
     """Raise a TypeError for a keyword that the oracle of a learner has now."""
     for name in given:
+        if "oracle" in taken and name in ("cache", "lazy"):
+            raise TypeError(CACHE_MOVED.format(learner, given[name]))
         if "oracle" in taken and name in MOVED and name not in taken:
             way = f"driftwolfe.Oracle({name}={given[name]!r})"
             way = repr(given[name]) if name == "method" else way
@@ -247,6 +270,17 @@ def check_set(domain: Any) -> None:
         )
 
 
+def require_arrays(domain: Domain, learner: str, instead: str, most: float = math.inf) -> None:
+    """Refuse a set whose points are no arrays, or too large, and name a learner for it."""
+    point = domain.origin()
+    if not isinstance(point, np.ndarray) or point.size > most:
+        limit = f" of at most {most:,} numbers" if most < math.inf else ""
+        raise ValueError(
+            f"{learner} works on dense arrays{limit}, not on {type(domain.unwrapped).__name__} of "
+            f"shape {domain.shape}; use {instead}"
+        )
+
+
 def require_projection(domain: Domain, learner: str, instead: str) -> None:
     """Refuse a set that cannot project, and name a learner that needs no projections."""
     if not domain.can("project"):
@@ -260,9 +294,10 @@ def _method(domain: Domain, oracle: Oracle, certified: bool, leaders: bool) -> s
     """The method asked for; with a budget, one whose only cost is LMO calls."""
     if oracle.schedule == "even":
         return "halfspace"
-    if oracle.method != "auto" or (oracle.lmo_budget is None and not oracle.cache):
+    cache = domain.cached_vertices
+    if oracle.method != "auto" or (oracle.lmo_budget is None and not cache):
         return oracle.method
-    return "halfspace" if certified or (oracle.cache and not leaders) else domain.lmo_method
+    return "halfspace" if certified or (cache and not leaders) else domain.lmo_method
 
 
 def _loss_scale(given: Any, G: float | None, diameter: float) -> float | Literal["auto"]:

@@ -12,7 +12,6 @@ from driftwolfe.ensemble import MultiplicativeWeights
 from driftwolfe.ensemble.ball import BallDescent
 from driftwolfe.ensemble.dense import GaugeDescent
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import CoverLearner
 from driftwolfe.learners.options import (
     Options,
@@ -54,17 +53,6 @@ class SAOL(CoverLearner):
     True
     """
 
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
-        f = as_loss(loss)
-        evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
-        start = self._first_point()
-        self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation.slopes, evaluation.shared)
-        self.t += 1
-        self._turn_over(start)
-        return evaluation.value
-
     def __init__(
         self,
         domain: Domain,
@@ -79,11 +67,7 @@ class SAOL(CoverLearner):
             "SAOL", "POLA", domain, horizon, lipschitz, oracle=oracle, **options
         )
         meta = MultiplicativeWeights(checked.loss_scale)
-        super().__init__(domain, checked, partial(_plan, checked), meta, start)
-
-
-def _plan(options: Options, length: int) -> Plan:
-    return options.unblocked_plan(length**-0.5, length)
+        super().__init__(domain, checked, partial(Options.interval_plan, checked), meta, start)
 
 
 class OneProjectionSAOL(CoverLearner):
@@ -137,18 +121,6 @@ class OneProjectionSAOL(CoverLearner):
     >>> bool(learner.decision[0] > 0.5), learner.oracle_calls.projection
     (True, 100)
     """
-
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play the mean of the experts awake; weigh them by their losses; step; project the mean."""
-        f = as_loss(loss)
-        evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
-        start = self._first_point()
-        self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation.slopes, evaluation.shared)
-        self.t += 1
-        self._turn_over(start)
-        self._experts.settle(self._weights)
-        return evaluation.value
 
     def __init__(
         self,
@@ -224,17 +196,6 @@ class PAMO(CoverLearner):
     >>> learner.oracle_calls.projection, bool(learner.decision[0] > 0.3)
     (0, True)
     """
-
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
-        f = as_loss(loss)
-        evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
-        start = self._first_point()
-        self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation.slopes, evaluation.shared)
-        self.t += 1
-        self._turn_over(start)
-        return evaluation.value
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_step
+from driftwolfe.points.ops import line_search_step
 from driftwolfe.state import POINT, Size
 
 
@@ -22,6 +22,7 @@ class SinglePointLearner(Learner):
     """Holds a feasible point x, plays it, and moves it by the gradient there."""
 
     _x: Annotated[Point, POINT]
+    _largest: float = 0.0  # gradient norm seen, of learners that use it
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
@@ -48,6 +49,11 @@ class SinglePointLearner(Learner):
     def decision(self) -> Point:
         """The feasible point x."""
         return self._x.copy()
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max((self.options and self.options.lipschitz) or 0.0, self._largest)
 
     def _move(self, vertex: Point, fraction: float) -> None:
         """Go a fraction of the way to a vertex; all of it leaves nothing of x behind."""
@@ -143,11 +149,6 @@ class OGD(SinglePointLearner):
         self._x = self._counted.project(self._x - eta * gradient)
         self._steps += eta
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
-
     def _eta(self, G: float, t: int) -> float:
         return self.options.scale_for(G) / math.sqrt(self.options.horizon or t)
 
@@ -230,11 +231,6 @@ class OnlineFrankWolfe(SinglePointLearner):
         else:  # without the newest gradient, and with twice the regulariser
             direction = 2.0 * (self._x - self._first) + eta * before
         self._move(self._counted.lmo(direction), fraction)
-
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
 
     def check(self) -> None:
         super().check()
