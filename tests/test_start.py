@@ -38,12 +38,14 @@ def test_the_completer_needs_neither_scikit_learn_nor_river():
 
 
 def test_the_completer_loads_loops_with_the_first_rating_and_only_its_own():
-    """Those of side features are not among them."""
+    """Those of side features are not compiled."""
     script = "import driftwolfe as dw; model = dw.estimators.MatrixCompleter()"
     assert "numba" not in loaded_after(script)
-    loaded = loaded_after(f"{script}; model.partial_fit([(0, 1), (1, 1)], [2.0, 3.0])")
+    script += "; model.partial_fit([(0, 1), (1, 1)], [2.0, 3.0])"
+    script += "; from driftwolfe.estimators import completer_kernels as loops"
+    loaded = loaded_after(f"{script}; assert loops.learn.overloads and not loops.blend.overloads")
     kernels = {name for name in loaded if name.endswith("_kernels")}
-    names = ("completer", "core.weight")
+    names = ("completer", "core.shared")
     assert kernels == {f"driftwolfe.estimators.{name}_kernels" for name in names}
 
 
@@ -124,7 +126,7 @@ def test_one_estimator_compiles_nothing_of_another_and_the_import_nothing_at_all
         "import driftwolfe, driftwolfe.estimators as e\nfor name in e.__all__: getattr(e, name)"
     )
     assert compiled_by(everything, tmp_path) == set()
-    names = ("classifier", "core.row", "core.weight")
+    names = ("classifier", "core.shared")
     ours = {f"driftwolfe.estimators.{name}_kernels" for name in names}
     assert compiled_by(CLASSIFIER, tmp_path) == ours
 

@@ -334,7 +334,7 @@ def in_the_middle(kind, moment, call, monkeypatch):
         ),
         "classes": (
             ClassLearner,
-            {"learning": ("learn",), "predicting": ("probabilities",)},
+            {"learning": ("learn",), "predicting": ("predict",)},
         ),
         "numbers": (
             RegressionLearner,

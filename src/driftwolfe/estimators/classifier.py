@@ -336,7 +336,7 @@ class ClassExperts(Part):
         held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
-        _, at, spare, _kept = self._bound = bound(self._bound, held, self._sizes, views)
+        _, at, spare, *_kept = self._bound = bound(self._bound, held, self._sizes, views)
         spare = spare if labels.size else np.empty(spare.size)  # several threads may predict
         return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
 

@@ -211,7 +211,7 @@ class CompleterPool(Part):
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
         tables = self._tables()
-        return kernels().predict.unchecked(tables.at, row, col, 0, 0, -1)
+        return tables.loops.predict.unchecked(tables.at, row, col, 0, 0, -1)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
@@ -251,8 +251,9 @@ class CompleterPool(Part):
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
         tables = self._tables()
-        given = (tables.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0)
-        predicted: float = kernels().learn.unchecked(*given)
+        predicted: float = tables.loops.learn.unchecked(
+            tables.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
+        )
         self._events(self.scale.clock.item(0))
         return predicted
 
@@ -398,8 +399,14 @@ class CompleterPool(Part):
 
     def _tables(self) -> Bound:
         """Return where tables lie, to be kept while a loop runs: another thread may replace what is known."""
-        tables = self._bound = bound(self._bound, self._held(self.users.tables), self._sizes)
-        return tables
+        if (known := self._bound) is not UNBOUND:  # `bound` itself takes as long as a prediction
+            users, items, slots, low, scale, recent = known.held
+            same = users is self.users.tables and items is self.items.tables and slots is self.slots
+            if same and low is self.low and scale is self.scale and recent is self.recent.tables:
+                return known
+        known = bound(UNBOUND, self._held(self.users.tables), self._sizes)
+        self._bound = known = known._replace(loops=kernels())
+        return known
 
     def _held(self, users: Side) -> tuple[Any, ...]:
         """Return all tables that loops work on, with these of users."""

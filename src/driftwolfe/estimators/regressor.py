@@ -205,7 +205,7 @@ class RegressionLearner(MappedLearner):
     ) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
         held = self.state, *self.map.held, self._steps, self._limits
-        _, at, spare, _kept = self._bound = bound(self._bound, held, self._sizes)
+        _, at, spare, *_kept = self._bound = bound(self._bound, held, self._sizes)
         spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
         return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
 

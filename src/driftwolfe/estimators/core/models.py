@@ -240,6 +240,7 @@ class Bound(NamedTuple):
     at: int  # address of sizes, and then of addresses: those of the arrays, and of `spare`
     spare: Any  # working memory
     kept: Any = None
+    loops: Any = None  # the module, where asking for it takes too long
 
 
 UNBOUND = Bound((None,), 0, None)
