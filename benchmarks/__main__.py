@@ -13,7 +13,7 @@ from benchmarks.measure import Skipped
 from benchmarks.output import write_json
 from benchmarks.ratio import Ratio, as_notes, as_table, plot
 from benchmarks.rows import ROWS
-from driftwolfe.experiments import machine
+from driftwolfe import doctor
 
 RESULTS = Path(__file__).parent / "results"
 #: Share of a limit on time that the short variant asks for: it runs beside other work.
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.long:
         return _long(options.long)
-    started = machine.facts((*machine.PACKAGES, "river"))
+    started = doctor.facts((*doctor.PACKAGES, "river"))
     ratios, skipped, seconds = _measure(options.rows, options.short)
     print(as_table(ratios), as_notes(ratios), sep="\n\n")
     for name, reason in skipped.items():

@@ -25,8 +25,8 @@ import driftwolfe as dw
 from benchmarks import data
 from benchmarks.measure import Skipped, medians, race
 from benchmarks.ratio import Ratio
-from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.river import RiverTraceNormClassifier
+from driftwolfe.estimators.sklearn import TraceNormClassifier
 
 RATES = (0.01, 0.1, 1.0)
 #: Rows per call where scikit-learn's API is timed.

@@ -13,8 +13,7 @@ import numpy as np
 
 import driftwolfe as dw
 from benchmarks.measure import Skipped
-from driftwolfe.streams.data_files import DataFile
-from driftwolfe.streams.datasets import RATINGS
+from driftwolfe.streams.datasets import RATINGS, DataFile
 
 #: The files beside the ratings that say who the users and what the films are.
 PEOPLE = replace(

@@ -24,13 +24,13 @@ from benchmarks.measure import Skipped
 from benchmarks.output import markdown
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner
+from driftwolfe.estimators.classifier import RADII, ClassExperts, ClassLearner
 from driftwolfe.estimators.classifier_kernels import LOGS, WORK
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.completer_kernels import UNIT
 from driftwolfe.estimators.completer_tables import Older
 from driftwolfe.estimators.core.rows import as_rows
-from driftwolfe.points.orthogonal import threshold_falling
+from driftwolfe.points.lanczos import threshold_falling
 
 #: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
 ROUNDS, LENGTH = 1500, 30_000
@@ -146,7 +146,7 @@ def classified(kind: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     rows, labels, logs, wrong = as_rows(X), y.astype(np.int64), 0.0, 0
     for k in range(y.size):
         row = rows.stretch(k, k + 1)
-        p = learner.probabilities(row)[0]
+        p = learner.predict(row)[0]
         logs -= math.log(max(p[y[k]], 1e-15))
         wrong += int(p.argmax() != y[k])
         learner.learn(row, labels[k : k + 1], np.ones(1))

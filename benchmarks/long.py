@@ -25,8 +25,7 @@ from benchmarks.rows.movielens import (
     one_projection_ader,
     pold,
 )
-from driftwolfe import Oracle
-from driftwolfe.experiments import machine
+from driftwolfe import Oracle, doctor
 
 #: The paper's grid for c, largest first: small steps stay inside the ball and are slowest.
 GRID = tuple(10.0**k for k in range(6, -2, -1))
@@ -117,7 +116,7 @@ def _resume(each: Run) -> State:
         return State(None, done["commit"], rounds=each.rounds)
     fresh = each.make()
     if done is None or not _checkpoint(each).exists():
-        return State(fresh, machine.commit())
+        return State(fresh, doctor.commit())
     learner = dw.load(_checkpoint(each), domain=fresh.domain)
     # The record is written first: after a kill between the two it may be ahead.
     losses = done["cumulative_loss"][: learner.t // stored.EVERY]
@@ -133,7 +132,7 @@ def _keep(each: Run, state: State) -> None:
         "cumulative_loss": [round(value, 2) for value in state.cumulative],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": state.commit,
-        "cpu": machine.cpu_model(),
+        "cpu": doctor.cpu_model(),
     }
     stored.save(each.name, content)
     if isinstance(state.learner, dw.Learner):  # the literal reference cannot be saved

@@ -26,8 +26,8 @@ from sklearn import datasets as sklearn_data
 from benchmarks.classifier import Rows, as_table, shuttle
 from benchmarks.output import markdown
 from benchmarks.streams import Contestants, classifiers
-from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.river import RiverTraceNormClassifier
+from driftwolfe.estimators.sklearn import TraceNormClassifier
 
 #: Rows of a generated stream, its concepts where they change at once, and its seeds.
 LENGTH, CONCEPTS, SEEDS = 5000, 4, 10

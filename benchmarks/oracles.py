@@ -13,10 +13,10 @@ from tqdm import tqdm
 
 from driftwolfe import domains
 from driftwolfe.domains import Domain
-from driftwolfe.experiments.tables import write_table
 from driftwolfe.oracles import METHODS, infeasible_projection
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.kinds import Point
+from driftwolfe.terminal import write_table
 
 #: Squared distance allowed, in units of R^2.
 TOLERANCE = 0.01

@@ -21,14 +21,13 @@ from benchmarks import ROOT
 from benchmarks.budget.streams import ROUNDS, STREAMS
 from benchmarks.measure import threads
 from benchmarks.output import markdown, write_json
+from driftwolfe import doctor
 from driftwolfe.domains import Domain
-from driftwolfe.experiments import machine
-from driftwolfe.experiments.summary import spread
-from driftwolfe.experiments.tables import number, spread_text
 from driftwolfe.experiments.trial import DataSet
 from driftwolfe.storage import write_text
 from driftwolfe.streams import synthetic
 from driftwolfe.streams.drift import Stream
+from driftwolfe.terminal import number, spread, spread_text
 
 FOLDER = ROOT / "docs" / "results" / "polar"
 
@@ -191,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 records = list(
                     pool.map(play, (Game(name, *each) for each in product(learners, seeds)))
                 )
-                results[name] = {"made": machine.facts(), "records": records}
+                results[name] = {"made": doctor.facts(), "records": records}
                 write_json(path, results)
     except FileNotFoundError as missing:
         print(f"{missing}\nset DRIFTWOLFE_DATA, and run the same command again", file=sys.stderr)

@@ -21,8 +21,8 @@ from river.datasets import synth
 from sklearn.datasets import load_diabetes
 
 from benchmarks.measure import medians, race
-from driftwolfe.estimators.regressor import TraceNormRegressor
 from driftwolfe.estimators.river import RiverTraceNormRegressor
+from driftwolfe.estimators.sklearn import TraceNormRegressor
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 ORDERS = ((1, 0, 0), (1, 1, 0), (3, 1, 1), (24, 1, 0))

@@ -33,8 +33,9 @@ import msgspec
 import numpy as np
 
 import driftwolfe as dw
+from driftwolfe.experiments.running import run_trial
 from driftwolfe.experiments.sweep import Store, run_sweep
-from driftwolfe.experiments.trial import DataSet, Result, Trial, run_trial
+from driftwolfe.experiments.trial import DataSet, Result, Trial
 from driftwolfe.losses import AbsoluteEntries, SquaredDistance
 from driftwolfe.storage import read_archive
 from reliability.children import same_copy

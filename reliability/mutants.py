@@ -42,9 +42,13 @@ TESTS = {
     "ensemble": ("ensemble", "learners", "contracts/test_saved_learners.py"),
     "estimators": ("estimators",),
     "experiments/paper": (),
-    "experiments/summary": (),
+    "experiments/running": (
+        "experiments/test_trial_run.py",
+        "experiments/test_trial_checkpoint.py",
+        "experiments/test_executors.py",
+    ),
+    "experiments/summary": ("experiments/test_tables.py",),
     "experiments/sweep": (),
-    "experiments/tables": (),
     "experiments/trial": (),
     "game": ("test_checkpoint.py",),
     "learners": (

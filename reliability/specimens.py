@@ -438,7 +438,8 @@ SPECIMENS = (
         ),
     ),
     learner_specimen(
-        "POLA, cached", lambda: dw.POLA(dw.Simplex(5), oracle=dw.Oracle(lmo_budget=1.0, cache=4))
+        "POLA, cached",
+        lambda: dw.POLA(dw.CachedDomain(dw.Simplex(5), 4), oracle=dw.Oracle(lmo_budget=1.0)),
     ),
     learner_specimen(
         "OneOracleAder",

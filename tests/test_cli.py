@@ -204,7 +204,7 @@ def test_mistakes_in_experiments_get_one_sentence(
     arguments, status, told, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("driftwolfe.experiments.executors._PATIENCE", 1.0)
+    monkeypatch.setattr("driftwolfe.experiments.running._PATIENCE", 1.0)
     (tmp_path / "bad.toml").write_bytes(b"\x00\xff = [")
     (tmp_path / "unknown.toml").write_text(SPEC.replace("OGD", "POLDA"))
     (tmp_path / "steps.toml").write_text(SPEC)

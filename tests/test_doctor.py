@@ -17,7 +17,7 @@ import driftwolfe as dw
 from devices import HAS_TORCH
 from driftwolfe import cli, doctor
 from driftwolfe.doctor import Finding
-from driftwolfe.streams import data_files
+from driftwolfe.streams import datasets
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
@@ -30,7 +30,7 @@ def no_data(tmp_path, monkeypatch):
     monkeypatch.delenv("DRIFTWOLFE_OFFLINE", raising=False)
     monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(data_files, "downloaded", None)
+    monkeypatch.setattr(datasets, "downloaded", None)
 
 
 def told(capsys, *arguments, status=0):

@@ -1,4 +1,4 @@
-"""A method has one colour in all figures: that of `figure_style.METHODS`."""
+"""A method has one colour in all figures: that of `figure.METHODS`."""
 
 import ast
 import importlib
@@ -11,11 +11,11 @@ from matplotlib import rc_context
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from driftwolfe.experiments import figure_style as fs
+from driftwolfe.experiments import figure as fs
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src", "docs", "examples", "benchmarks", "reliability")
-TABLE = ROOT / "src/driftwolfe/experiments/figure_style.py"
+TABLE = ROOT / "src/driftwolfe/experiments/figure.py"
 #: What gives a colour in a program: its name here, or its code.
 NAMES = {"BLUE", "ORANGE", "GREY", "GREEN", "PINK", "AMBER", "SKY"}
 CODE = re.compile(r"#[0-9a-fA-F]{6}|38;[25];[\d;]+")

@@ -50,6 +50,28 @@ def test_no_two_classes_share_a_name():
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
+#: Interfaces, and what a constructor or copies share: no level of their own.
+INTERFACES = {"Domain", "Loss", "Constructed", "Guarded"}
+#: Sets that are another one by a shorter constructor: a third level, and no line that could be saved.
+SHORTER_CONSTRUCTORS = {"LinfBall", "UniformMatroidPolytope"}
+
+
+def test_lower_layers_inherit_once():
+    bases = {}
+    for folder in ("points", "domains", "losses", "oracles", "regret", "streams"):
+        for path in (ROOT / "src/driftwolfe" / folder).glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    bases[node.name] = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+
+    def levels(name):
+        if name not in bases or name in INTERFACES:
+            return 0
+        return 1 + max(map(levels, bases[name]), default=0)
+
+    assert {name for name in bases if levels(name) > 2} == SHORTER_CONSTRUCTORS
+
+
 def test_the_citation_names_the_paper_and_its_authors():
     families = ["Wang", "Yang", "Jiang", "Lu", "Wang", "Tang", "Wan", "Zhang"]
     assert found(r"family-names: (\w+)", "CITATION.cff") == families

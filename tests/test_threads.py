@@ -15,10 +15,10 @@ import pytest
 import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES
-from driftwolfe.estimators.classifier_experts import ClassLearner
+from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer_experts import CompleterPool
-from driftwolfe.estimators.recommender_pool import RecommenderPool
-from driftwolfe.estimators.regressor_experts import RegressionLearner
+from driftwolfe.estimators.recommender_tables import RecommenderPool
+from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.storage import read_archive
 
 LEARNERS = list(LEARNER_CASES)

@@ -14,7 +14,7 @@ from benchmarks.budget.games import Record, Store, plan
 from benchmarks.budget.report import draw, summary
 from benchmarks.budget.streams import SETS
 from benchmarks.measure import threads
-from driftwolfe.experiments import machine
+from driftwolfe import doctor
 from driftwolfe.storage import write_text
 
 #: Folders for results, by `--short`.
@@ -48,7 +48,7 @@ def _measure(store: Store, short: bool) -> list[Record]:
         for game in tqdm(games, unit="game", disable=None, leave=False):
             store.get(game.key, lambda game=game: game.play(store))
     minima = [key for key in store.records if key.startswith("minima-")]
-    return store.close([*(game.key for game in games), *sorted(minima)], machine.facts())
+    return store.close([*(game.key for game in games), *sorted(minima)], doctor.facts())
 
 
 def _parser() -> argparse.ArgumentParser:

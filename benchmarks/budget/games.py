@@ -121,6 +121,8 @@ class Setting:
         }
         if oracle:
             given["oracle"] = dw.Oracle(**oracle)
+        if "cache" in given:
+            domain = dw.CachedDomain(domain, given.pop("cache"))
         if given.get("tuning") == "certified":
             given["lipschitz"] = lipschitz
         return TITLES[self.title](domain, **given)

@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.measure import threads
 from benchmarks.output import write_json
-from driftwolfe.experiments import machine
+from driftwolfe import doctor
 
 Result = TypeVar("Result")
 PACKAGES = ("driftwolfe", "numpy", "scipy", "numba", "torch")
@@ -42,11 +42,11 @@ class Setting:
 
     def device_name(self) -> str:
         """The name of the GPU, or of the processor without one."""
-        return torch.cuda.get_device_name(self.place) if self.on_gpu else machine.cpu_model()
+        return torch.cuda.get_device_name(self.place) if self.on_gpu else doctor.cpu_model()
 
     def facts(self) -> dict[str, Any]:
         """Device, versions, date and commit."""
-        facts = machine.facts(PACKAGES)
+        facts = doctor.facts(PACKAGES)
         return {
             "device": self.device_name(),
             "option": self.device,

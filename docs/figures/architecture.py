@@ -19,7 +19,6 @@ CONTENTS = {
     "cli": "the command line",
     "demo": "a first example",
     "doctor": "what is installed",
-    "warmup": "compile ahead",
     "plot": "pictures of games",
     "experiments": "the paper's runs, sweeps, reports",
     "comparison": "learners side by side",
@@ -38,7 +37,6 @@ CONTENTS = {
     "losses": "convex functions",
     "points": "arrays, low rank plus sparse, products",
     "storage": "atomic files, archives",
-    "saved_state": "objects in archives",
     "state": "declared state, its files",
     "terminal": "output to the terminal",
 }

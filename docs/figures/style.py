@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from driftwolfe.experiments.figure_style import AMBER, BLUE, GREEN, ORANGE, PINK, SKY, line_styles
+from driftwolfe.experiments.figure import AMBER, BLUE, GREEN, ORANGE, PINK, SKY, line_styles
 from driftwolfe.plot import colours
 
 __all__ = [  # colours of what is no method; those of methods are `colours([...])`

@@ -90,7 +90,7 @@ def copy_mathjax(app: Any, problem: Exception | None) -> None:
 def skip_borrowed(app: Any, kind: str, name: str, value: Any, skip: bool, options: Any) -> bool:
     """Omit the methods that scikit-learn adds to every estimator, and how states are saved."""
     borrowed = name.startswith("set_") and name.endswith("_request")
-    return skip or borrowed or name in ("PARTS", "STATE", "check_state")
+    return skip or borrowed or name in ("check", "derive", "own_sizes")
 
 
 def own_signature(

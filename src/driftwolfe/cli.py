@@ -184,7 +184,7 @@ def run_warmup(options: argparse.Namespace) -> None:
     (river's classes use the loops of these). Takes up to half a minute; what is in the cache is not compiled
     again. Code is for this kind of processor, this version of Python, and this copy of the package.
     """
-    from driftwolfe.warmup import warm_up
+    from driftwolfe.doctor import warm_up
 
     print(f"{warm_up(options.names)} compiled loops are ready")
 
@@ -274,11 +274,11 @@ def _run_trials(
     options: argparse.Namespace, store: Store, command: str, run: Callable[..., int]
 ) -> int:
     """Run trials, draw their results, print the table, and say what was written and what failed."""
-    from driftwolfe.experiments import executors, report, sweep
+    from driftwolfe.experiments import report, running, sweep
 
-    executor: Callable[[], Any] = partial(executors.ProcessExecutor, options.jobs)
+    executor: Callable[[], Any] = partial(running.ProcessExecutor, options.jobs)
     if options.scheduler:
-        executor = partial(executors.DaskExecutor, options.scheduler)
+        executor = partial(running.DaskExecutor, options.scheduler)
     # Absolute: workers may run elsewhere on this machine.
     data = None if options.data is None else os.path.abspath(options.data)
     try:

@@ -22,7 +22,7 @@ from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.streams import Stream
 from driftwolfe.streams.drift import reordered
-from driftwolfe.terminal import Spread, counted, number, spread, spread_text, table
+from driftwolfe.terminal import Spread, counted, spread, spread_text, table
 
 __all__ = ["Comparison", "compare"]
 
@@ -124,7 +124,10 @@ class Comparison:
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         heads = list(dict.fromkeys(name for found in self.measures.values() for name in found))
         rows = [
-            [learner, *(_text(found[head]) if head in found else "–" for head in heads)]
+            [
+                learner,
+                *(spread_text(spread(found[head]) if head in found else None) for head in heads),
+            ]
             for learner, found in self.measures.items()
         ]
         return ["learner", *heads], rows
@@ -196,6 +199,8 @@ def compare(
     >>> result.difference("POLAR", "fixed").mean < 0
     True
     """
+    from tqdm import tqdm  # slow to import
+
     if not isinstance(learners, Mapping) or not learners:
         raise ValueError(
             f'give at least one learner, by its name, as {{"POLAR": dw.POLAR}}; got {learners!r:.80}'
@@ -214,7 +219,8 @@ def compare(
             streams = [replace(each, domain=each.domain or domain.unwrapped) for each in streams]
     games = [(name, place) for place in range(len(streams)) for name in learners]
     histories: dict[str, list[History]] = {name: [] for name in learners}
-    for name, place in _shown(games, progress):
+    hidden = None if progress is None else not progress  # None: unless on a terminal
+    for name, place in tqdm(games, unit="game", leave=False, disable=hidden):
         given, losses = learners[name], streams[place]
         try:
             learner = given.clone() if isinstance(given, Learner) else copy.deepcopy(given)
@@ -239,12 +245,6 @@ def _stream(given: Losses | Callable[[int], Losses], seed: int, several: bool) -
             "do not say where they may change places"
         )
     return reordered(stream, seed)
-
-
-def _shown(games: Sequence[Any], progress: bool | None) -> Any:
-    from tqdm import tqdm  # slow to import
-
-    return tqdm(games, unit="game", leave=False, disable=None if progress is None else not progress)
 
 
 def _measures(
@@ -273,7 +273,3 @@ def regret_so_far(history: History, comparators: Sequence[Point] | None) -> Arra
     comparators = regret.dynamic_regret(history, comparators).comparators  # checked
     pairs = zip(history.functions, comparators, strict=True)
     return np.cumsum(history.losses - np.array([loss.value(point) for loss, point in pairs]))
-
-
-def _text(values: Sequence[float]) -> str:
-    return spread_text(spread(values)) if len(values) > 1 else number(values[0])

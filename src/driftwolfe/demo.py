@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.domains import Simplex
-from driftwolfe.experiments import figure_style as style
+from driftwolfe.experiments import drawing
+from driftwolfe.experiments.figure import (
+    INK,
+    Axis,
+    Band,
+    ExpertWeights,
+    Line,
+    Panel,
+    line_styles,
+)
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLAR, Learner
 from driftwolfe.losses import LinearLoss
@@ -19,7 +29,6 @@ from driftwolfe.streams import Stream
 from driftwolfe.terminal import Terminal, table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PLACES, ROUNDS = 8, 1000
@@ -75,7 +84,7 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
         terminal.tell(f"no picture: {remedy}")
         return
     options: dict[str, Any] = {"format": "png", "dpi": 200, "metadata": {"Software": None}}
-    with style.print_style():
+    with drawing.print_style():
         write(out, lambda part: figure.savefig(part, **options))
     terminal.say(f"picture: {out}")
 
@@ -158,7 +167,7 @@ def chart(run: PlayedGame, terminal: Terminal) -> list[str]:
     edges = np.linspace(0, len(run.history), columns + 1).astype(int)
     weights = np.add.reduceat(run.weights, edges[:-1]) / np.diff(edges)[:, None]
     # The nearest of the 256 colours that terminals know: 16 and three digits in base six.
-    parts = bytes.fromhex(style.line_styles([run.name])[run.name].colour[1:])
+    parts = bytes.fromhex(line_styles([run.name])[run.name].colour[1:])
     red, green, blue = (max(0, round((part - 55) / 40)) for part in parts)
     colour = f"38;5;{16 + 36 * red + 6 * green + blue}"
     painted = [terminal.paint(shade, colour) for shade in shades[1:]]
@@ -201,62 +210,37 @@ def findings(runs: list[PlayedGame]) -> str:
     )
 
 
+@drawing.print_style()
 def picture(runs: list[PlayedGame]) -> Figure:
-    """Draw a map of weights for each learner, and the growth of their regrets."""
-    styles = style.line_styles(run.name for run in runs)
-    stream = runs[0].stream
-    with style.print_style():
-        # The right margin is for names and numbers.
-        margins = {"left": 0.07, "right": 0.87, "top": 0.855, "bottom": 0.08, "hspace": 0.26}
-        grid = {**margins, "height_ratios": [1, 1, 1.1]}
-        figure: Figure = style.extra("matplotlib.figure").Figure((style.WIDTH, 5.2), dpi=100)
-        *maps, regrets = figure.subplots(3, 1, sharex=True, gridspec_kw=grid)
-        regrets.set_xlim(0, len(stream))
-        for axis in (*maps, regrets):
-            style.mark_drifts(axis, stream.drifts)
-        for axis, run in zip(maps, runs, strict=True):
-            _draw_map(axis, run, styles[run.name].colour)
-            _draw_regret(regrets, run, styles[run.name].colour)
-        regrets.set_xlabel("round; the target jumps at the dotted lines")
-        regrets.set_title("Regret against the target, up to each round", loc="left", pad=4)
-        regrets.grid(visible=False, axis="x")
-        style.count_axis(regrets, "x", 10)
-        style.count_axis(regrets, "y")
-        heading = "A target that jumps, and two learners after it"
-        figure.text(0.012, 0.982, heading, fontsize=11, fontweight="bold", va="top")
-        setting = (
-            f"{PLACES} places, {len(stream):,} rounds, {len(stream.drifts)} jumps, noisy "
-            "sightings. Frames: where the target is. Shades: where a learner puts its weight."
-        )
-        figure.text(0.012, 0.938, setting, fontsize=8, color="#555555", va="top")
+    """Draw a map of weights for each learner, with frames around the target, and the growth of their regrets."""
+    styles, stream = line_styles(run.name for run in runs), runs[0].stream
+    options: dict[str, Any] = {"dpi": 100, "layout": "constrained"}
+    figure: Figure = drawing.extra("matplotlib.figure").Figure((drawing.WIDTH, 5.2), **options)
+    figure.suptitle(
+        f"A target in {PLACES} places, {len(stream):,} rounds, {len(stream.drifts)} jumps, noisy sightings\n"
+        "Frames: where the target is. Shades: where a learner puts its weight.",
+        x=0.01,
+        ha="left",
+    )
+    *maps, regrets = figure.subplots(3, 1, sharex=True)
+    rounds = Axis("", low=0, high=len(stream), ticks=10)
+    played, places = np.arange(1, len(stream) + 1), [str(place + 1) for place in range(PLACES)]
+    rectangle = drawing.extra("matplotlib.patches").Rectangle
+    frame = {"fill": False, "edgecolor": INK, "linewidth": 0.8, "clip_on": False, "zorder": 3}
+    for axis, run in zip(maps, runs, strict=True):
+        title = f"{run.name}: {100 * run.on_target.mean():.0f} % of its weight is on the target"
+        shades = ExpertWeights(played, run.weights.T)
+        panel = Panel(title, rounds, Axis("place", names=places), weights=shades)
+        drawing.draw_panel(axis, panel, 1.0)
+        for start, end in pairwise([0, *stream.drifts, len(stream)]):
+            corner = (start, run.targets[start].argmax() - 0.5)
+            axis.add_patch(rectangle(corner, end - start, 1.0, **frame))
+    lines = []
+    for run in runs:
+        curve = Band(played, np.cumsum(run.excess), np.zeros(len(played)))
+        lines.append(Line(run.name, f"{run.name}: {run.regret:.0f}", styles[run.name], curve))
+    below = replace(rounds, title="round; the target jumps at the dotted lines")
+    title = "Regret against the target, up to each round"
+    drawing.draw_panel(regrets, Panel(title, below, Axis(""), lines, drifts=stream.drifts))
+    regrets.legend()
     return figure
-
-
-def _draw_map(axis: Axes, run: PlayedGame, colour: str) -> None:
-    """Draw the weights as shades of the learner's colour, and the target's places as frames."""
-    colormap = style.extra("matplotlib.colors").LinearSegmentedColormap
-    shades = colormap.from_list("", ["#ffffff", colour])
-    extent = (0, len(run.stream), 0.5, PLACES + 0.5)
-    fill: dict[str, Any] = {"aspect": "auto", "origin": "lower", "interpolation": "nearest"}
-    axis.imshow(run.weights.T, cmap=shades, vmin=0.0, vmax=1.0, extent=extent, **fill)
-    rectangle = style.extra("matplotlib.patches").Rectangle
-    frame = {"fill": False, "edgecolor": style.INK, "linewidth": 0.8, "clip_on": False, "zorder": 3}
-    for start, end in pairwise([0, *run.stream.drifts, len(run.stream)]):
-        corner = (start, run.targets[start].argmax() + 0.5)
-        axis.add_patch(rectangle(corner, end - start, 1.0, **frame))
-    axis.set(ylabel="place", yticks=range(1, PLACES + 1))
-    axis.grid(visible=False)
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)
-    title = f"{run.name}: {100 * run.on_target.mean():.0f} % of its weight is on the target"
-    axis.set_title(title, loc="left", pad=4, color=colour)
-
-
-def _draw_regret(axis: Axes, run: PlayedGame, colour: str) -> None:
-    """Draw the regret up to each round, with the name and the total at the end of the curve."""
-    curve = np.concatenate([[0.0], np.cumsum(run.excess)])
-    axis.plot(curve, color=colour, linewidth=1.5)
-    at: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "annotation_clip": False}
-    bold: dict[str, Any] = {"fontsize": 9, "fontweight": "bold", "va": "center", "color": colour}
-    end = (len(run.history), run.regret)
-    axis.annotate(f"{run.name} {run.regret:.0f}", end, **at, **bold)

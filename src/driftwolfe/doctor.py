@@ -1,20 +1,27 @@
-"""`driftwolfe doctor`: what is installed, found and working."""
+"""The machine: what is installed, found and working there, facts about it, and compiling ahead."""
 
 from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import import_module, metadata
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from threadpoolctl import threadpool_info
 
 from driftwolfe import __version__
-from driftwolfe.streams import data_files
-from driftwolfe.streams.data_files import Folder
-from driftwolfe.streams.datasets import RATINGS, ROWS
+from driftwolfe.points import checks
+from driftwolfe.points.devices import HOST, Device, best_device
+from driftwolfe.streams import datasets
+from driftwolfe.streams.datasets import RATINGS, ROWS, Folder
 from driftwolfe.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -155,19 +162,12 @@ def extras() -> Iterator[Finding]:
 
 def gpu() -> Finding:
     """Say whether PyTorch finds a GPU; most users need none."""
-    from driftwolfe.points.devices import HOST, best_device
-
-    if best_device() is HOST:
-        return Finding("GPU", 'none that PyTorch finds; device="cuda" is refused')
-    import torch
-
-    return Finding("GPU", torch.cuda.get_device_name())
+    found = gpu_model(best_device())
+    return Finding("GPU", found or 'none that PyTorch finds; device="cuda" is refused')
 
 
 def threads() -> Iterator[Finding]:
     """Count cores, threads of each BLAS, and threads of experts."""
-    from threadpoolctl import threadpool_info
-
     from driftwolfe.ensemble.threads import threads as threads_of_experts
 
     number, cores = threads_of_experts(), os.cpu_count() or 1  # which loads every BLAS there is
@@ -223,8 +223,8 @@ def self_test() -> Finding:
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named = data_files.named_folder(folder)
-    place = named.absolute() if named else data_files.cache_folder()
+    named = datasets.named_folder(folder)
+    place = named.absolute() if named else datasets.cache_folder()
     into = place or "the cache (none: this user has no home)"
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
         text = f"{file.path} not found in {into}"
@@ -235,7 +235,7 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
             except (OSError, ValueError) as problem:
                 remedy = f"get {file.path} again from {file.source}"
                 yield Finding(name, str(problem), "note", remedy)
-        elif named or data_files.offline():
+        elif named or datasets.offline():
             yield Finding(name, text, "note", f"put {file.path} from {file.source} into {into}")
         else:
             yield Finding(name, f"{text}; driftwolfe reproduce downloads it", "note")
@@ -243,9 +243,9 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
 
 def folders() -> Iterator[Finding]:
     """Try to write where the cache and the results are, or would be made."""
-    cache = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
+    cache = f"set {datasets.CACHE_VARIABLE} to a folder that you can write to"
     results = "run it in a folder that you can write to, or give --out"
-    places = [("cache", data_files.cache_folder(), cache), ("results", Path("results"), results)]
+    places = [("cache", datasets.cache_folder(), cache), ("results", Path("results"), results)]
     for name, folder, remedy in places:
         if folder is None:
             yield Finding(name, "this user has no home folder", "note", remedy)
@@ -260,3 +260,101 @@ def folders() -> Iterator[Finding]:
             yield Finding(name, text, "note", remedy)
         else:
             yield Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
+
+
+# -- compiling ahead -------------------------------------------------------------------------------
+
+_SHARED = "estimators.core.shared_kernels"
+#: The modules of compiled loops, by what uses them.
+MODULES = {
+    "learners": (
+        *("domains.set_kernels", "ensemble.expert_kernels"),
+        *("losses.loss_kernels", "points.sparse_kernels"),
+    ),
+    "TraceNormClassifier": ("estimators.classifier_kernels", _SHARED),
+    "TraceNormRegressor": ("estimators.regressor_kernels", _SHARED),
+    "MatrixCompleter": ("estimators.completer_kernels",),
+    "Recommender": ("estimators.recommender_kernels",),
+}
+
+
+def warm_up(names: Sequence[str] = ()) -> int:
+    """Compile the loops that these use, all by default, or find them in the cache; return how many there are."""
+    from tqdm import tqdm
+
+    from driftwolfe.points.compiling import announcement  # brings numba
+
+    for name in names:
+        checks.one_of(name, "NAME", MODULES)
+    modules = dict.fromkeys(module for name in names or MODULES for module in MODULES[name])
+    found = [vars(import_module(f"driftwolfe.{module}")).values() for module in modules]
+    loops = [loop for loop in chain(*found) if hasattr(loop, "ready")]
+    announcement.announced = True
+    for loop in tqdm(loops, "compiling", unit="loop", leave=False, disable=None):
+        loop.ready()
+    return len(loops)
+
+
+# -- facts that are stored with results ------------------------------------------------------------
+
+#: The packages whose versions are stored.
+PACKAGES = ("driftwolfe", "numpy", "scipy", "numba")
+
+
+def facts(packages: Iterable[str] = PACKAGES, device: Device = HOST) -> dict[str, Any]:
+    """The machine, versions of packages, BLAS threads, time and commit; None where not known."""
+    memory, versions = None, dict.fromkeys((*packages, *([] if device is HOST else ["torch"])))
+    with suppress(AttributeError, ValueError, OSError):
+        memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    for name in versions:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return {
+        "cpu": cpu_model(),
+        "device": device.name,
+        "gpu": gpu_model(device),
+        "cores": os.cpu_count(),
+        "memory_gib": memory,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **versions,
+        "blas": [
+            {key: pool.get(key) for key in ("internal_api", "version", "num_threads")}
+            for pool in sorted(threadpool_info(), key=lambda pool: str(pool.get("version")))
+        ],
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+    }
+
+
+def cpu_model() -> str:
+    """The name of the processor, as far as the system tells it."""
+    for line in _output("lscpu").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "Model name":
+            return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def gpu_model(device: Device) -> str | None:
+    """The name of a GPU; None for other devices."""
+    if not device.name.startswith("cuda"):
+        return None
+    return str(device.xp.cuda.get_device_name(device.place))
+
+
+def commit() -> str | None:
+    """The commit of the checkout, with a plus sign where files differ from it; None outside one."""
+    name = _output("git", "rev-parse", "--short", "HEAD").strip()
+    # Without a lock that a commit made meanwhile would trip over.
+    changed = _output("git", "--no-optional-locks", "status", "--porcelain").strip()
+    return name + ("+" if changed else "") or None
+
+
+def _output(*command: str) -> str:
+    """What a command prints, run in the folder of this file; nothing if it fails."""
+    folder = Path(__file__).resolve().parent
+    with suppress(OSError):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        return done.stdout if done.returncode == 0 else ""
+    return ""

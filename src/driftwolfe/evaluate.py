@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from array import array
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -17,7 +16,7 @@ from driftwolfe.points import checks
 
 __all__ = ["RankingScores", "prequential", "ranking"]
 
-#: Most points of a curve: then two neighbours become one.
+#: Most points of a curve: of more, each stands for twice as many events.
 MOST_POINTS = 128
 
 
@@ -74,7 +73,7 @@ def ranking(
 
     An event is scored if its weight is positive, the user had an event of positive weight before, and
     the item is new to the user. All events are learned, scored or not. A few numbers are kept for each
-    item and user, and 4 bytes for each different pair; nothing else grows with the stream.
+    item and user, and 8 bytes for each different pair; nothing else grows with the stream.
 
     Parameters
     ----------
@@ -106,9 +105,7 @@ def ranking(
     recommend, learn = _verbs(model)
     users, items = Ids(), Ids()
     seen, liked, shown = list[Any](), bytearray(), set[Any]()
-    hits = gains = inverse = 0.0
-    points: list[float] = []
-    inside = 0.0
+    ranks = array("i")  # of each scored event; 0 where its item was not recommended
     for user, item, weight in _triples(events, progress):
         users.add([user])
         u, i = users.numbers[user], items.numbers.get(item, len(items))
@@ -117,24 +114,11 @@ def ranking(
             liked.append(0)
         new = i not in seen[u]
         if weight > 0.0 and liked[u] and new:
-            place = -1
-            for rank, found in enumerate(recommend(user, scores.n, items, seen[u])):
-                shown.add(found)
-                place = rank if found == item else place
-            scores.events += 1
-            if place >= 0:
-                hits += 1.0
-                inside += 1.0
-                gains += 1.0 / math.log2(place + 2.0)
-                inverse += 1.0 / (place + 1.0)
-            if scores.events % scores.block == 0:
-                points.append(inside / scores.block)
-                inside = 0.0
-                if len(points) > MOST_POINTS:
-                    # One is left over, the first of the next pair.
-                    inside = points.pop() * scores.block
-                    points = [0.5 * sum(points[k : k + 2]) for k in range(0, len(points), 2)]
-                    scores.block *= 2
+            ranks.append(0)
+            for rank, offered in enumerate(recommend(user, scores.n, items, seen[u]), start=1):
+                shown.add(offered)
+                if offered == item:
+                    ranks[-1] = rank
         waiting.append((user, item, weight))
         if len(waiting) >= late:
             learn(*waiting.popleft())
@@ -144,11 +128,17 @@ def ranking(
         liked[u] |= weight > 0.0
     for event in waiting:
         learn(*event)
-    if scores.events:
-        scores.recall, scores.ndcg = hits / scores.events, gains / scores.events
-        scores.mrr = inverse / scores.events
+    if ranks:
+        scores.events, found = len(ranks), np.array(ranks)
+        hit = found > 0
+        scores.recall = float(hit.mean())
+        scores.ndcg = float(np.sum(1.0 / np.log2(found[hit] + 1.0)) / len(found))
+        scores.mrr = float(np.sum(1.0 / found[hit]) / len(found))
         scores.coverage = len(shown) / len(shown.union(items.names))
-    scores.curve = points
+        while len(found) // scores.block > MOST_POINTS:
+            scores.block *= 2
+        whole = len(found) // scores.block * scores.block
+        scores.curve = hit[:whole].reshape(-1, scores.block).mean(axis=1).tolist()
     return scores
 
 

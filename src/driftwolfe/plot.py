@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
-from driftwolfe.experiments import figure_style as fs
-from driftwolfe.experiments.drawing import draw_colour_bar, draw_panel, expert_rows
+from driftwolfe.experiments import drawing
 from driftwolfe.experiments.figure import (
+    FAINT,
     Axis,
     Band,
     ExpertWeights,
     Line,
     Panel,
     expert_size,
+    line_styles,
     settled_range,
 )
 from driftwolfe.game import History
@@ -106,7 +107,7 @@ def regret(
     fixed = any(points is None for points in known)
     unit = "regret against the best fixed point" if fixed else "dynamic regret so far"
     axis = _lines(curves, unit, histories, drifts, ax)
-    axis.axhline(0.0, color=fs.FAINT, linewidth=0.7, zorder=0.5)
+    axis.axhline(0.0, color=FAINT, linewidth=0.7, zorder=0.5)
     return axis
 
 
@@ -173,9 +174,8 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     played = ExpertWeights(np.arange(1, table.shape[1] + 1), table)
     y = Axis("", "experts", names=experts)
     panel = Panel("", _ROUND, y, drifts=list(drifts), weights=played)
-    with _style(ax):
-        axis = _axes(ax, 0.125 * expert_rows(panel) + 1.0)
-        draw_colour_bar(draw_panel(axis, panel), [axis])
+    with _axes(ax, 0.125 * drawing.expert_rows(panel) + 1.0) as axis:
+        drawing.draw_colour_bar(drawing.draw_panel(axis, panel), [axis])
     return axis
 
 
@@ -193,7 +193,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     >>> dw.plot.colours(["POLAR", "mine"])
     {'POLAR': '#0072B2', 'mine': '#D55E00'}
     """
-    return {name: style.colour for name, style in fs.line_styles(names).items()}
+    return {name: style.colour for name, style in line_styles(names).items()}
 
 
 def _by_name(given: Games) -> dict[str, Sequence[History]]:
@@ -213,18 +213,16 @@ def _by_name(given: Games) -> dict[str, Sequence[History]]:
     return found
 
 
-def _style(given: Axes | None) -> AbstractContextManager[None]:
-    """The style of the experiments for a new figure; axes that are given keep theirs."""
-    return fs.print_style() if given is None else nullcontext()
-
-
-def _axes(given: Axes | None, height: float = 2.7) -> Axes:
+@contextmanager
+def _axes(given: Axes | None, height: float = 2.7) -> Iterator[Axes]:
+    """Axes that are given, in their own style; else those of a new figure, in that of the experiments."""
     if given is not None:
-        return given
-    made: Axes = fs.extra("matplotlib.pyplot").subplots(
-        figsize=(0.75 * fs.WIDTH, height), layout="constrained"
-    )[1]
-    return made
+        yield given
+        return
+    with drawing.print_style():
+        size = (0.75 * drawing.WIDTH, height)
+        pyplot = drawing.extra("matplotlib.pyplot")
+        yield pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
 def _lines(
@@ -237,7 +235,7 @@ def _lines(
     settled: bool = False,
 ) -> Axes:
     """Draw the mean of each learner's curves and a band around it, as far as all of them go."""
-    styles = fs.line_styles(curves)
+    styles = line_styles(curves)
     marked = given.drifts if isinstance(given, Comparison) else ()
     lines = []
     for name, several in curves.items():
@@ -247,9 +245,8 @@ def _lines(
     low, high = settled_range([line.band for line in lines]) if settled else (None, None)
     y = Axis(unit, low=low, high=high)
     panel = Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts}))
-    with _style(ax):
-        axis = _axes(ax)
-        draw_panel(axis, panel, markersize=4)
+    with _axes(ax) as axis:
+        drawing.draw_panel(axis, panel, markersize=4)
         if any(curves):
             axis.legend()
     return axis

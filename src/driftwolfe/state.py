@@ -551,11 +551,6 @@ def state_of(parts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: value for name, value in values.items() if name not in arrays}, arrays
 
 
-def options_of(model: Any, cls: type) -> dict[str, Any]:
-    """Return the options of a model that a class declares, as JSON has them."""
-    return {name: np.asarray(getattr(model, name)).tolist() for name in declared(cls)}
-
-
 def write_state(
     path: PathLike, kind: str, settings: Mapping[str, Any], parts: Mapping[str, Any]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import os
 import re
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import wrap
 from threading import Lock
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -125,6 +126,31 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], most: int = 1000)
         numbers = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
     return lines
+
+
+def markdown_text(text: str) -> str:
+    """A text as Markdown that shows it unchanged, in one line: no HTML, no links, no new cells."""
+    line = printable(" ".join(text.split()))
+    # What would end a cell, or start a link, a picture or code.
+    return html.escape(re.sub(r"([\\|`\[\]])", r"\\\1", line), quote=False)
+
+
+def csv_cell(value: Any) -> Any:
+    """A value as a cell that no spreadsheet takes for a formula; numbers stay as they are."""
+    if not isinstance(value, str):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        formula = value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        return ("'" if formula else "") + printable(value)
+    return printable(value)
+
+
+def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """A table in Markdown of escaped cells, see `markdown_text`; its first `left` columns are flush left."""
+    rule = ["---" if place < left else "---:" for place in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
 
 
 class Spread(NamedTuple):

@@ -74,6 +74,6 @@ def _classified(kind, X, y, radii):
     found = []
     for k in range(y.size):
         row = as_rows(X[k : k + 1])
-        found.append(learner.probabilities(row)[0])
+        found.append(learner.predict(row)[0])
         learner.learn(row, y[k : k + 1].astype(np.int64), np.ones(1))
     return np.array(found)

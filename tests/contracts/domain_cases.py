@@ -57,6 +57,11 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
         lambda: dw.Box([0.0, 1.0, -3.0], [2.0, 1.0, -1.0]),
         lambda: dw.Box(np.linspace(-2, 1, 80), np.linspace(1, 2, 80)),
     ],
+    dw.CachedDomain: [
+        lambda: dw.CachedDomain(dw.Simplex(4), 3),
+        lambda: dw.CachedDomain(dw.count_calls(dw.BirkhoffPolytope(8)), 50),
+        lambda: dw.CachedDomain(dw.TraceNormBall((3, 4), 2.0, representation="factored"), 5),
+    ],
     dw.ConvexHull: [
         lambda: dw.ConvexHull(_hull_points(6, 3)),
         lambda: dw.ConvexHull(_hull_points(60, 12).reshape(60, 3, 4)),

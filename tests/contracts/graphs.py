@@ -10,16 +10,16 @@ import numpy as np
 import scipy
 
 from driftwolfe.domains import Domain
-from driftwolfe.estimators.classifier_experts import ClassExperts
+from driftwolfe.estimators.classifier import ClassExperts
 from driftwolfe.estimators.completer_experts import CompleterPool
-from driftwolfe.estimators.regressor_experts import RegressionLearner
+from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import Device, is_array, to_host
 
 #: Recomputed from the rest when needed.
 CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
-CACHES |= {(owner, "_bound") for owner in (ClassExperts, RegressionLearner)}
-CACHES.add((CompleterPool, "_addresses"))
+CACHES |= {(owner, "_bound") for owner in (ClassExperts, RegressionLearner, CompleterPool)}
+
 #: The first point is the current one until that changes; a file stores it twice.
 SHARED_AT_FIRST = "OnlineFrankWolfe._x"
 PLAIN = (type(None), bool, int, str, bytes, type)

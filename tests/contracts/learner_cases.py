@@ -47,7 +47,7 @@ LEARNER_CASES = {
         {"oracle": dw.Oracle(lmo_budget=30.0), "tuning": "certified"},
         {"oracle": dw.Oracle(lmo_budget=60.0), "tuning": "certified", "budget_split": "mixed"},
         {"oracle": dw.Oracle(lmo_budget=0.7, schedule="even"), "feedback": "linear"},
-        {"oracle": dw.Oracle("halfspace", lmo_budget=0.3, cache=4)},
+        {"oracle": dw.Oracle("halfspace", lmo_budget=0.3)},
         {"weights": "adahedge", "tuning": "certified"},
     ],
     dw.POLA: [
@@ -68,7 +68,7 @@ LEARNER_CASES = {
         {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=60.0)},
         {"oracle": dw.Oracle(lmo_budget=0.5)},
         {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")},
-        {"oracle": dw.Oracle("corrective", lmo_budget=0.3, cache=4)},
+        {"oracle": dw.Oracle("corrective", lmo_budget=0.3)},
         {"oracle": "halfspace"},
     ],
     dw.learners.OneOracleAder: [
@@ -175,13 +175,15 @@ def domains():
 
 
 def more_domains():
-    """All of `domains`, products, and sets made from a graph."""
+    """All of `domains`, products, a set made from a graph, and sets with a cache."""
     edges = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
     small = dw.TraceNormBall((7, 6), radius=3.0, representation="factored")
     return domains() | {
         "flow": dw.FlowPolytope(edges, "s", "t"),
         "product": dw.ProductDomain([dw.L1Ball(3), dw.Simplex(4)]),
         "product-factored": dw.ProductDomain([dw.L2Ball(2), small]),
+        "cached": dw.CachedDomain(dw.Simplex(5), 4),
+        "cached-factored": dw.CachedDomain(domains()["factored"], 4),
     }
 
 
@@ -224,6 +226,8 @@ def suits(cls, domain):
     """Whether a learner can work on a set."""
     if cls in NEEDS_ARRAYS and not hasattr(domain.origin(), "flat"):
         return False
+    if domain.cached_vertices and cls in (*NEEDS_PROJECTION, *NEEDS_SEPARATION):
+        return cls is dw.OGD
     if cls in NEEDS_PROJECTION:
         return domain.can("project")
     if cls in NEEDS_SEPARATION:

@@ -9,7 +9,7 @@ import pytest
 import driftwolfe as dw
 from contracts.domain_cases import DOMAIN_CASES, on_device
 from driftwolfe.oracles import METHODS, Atoms
-from driftwolfe.oracles.infeasible_projection import Request, infeasible_projections
+from driftwolfe.oracles.methods import Request, infeasible_projections
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 
 CASES = [
@@ -191,7 +191,8 @@ def test_several_at_once_are_as_one_by_one(make):
     tolerances = [scale * domain.radius**2 for _, scale in zip(xs, itertools.cycle((0.02, 0.3)))]
     for method in {"auto", "block", "halfspace"}.intersection(methods_for(bare)):
         domain.calls.reset()
-        asked = [Request(*each, method) for each in zip(xs, ys, tolerances, strict=True)]
+        given = zip(xs, ys, tolerances, strict=True)
+        asked = [Request(*each, method).checked(domain) for each in given]
         found = infeasible_projections(domain, asked)
         assert sum(result.lmo_calls for result in found) == domain.calls.lmo
         for x, y, tolerance, result in zip(xs, ys, tolerances, found, strict=True):

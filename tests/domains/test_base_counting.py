@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.domains import CountedDomain, Domain
+from driftwolfe.domains import Domain
+from driftwolfe.domains.base import DomainWrapper
 
 
 @pytest.fixture
@@ -55,10 +56,10 @@ def test_all_that_domains_have_is_that_of_the_set(counted):
 
 def test_no_public_method_of_domains_is_forgotten():
     # These reach the set inside through the methods that the wrapper does override.
-    through_others = {"lmo", "contains", "decompose", "separate"}
+    through_others = {"lmo", "contains", "decompose", "separate", "arguments"}
     through_others |= {"project", "gauge", "gauge_subgradient"}
     public = {name for name, _ in inspect.getmembers(Domain) if not name.startswith("_")}
-    assert public - through_others <= set(vars(CountedDomain))
+    assert public - through_others <= set(vars(DomainWrapper))
 
 
 def test_copies_count_on_their_own(counted):
@@ -70,3 +71,39 @@ def test_copies_count_on_their_own(counted):
 def test_only_sets_can_be_counted():
     with pytest.raises(TypeError, match="domain must be a Domain, got list"):
         dw.count_calls([1, 2])
+
+
+def test_a_cached_set_is_the_set_inside_with_a_size():
+    simplex = dw.Simplex(3)
+    cached = dw.CachedDomain(simplex, 7)
+    assert (simplex.cached_vertices, cached.cached_vertices) == (None, 7)
+    assert (cached.domain, cached.unwrapped) == (simplex, simplex)
+    assert dw.count_calls(cached).cached_vertices == 7
+    assert dw.CachedDomain(cached, 0).cached_vertices == 0
+    assert repr(cached) == f"CachedDomain({simplex!r}, size=7)"
+    assert cached.arguments() == {"domain": simplex, "size": 7}
+    with pytest.raises(ValueError, match="size must be a whole number >= 0"):
+        dw.CachedDomain(simplex, -1)
+    with pytest.raises(TypeError, match="domain must be a Domain, got int"):
+        dw.CachedDomain(3, 7)
+
+
+def test_a_product_is_cached_as_a_whole():
+    parts = [dw.Simplex(3), dw.L2Ball(2)]
+    with pytest.raises(ValueError, match=r"domains\[1\] is a CachedDomain"):
+        dw.ProductDomain([parts[0], dw.CachedDomain(parts[1], 3)])
+    learner = dw.POLA(dw.CachedDomain(dw.ProductDomain(parts), 3))
+    learner.update(dw.losses.FunctionLoss(lambda x: 0.0, lambda x: x * 0.0))
+    assert learner._experts.atoms is not None
+
+
+def test_one_projection_on_a_cached_set_has_a_cache_of_its_own():
+    rng = np.random.default_rng(0)
+    polytope, calls = dw.SpanningTreePolytope(6), {}
+    y = 3.0 * rng.standard_normal(polytope.shape)
+    for size in (0, 50):
+        domain = dw.CachedDomain(polytope, size)
+        found = dw.infeasible_projection(domain, domain.origin(), y, 1e-3, "halfspace")
+        assert found.converged and polytope.contains(found.feasible)
+        calls[size] = found.lmo_calls
+    assert calls[50] < calls[0]

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from driftwolfe.domains.thresholds import (
+from driftwolfe.domains.balls import (
     project_capped_sums,
     threshold_to_sum,
 )
-from driftwolfe.points.orthogonal import threshold_falling
+from driftwolfe.points.lanczos import threshold_falling
 
 project_nonnegative_sum = partial(threshold_to_sum, simplex=True)
 

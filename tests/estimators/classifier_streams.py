@@ -4,9 +4,8 @@ import numpy as np
 
 from driftwolfe import state, streams
 from driftwolfe.estimators import classifier_kernels
-from driftwolfe.estimators.classifier_experts import ClassExperts
+from driftwolfe.estimators.classifier import ClassExperts, RandomViews
 from driftwolfe.estimators.core.rows import SparseRows, as_rows
-from driftwolfe.estimators.random_views import RandomViews
 
 
 def turning(rows=300, features=4, classes=3, seed=0):
@@ -41,7 +40,7 @@ def seen(experts, row, views, weights):
     """What experts see of a row, which they learn if it has a weight: z, waves, ferns, and the leaves of these."""
     out, labels = np.zeros((1, experts.classes)), np.zeros(weights.size, np.int64)
     experts._follow(row, labels, weights, 0, out, views)
-    _, at, work = experts._bound
+    _, at, work, _ = experts._bound
     if not weights.size:  # what is not learned has working memory of its own
         classifier_kernels.follow(*row, labels, weights, 0, experts.t, at, out, work)
     width, waves, ferns = views[0].features + 1, views[1].offsets.size, len(views[1].tests)

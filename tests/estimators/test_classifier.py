@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from driftwolfe.estimators.classifier import TraceNormClassifier
+from driftwolfe.estimators.sklearn import TraceNormClassifier
 from driftwolfe.state import state_of as declared_state
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning

@@ -10,17 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier_experts
-from driftwolfe.estimators.classifier_experts import (
+from driftwolfe.estimators import classifier
+from driftwolfe.estimators.classifier import (
     BLOCK,
     FEW_CLASSES,
     LENGTHS,
-    SLACK,
+    START,
     WINDOWS,
     ClassExperts,
     ClassLearner,
 )
-from driftwolfe.estimators.core import row_kernels
+from driftwolfe.estimators.core import shared_kernels
+from driftwolfe.estimators.core.models import SLACK
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
@@ -30,7 +31,6 @@ from driftwolfe.estimators.core.rows import (
     as_rows,
     copies,
 )
-from driftwolfe.estimators.random_views import START
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import mapped, seen, seen_as, state_of, turning
 
@@ -90,8 +90,8 @@ def shaped(rng, kind, rows, columns):
 
 
 PROJECTIONS = {
-    "compiled": classifier_experts.few_columns,
-    "numpy": classifier_experts.project_columns,
+    "compiled": classifier.few_columns,
+    "numpy": classifier.project_columns,
 }
 KINDS = (
     "any",
@@ -149,9 +149,9 @@ def test_projection_of_columns_of_equal_length_and_of_none(by, size):
 @pytest.mark.parametrize("classes", [1, 2, FEW_CLASSES, FEW_CLASSES + 1])
 def test_experts_use_either_projection(classes, monkeypatch):
     calls = []
-    plain = classifier_experts.project_columns
+    plain = classifier.project_columns
     monkeypatch.setattr(
-        classifier_experts, "project_columns", lambda *given: calls.append(1) or plain(*given)
+        classifier, "project_columns", lambda *given: calls.append(1) or plain(*given)
     )
     experts = ClassExperts(RADII, classes, 5, adaptive=True, random=True)
     rng = np.random.default_rng(0)
@@ -263,13 +263,13 @@ def test_on_intervals_of_the_cover_the_loss_is_near_that_of_the_best_matrix():
         for length in (16, 64, 256):
             for start in range(length, rows - length + 1, length):
                 piece = slice(start, start + length)
-                loss = MulticlassLogistic(Z[piece], y[piece], 3, reduction="sum")
+                loss = MulticlassLogistic(Z[piece], y[piece], 3)
                 best = np.zeros((3, 4))
                 for k in range(60):  # Frank-Wolfe: near the best is enough
                     best += (ball.lmo(loss.gradient(best)) - best) * 2.0 / (k + 2.0)
                 allowed = 1.3 * G * 2.0 * radius * np.sqrt(length)
                 allowed += np.log(len(own[-1]) * (start + length)) + 0.01
-                assert mixture[piece].sum() <= loss.value(best) + allowed
+                assert mixture[piece].sum() <= length * loss.value(best) + allowed
 
 
 def test_experts_restart_at_the_heaviest_of_their_radius_when_intervals_end():
@@ -297,7 +297,7 @@ def test_without_adaptation_nothing_restarts():
 
 
 def test_longer_intervals_join_in_time(monkeypatch):
-    monkeypatch.setattr(classifier_experts, "FIRST_LEVELS", 1)
+    monkeypatch.setattr(classifier, "FIRST_LEVELS", 1)
     experts = ClassExperts(RADII, 2, 3, adaptive=True)
     rng = np.random.default_rng(0)
     lengths = {}
@@ -406,12 +406,12 @@ def views_losses(learner, X, y):
     mixture, own = [], []
     for k in range(len(y)):
         rows, experts = as_rows(X[k : k + 1]), learner.experts
-        mixture.append(-np.log(learner.probabilities(rows)[0, y[k]]))
+        mixture.append(-np.log(learner.predict(rows)[0, y[k]]))
         rests, told = experts.rests.copy(), np.full(4, np.nan)
         for v in np.flatnonzero(rests == 0):
             experts.rests[:] = 1
             experts.rests[v] = 0
-            told[v] = -np.log(learner.probabilities(rows)[0, y[k]])
+            told[v] = -np.log(learner.predict(rows)[0, y[k]])
         experts.rests[:] = rests
         own.append(told)
         learner.learn(*labelled(X[k : k + 1], y[k : k + 1]))
@@ -450,7 +450,7 @@ def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
     assert awake[:, 0].all()
     assert awake[300:375, 2:].mean() < 0.7  # at the end of 6,000 rows that are linear
     assert awake[-60:, 2:].any(axis=1).all()  # of 3,000 that are not
-    assert (learner.probabilities(as_rows(X[-200:])).argmax(axis=1) == y[-200:]).mean() > 0.8
+    assert (learner.predict(as_rows(X[-200:])).argmax(axis=1) == y[-200:]).mean() > 0.8
 
 
 def test_many_features_and_linear_ones_have_no_random_features():
@@ -467,20 +467,20 @@ def test_many_features_and_linear_ones_have_no_random_features():
     assert not learner.random.offsets.size and (learner.experts.rests[2:] != 0).all()
     wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 3)))
     learner.learn(*labelled(wide, y))
-    assert np.isfinite(learner.probabilities(as_rows(wide))).all()
+    assert np.isfinite(learner.predict(as_rows(wide))).all()
 
 
 def test_features_that_come_late_are_seen_by_linear_experts():
     X, y = xor(600, features=6)
     learner = ClassLearner(RADII, "pola", True, 2, 4)
     learner.learn(*labelled(X[:300, :4], y[:300]))
-    before = learner.probabilities(as_rows(X[:5, :4]))
+    before = learner.predict(as_rows(X[:5, :4]))
     learner.grow(2, 6)
-    after = learner.probabilities(as_rows(np.pad(X[:5, :4], ((0, 0), (0, 2)))))
+    after = learner.predict(as_rows(np.pad(X[:5, :4], ((0, 0), (0, 2)))))
     np.testing.assert_allclose(after, before, atol=0.05)  # z weighs a little more beside waves
     learner.learn(*labelled(X, (X[:, 5] > 0).astype(np.int64)))
     rows = as_rows(X)
-    assert (learner.probabilities(rows).argmax(axis=1) == (X[:, 5] > 0)).mean() > 0.85
+    assert (learner.predict(rows).argmax(axis=1) == (X[:, 5] > 0)).mean() > 0.85
 
 
 # --- features --------------------------------------------------------------------------------
@@ -579,10 +579,10 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
         return places[order], values[order]
 
     def asked(places, values):
-        return single.probabilities(single.one_row(places, values))
+        return single.predict(single.one_row(places, values))
 
     for k in range(150):
-        batch = single.probabilities(as_rows(X[k : k + 1]))[0]
+        batch = single.predict(as_rows(X[k : k + 1]))[0]
         assert asked(*entries(X[k])).tobytes() == batch.tobytes()
         if k % 10 == 0:
             before, (places, values) = state_of(single), entries(X[k])
@@ -599,9 +599,9 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
     # Rows of very different lengths.
     more = np.tile(X, (5, 1)) * (rng.random((750, features)) < rng.random((750, 1)) ** 3)
     more[3], more[700] = 1.0, 0.0
-    told = whole.probabilities(as_rows(more))
+    told = whole.predict(as_rows(more))
     assert told.tobytes() == np.vstack([asked(*entries(row)) for row in more]).tobytes()
-    assert whole.probabilities(as_rows(more[:0])).shape == (0, 3)
+    assert whole.predict(as_rows(more[:0])).shape == (0, 3)
 
 
 def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_there():
@@ -616,7 +616,7 @@ def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_t
     starts, places, z = many.rows(rows, np.zeros(0))
     assert starts.tolist() == [0, 2] and places[:2].tolist() == [0, 2]
     assert z[:2].tobytes() == mapped(many, np.eye(1, 257, 1) * 2.0).values.tobytes()
-    assert (row_kernels.SMALLEST, row_kernels.LARGEST) == (SMALLEST, LARGEST)
+    assert (shared_kernels.SMALLEST, shared_kernels.LARGEST) == (SMALLEST, LARGEST)
 
 
 def test_experts_are_in_their_balls_when_the_map_for_many_features_takes_over():
@@ -647,7 +647,7 @@ def test_the_map_for_many_features_takes_over_the_classifiers():
     np.testing.assert_allclose(also, intercepts, rtol=1e-8, atol=1e-10)
     wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 5)))
     learner.learn(*labelled(wide, y))
-    assert np.isfinite(learner.probabilities(as_rows(wide))).all()
+    assert np.isfinite(learner.predict(as_rows(wide))).all()
 
 
 @pytest.mark.parametrize("features", [5, 300])
@@ -660,7 +660,7 @@ def test_coefficients_are_those_of_the_probabilities(features):
     weights, intercepts = learner.coefficients()
     X = X.mean(axis=0) + 0.1 * (X - X.mean(axis=0))  # none so long that it is shortened
     expected = scipy.special.softmax(X @ weights.T + intercepts, axis=1)
-    np.testing.assert_allclose(learner.probabilities(as_rows(X)), expected, rtol=1e-8)
+    np.testing.assert_allclose(learner.predict(as_rows(X)), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -697,16 +697,16 @@ def test_one_wild_row_does_not_make_all_others_small():
     # Four rows of squared length 2 so far; a fifth counts for at most nine times their mean.
     for squared, counted in ((1.0, 1.0), (17.0, 17.0), (18.5, 18.0), (1e9, 18.0)):
         totals = np.array([5.0, 8.0])
-        length = row_kernels.divisor.py_func(totals, squared, 1.0)
+        length = shared_kernels.divisor.py_func(totals, squared, 1.0)
         assert totals.tolist() == [5.0, 8.0 + counted]
         # No row is longer than 2 in units of the root mean square.
         expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
         assert length == pytest.approx(expected)
     totals = np.array([0.5, 0.0])
-    assert row_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
+    assert shared_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
         np.sqrt(1e9)
     )  # the first of all counts as it is
     assert totals.tolist() == [0.5, 0.5e9]
     # Looked at, not counted.
-    assert row_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
+    assert shared_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
     assert totals.tolist() == [0.5, 0.5e9]

@@ -14,10 +14,10 @@ from sklearn import datasets
 from benchmarks.classifier import as_table
 from benchmarks.nonlinear import agrawal, hyperplane, rbf, sea
 from driftwolfe import streams
-from driftwolfe.estimators.classifier import TraceNormClassifier
-from driftwolfe.estimators.classifier_experts import ClassLearner
+from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
+from driftwolfe.estimators.sklearn import TraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
 from real_data import needs_data
 
@@ -29,7 +29,7 @@ def played(X, y, **options):
     logs, wrong = 0.0, 0
     for k in range(len(y)):
         rows = as_rows(X[k : k + 1])
-        p = learner.probabilities(rows)[0]
+        p = learner.predict(rows)[0]
         logs -= math.log(max(p[y[k]], 1e-15))
         wrong += int(p.argmax() != y[k])
         learner.learn(rows, y[k : k + 1].astype(np.int64), np.ones(1))

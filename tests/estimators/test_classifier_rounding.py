@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import TraceNormClassifier
-from driftwolfe.estimators.classifier_experts import BLOCK, ClassExperts
+from driftwolfe.estimators.classifier import BLOCK, ClassExperts
 from driftwolfe.estimators.core.rows import FeatureMap
 from estimators.classifier_streams import mapped
 

@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from driftwolfe.estimators.regressor import TraceNormRegressor
 from driftwolfe.estimators.river import RiverTraceNormRegressor
+from driftwolfe.estimators.sklearn import TraceNormRegressor
 from driftwolfe.storage import read_archive, write_archive
 
 #: A row of weight 2 counts twice, but is one row: two would make the last target look good.

@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from driftwolfe.experiments.summary import Summary, summarise
-from driftwolfe.experiments.tables import RegretRow
-from driftwolfe.experiments.trial import DataSet, Result, StoredWeights, Trial, run_trial
+from driftwolfe.experiments.running import run_trial
+from driftwolfe.experiments.summary import RegretRow, Summary, summarise
+from driftwolfe.experiments.trial import DataSet, Result, StoredWeights, Trial
 from driftwolfe.terminal import Spread
 
 DATA = DataSet(name="jumping-target", rounds=120)

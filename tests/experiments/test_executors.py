@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from driftwolfe.experiments.executors import ProcessExecutor, run_trials, work
-from driftwolfe.experiments.trial import DataSet, Result, canonical, decode, run_trial
+from driftwolfe.experiments.running import ProcessExecutor, run_trial, run_trials, work
+from driftwolfe.experiments.trial import DataSet, Result, canonical, decode
 from experiments.small import outcome_of, script, trial, until
 
 
@@ -111,7 +111,7 @@ def test_the_trials_of_processes_that_die_are_run_again():
 DEADLY = """
 import json, multiprocessing, os, signal, sys, time
 from pathlib import Path
-from driftwolfe.experiments.executors import ProcessExecutor, run_trials
+from driftwolfe.experiments.running import ProcessExecutor, run_trials
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Trial
 
 log = Path(sys.argv[1])

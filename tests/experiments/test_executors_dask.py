@@ -13,8 +13,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from driftwolfe.experiments import executors, sweep
-from driftwolfe.experiments.executors import DaskExecutor, ProcessExecutor, run_trials
+from driftwolfe.experiments import running as executors
+from driftwolfe.experiments import sweep
+from driftwolfe.experiments.running import DaskExecutor, ProcessExecutor, run_trials
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.trial import DataSet
 from experiments.small import outcome_of, trial, until

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from driftwolfe import plot
-from driftwolfe.experiments import figure_style, figures
-from driftwolfe.experiments.drawing import draw
+from driftwolfe.experiments import drawing, figures
+from driftwolfe.experiments import figure as model
+from driftwolfe.experiments.drawing import WARNING, draw
 from driftwolfe.experiments.figure import evenly, expert_size, settled_range
-from driftwolfe.experiments.figure_style import WARNING
 from driftwolfe.experiments.figures import band, rows
-from driftwolfe.experiments.tables import RegretRow
+from driftwolfe.experiments.summary import RegretRow
 from driftwolfe.terminal import Spread
 from experiments.played import made, played, regrets, summary_of
 
@@ -240,50 +240,45 @@ def test_titles_are_shown_as_they_stand():
 
 
 def test_a_method_is_known_by_its_letters():
-    found = figure_style.line_styles(["POLD", "OGD", "BOGDIP"])
-    table = figure_style.METHODS
+    found = model.line_styles(["POLD", "OGD", "BOGDIP"])
+    table = model.METHODS
     assert (found["POLD"].colour, found["BOGDIP"].colour) == (table["POLD"], table["BOGD_IP"])
-    assert found["OGD"] == figure_style.line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
+    assert found["OGD"] == model.line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
 
 
 def test_methods_keep_their_looks_whatever_else_is_drawn():
     alone, among = (
-        figure_style.line_styles(["POLA"]),
-        figure_style.line_styles(["OGD", "Ader", "POLA", "SAOL"]),
+        model.line_styles(["POLA"]),
+        model.line_styles(["OGD", "Ader", "POLA", "SAOL"]),
     )
     assert alone["POLA"] == among["POLA"]
-    assert figure_style.line_styles(["OGD", "SAOL"]) == figure_style.line_styles(["SAOL", "OGD"])
+    assert model.line_styles(["OGD", "SAOL"]) == model.line_styles(["SAOL", "OGD"])
 
 
-@pytest.mark.parametrize("name", figure_style.METHODS)
+@pytest.mark.parametrize("name", model.METHODS)
 def test_a_method_has_one_colour_whatever_else_is_drawn(name):
     variants = [name, f"{name}, untuned", f"{name} (first 9 rounds)"]
-    for others in ([], ["mine", "yours"], figure_style.METHODS):
-        found = figure_style.line_styles([*others, *variants])
-        assert {found[title].colour for title in variants} == {figure_style.METHODS[name]}
-    assert plot.colours([name, "mine"])[name] == figure_style.METHODS[name]
+    for others in ([], ["mine", "yours"], model.METHODS):
+        found = model.line_styles([*others, *variants])
+        assert {found[title].colour for title in variants} == {model.METHODS[name]}
+    assert plot.colours([name, "mine"])[name] == model.METHODS[name]
 
 
 @pytest.mark.parametrize("extra_titles", [0, 5, 25])
 def test_no_two_methods_look_the_same(extra_titles):
-    titles = [*figure_style.METHODS, *(f"method {i}" for i in range(extra_titles))]
-    found = figure_style.line_styles(titles)
+    titles = [*model.METHODS, *(f"method {i}" for i in range(extra_titles))]
+    found = model.line_styles(titles)
     assert len(set(found.values())) == len(titles)
 
 
 #: POLAR, and the methods of the paper.
-FIRST = list(figure_style.METHODS)[:7]
+FIRST = list(model.METHODS)[:7]
 
 
 def test_the_papers_methods_differ_in_colour_in_dash_and_in_marker():
     for part in ("colour", "dash", "marker"):
         assert (
-            len(
-                {
-                    getattr(line_style, part)
-                    for line_style in figure_style.line_styles(FIRST).values()
-                }
-            )
+            len({getattr(line_style, part) for line_style in model.line_styles(FIRST).values()})
             == 7
         )
 
@@ -327,15 +322,15 @@ def lab(colour: str, deficiency: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("eyes", DEFICIENCIES)
 def test_colours_are_told_apart_by_all_eyes(eyes):
-    seen = {colour: lab(colour, DEFICIENCIES[eyes]) for colour in figure_style.COLOURS}
-    for first, second in combinations(figure_style.COLOURS, 2):
+    seen = {colour: lab(colour, DEFICIENCIES[eyes]) for colour in model.COLOURS}
+    for first, second in combinations(model.COLOURS, 2):
         assert np.linalg.norm(seen[first] - seen[second]) > 8.0, (first, second)
 
 
 @pytest.mark.parametrize("page", ["#ffffff", "#14171c"])
 def test_colours_are_seen_on_a_light_and_on_a_dark_page(page):
     paper = lab(page, DEFICIENCIES["none"])[0]
-    for colour in figure_style.COLOURS:
+    for colour in model.COLOURS:
         assert abs(lab(colour, DEFICIENCIES["none"])[0] - paper) > 25.0, colour
 
 
@@ -384,7 +379,7 @@ def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):
     figure = panels(played())
     figure.savefig = lambda part, **_: (part.write_text("half"), 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        figure_style.save(figure, tmp_path / "panels.png")
+        drawing.save(figure, tmp_path / "panels.png")
     assert [path.name for path in tmp_path.iterdir()] == ["panels.png"]
     assert (tmp_path / "panels.png").read_text() == "old"
 

@@ -12,12 +12,11 @@ import pytest
 
 from driftwolfe import cli
 from driftwolfe.experiments import report, sweep
-from driftwolfe.experiments.figure_style import literal
+from driftwolfe.experiments.drawing import literal
 from driftwolfe.experiments.figures import panels, save
-from driftwolfe.experiments.report import overview
+from driftwolfe.experiments.report import overview, trial_table
 from driftwolfe.experiments.summary import summarise
 from driftwolfe.experiments.sweep import Store
-from driftwolfe.experiments.tables import trial_table
 from driftwolfe.terminal import Terminal, printable, table
 from experiments.results_by_hand import result
 
@@ -140,7 +139,7 @@ def test_figures_are_sound_files_whatever_the_label(tmp_path):
 
 def test_the_report_escapes_all_of_it(tmp_path):
     (summary,) = summarise(hostile_results())
-    words = {"title": HOSTILE, "notes": [HOSTILE], "command": f"driftwolfe sweep {HOSTILE}"}
+    words = {"title": HOSTILE, "command": f"driftwolfe sweep {HOSTILE}"}
     report.write_report([summary], tmp_path / "report.html", **words)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in text

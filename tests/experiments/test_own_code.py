@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from driftwolfe.experiments import sweep
-from driftwolfe.experiments.executors import ProcessExecutor
+from driftwolfe.experiments.running import ProcessExecutor
 from driftwolfe.experiments.trial import DataSet, Trial, is_own
 
 MODULE = '''

@@ -16,10 +16,10 @@ from driftwolfe.experiments.paper import (
     find_data,
     reproduce,
 )
-from driftwolfe.experiments.rates import RATES, loss_scale
+from driftwolfe.experiments.running import RATES, loss_scale, make_learner, run_trial
 from driftwolfe.experiments.summary import summarise
 from driftwolfe.experiments.sweep import Store
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Trial, make_learner, run_trial
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Trial
 from experiments.small import Here
 
 

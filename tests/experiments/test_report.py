@@ -11,8 +11,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from driftwolfe.experiments import figure_style
-from driftwolfe.experiments.figure import Axis, Figure, Panel, brief
+from driftwolfe.experiments.figure import Axis, Figure, Panel, brief, line_styles
 from driftwolfe.experiments.paper import experiment
 from driftwolfe.experiments.report import in_brief, overview, write_report
 from driftwolfe.experiments.sweep import Store
@@ -80,7 +79,7 @@ def report_on(summaries, path, **options) -> Page:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Page:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    options = {"regrets": [regrets(played())], "notes": ["A note."], "command": "make it --again"}
+    options = {"regrets": [regrets(played())], "command": "make it --again"}
     return report_on([played()], path, title="A title", **options)
 
 
@@ -100,7 +99,6 @@ def test_it_tells_the_numbers(page):
     assert "11.0 ± 1.0" in page.text
     for words in (
         "A title",
-        "A note.",
         "make it --again",
         "Parameters of all trials",
         "60 (first only)",
@@ -163,7 +161,7 @@ def test_nothing_is_fetched(page):
 
 def test_texts_stay_texts(tmp_path):
     attack = summary_of([made(title, experts=2, stream=title) for title in ATTACKS])
-    options = {"title": ATTACKS[0], "notes": ATTACKS, "command": ATTACKS[1]}
+    options = {"title": ATTACKS[0], "command": ATTACKS[1]}
     path = tmp_path / "r.html"
     page = report_on([attack], path, regrets=[regrets(attack)], **options)
     code = [text for attributes, text in page.scripts if not attributes]
@@ -189,7 +187,7 @@ def test_numbers_are_brief():
 
 
 def test_methods_look_as_in_the_figures(page):
-    styles = figure_style.line_styles(played().titles)
+    styles = line_styles(played().titles)
     for line in lines(page, "panels"):
         assert line["style"] == {**asdict(styles[line["method"]]), "dash": line["style"]["dash"]}
         assert tuple(line["style"]["dash"]) == styles[line["method"]].dash

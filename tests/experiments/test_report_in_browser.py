@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from driftwolfe.experiments.figure_style import line_styles
+from driftwolfe.experiments.figure import line_styles
 from driftwolfe.experiments.report import write_report
 from experiments.played import made, played, regrets, summary_of
 
@@ -44,7 +44,6 @@ def report(tmp_path_factory):
         path,
         regrets=[regrets(played()), regrets(spoilt)],
         title=ATTACK,
-        notes=[ATTACK],
         command=ATTACK,
     )
     return path

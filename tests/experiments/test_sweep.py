@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
+from driftwolfe.experiments.running import run_trial
 from driftwolfe.experiments.sweep import Progress, Store, describe, run_sweep, status
-from driftwolfe.experiments.trial import DataSet, Trial, run_trial
+from driftwolfe.experiments.trial import DataSet, Trial
 from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
 
 IMPOSSIBLE = trial(data=DataSet(name="jumping-target", rounds=3))
@@ -198,7 +199,7 @@ def test_a_trial_is_described_in_a_few_words():
 
 SWEEP = """
 import sys
-from driftwolfe.experiments.executors import ProcessExecutor
+from driftwolfe.experiments.running import ProcessExecutor
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.trial import DataSet, Trial
 

@@ -9,25 +9,20 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.experiments.summary import summarise
-from driftwolfe.experiments.tables import (
+from driftwolfe.experiments.report import method_table, trial_table, tuning_notes
+from driftwolfe.experiments.running import run_trial
+from driftwolfe.experiments.summary import (
     Minimum,
     RegretRow,
-    csv_cell,
-    markdown_text,
-    method_table,
     minima,
     regret_rows,
     regret_so_far,
     stored_minima,
-    stretch_regrets,
-    trial_table,
-    tuning_notes,
+    summarise,
     window_regret,
-    write_table,
 )
-from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial, run_trial
-from driftwolfe.terminal import Spread, counted
+from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial
+from driftwolfe.terminal import Spread, counted, csv_cell, markdown_text, write_table
 from experiments.results_by_hand import result
 
 
@@ -114,24 +109,14 @@ STRETCHES = [Minimum(0, 20, 3.0, 0.0), Minimum(20, 40, 1.0, 0.0)]
 
 def test_each_stretch_is_held_against_its_own_minimum():
     played = result([5.0, 8.0, 18.0, 20.0])
-    assert stretch_regrets(played, STRETCHES) == [5.0, 11.0]
-
-
-def test_regret_so_far_ends_at_the_sum_over_stretches():
-    played = result([5.0, 8.0, 18.0, 20.0])
     found = regret_so_far(played, STRETCHES, np.array([10, 20, 30, 40]))
-    assert found.tolist() == [
-        5.0 - 1.5,
-        8.0 - 3.0,
-        18.0 - 3.5,
-        sum(stretch_regrets(played, STRETCHES)),
-    ]
+    assert found.tolist() == [5.0 - 1.5, 8.0 - 3.0, 18.0 - 3.5, 5.0 + 11.0]
 
 
 def test_a_drift_between_readings_is_interpolated():
     played = result([10.0, 20.0])
     halves = [Minimum(0, 15, 0.0, 0.0), Minimum(15, 20, 0.0, 0.0)]
-    assert stretch_regrets(played, halves) == [15.0, 5.0]
+    assert regret_so_far(played, halves, np.array([15, 20])).tolist() == [15.0, 20.0]
 
 
 def test_the_worst_window_lies_inside_a_stretch():

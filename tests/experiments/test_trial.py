@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, make_learner, short
+from driftwolfe.experiments.running import make_learner
+from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, short
 from experiments.small import DATA, trial
 
 

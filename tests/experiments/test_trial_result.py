@@ -6,7 +6,8 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from driftwolfe.experiments.trial import AdaptiveRegret, Result, StoredWeights, decode, run_trial
+from driftwolfe.experiments.running import run_trial
+from driftwolfe.experiments.trial import AdaptiveRegret, Result, StoredWeights, decode
 from experiments.small import as_plain, made_up, trial
 
 

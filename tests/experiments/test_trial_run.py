@@ -8,8 +8,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import driftwolfe as dw
 from devices import needs_torch
 from driftwolfe.ensemble import GeometricCover, threads
-from driftwolfe.experiments import trial as module
-from driftwolfe.experiments.trial import DataSet, make_learner, run_trial, step_options
+from driftwolfe.experiments import running as module
+from driftwolfe.experiments.running import make_learner, run_trial, step_options
+from driftwolfe.experiments.trial import DataSet
 from experiments.small import DATA, outcome_of, trial
 
 HUNDRED = DataSet(name="jumping-target", rounds=100)

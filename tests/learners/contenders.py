@@ -76,7 +76,7 @@ CONTENDERS = {
     "pold-pooled": (dw.POLD, {"oracle": dw.Oracle(lmo_budget=0.5)}),
     "pold-pooled-cached": (
         dw.POLD,
-        {"oracle": dw.Oracle(lmo_budget=1.0, cache=8), "lipschitz": "auto"},
+        {"oracle": dw.Oracle(lmo_budget=1.0), "lipschitz": "auto"},
     ),
     "pola-budget": (dw.POLA, {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=60.0)}),
     "pola-budget-even": (
@@ -136,7 +136,7 @@ CONTENDERS = {
             "experts": KINDS,
         },
     ),
-    "polar-pooled": (dw.POLAR, {"oracle": dw.Oracle("corrective", lmo_budget=1.0, cache=8)}),
+    "polar-pooled": (dw.POLAR, {"oracle": dw.Oracle("corrective", lmo_budget=1.0)}),
     "polar-pooled-even": (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}),
     "one-oracle": (dw.learners.OneOracleAder, {"tuning": "certified"}),
     "one-oracle-pooled": (
@@ -220,4 +220,9 @@ def make(name, arena):
     """The contender for an arena, told its horizon and G unless it is to do without."""
     cls, settings = CONTENDERS[name]
     given = {"horizon": arena.rounds, "lipschitz": arena.lipschitz, **settings}
-    return cls(arena.domain, **given)
+    return cls(domain_for(name, arena.domain), **given)
+
+
+def domain_for(name, domain):
+    """The set that a contender plays on."""
+    return dw.CachedDomain(domain, 8) if name.endswith("cached") else domain

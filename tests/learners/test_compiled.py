@@ -11,13 +11,12 @@ from driftwolfe.losses import (
     LinearLoss,
     MulticlassLogistic,
     SquaredDistance,
-    logistic_kernels,
     loss_kernels,
 )
 
 KERNELS = [
     value
-    for module in (expert_kernels, loss_kernels, logistic_kernels, set_kernels)
+    for module in (expert_kernels, loss_kernels, set_kernels)
     for value in vars(module).values()
     if hasattr(value, "signatures")
 ]

@@ -42,7 +42,7 @@ VARIANTS = [
     (dw.POLD, {"feedback": "linear"}),
     (dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
     (dw.POLD, {"oracle": dw.Oracle(lmo_budget=0.7, schedule="even"), "feedback": "linear"}),
-    (dw.POLD, {"oracle": dw.Oracle("halfspace", lmo_budget=0.3, cache=4)}),
+    (dw.POLD, {"oracle": dw.Oracle("halfspace", lmo_budget=0.3)}),
     (dw.POLA, {"oracle": dw.Oracle("block", seed=3)}),
     (dw.POLA, {"feedback": "linear"}),
     (dw.POLA, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}),

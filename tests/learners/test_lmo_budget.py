@@ -166,7 +166,7 @@ def test_known_vertices_save_calls():
     arena = switching_costs(dw.Simplex(12), 800, pieces=5)
     calls = {}
     for size in (0, 16):
-        learner = dw.POLA(arena.domain, oracle=dw.Oracle("halfspace", cache=size))
+        learner = dw.POLA(dw.CachedDomain(arena.domain, size), oracle="halfspace")
         meet(learner, arena)
         calls[size] = learner.lmo_calls
     assert calls[16] < 0.7 * calls[0]
@@ -188,11 +188,14 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(ValueError, match="method must be one of"):
         dw.POLA(ball, oracle=dw.Oracle("paper", lmo_budget=1.0, schedule="even"))
     with pytest.raises(ValueError, match="method must be one of"):
-        dw.POLA(ball, oracle=dw.Oracle("block", cache=3))
-    with pytest.raises(ValueError, match="leave one of the two out"):
-        dw.POLA(ball, oracle=dw.Oracle(lmo_budget=1.0, schedule="even", cache=3))
-    with pytest.raises(ValueError, match="cache"):
-        dw.POLA(ball, oracle=dw.Oracle(cache=-1))
+        dw.POLA(dw.CachedDomain(ball, 3), oracle="block")
+    with pytest.raises(ValueError, match='on a CachedDomain, schedule must be one of "blocks"'):
+        dw.POLA(dw.CachedDomain(ball, 3), oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
+    with pytest.raises(ValueError, match="Ader has no budget of LMO calls and no cache"):
+        dw.Ader(dw.CachedDomain(ball, 3), 10)
+    for former in (lambda: dw.Oracle(cache=3), lambda: dw.POLA(ball, lazy=3)):
+        with pytest.raises(TypeError, match=r"give driftwolfe\.CachedDomain\(domain, 3\)"):
+            former()
     assert dw.learners.OneOracleAder(ball, 10, oracle="corrective").lmo_budget == 1.0
 
 
@@ -222,6 +225,7 @@ def pulls(domain, rounds, pieces=3, seed=0):
         for i, name in enumerate(more_domains())
         for j, tuning in enumerate(["practical", "certified"])
         for k, schedule in enumerate(["blocks", "even"])
+        if not (name.startswith("cached") and schedule == "even")
     ],
 )
 def test_polar_never_exceeds_its_budget(name, tuning, schedule):
@@ -291,9 +295,10 @@ def test_polar_caches_vertices_where_calls_are_few():
     ball = dw.L1Ball(3)
     assert cached(ball) == ("auto", 0)
     assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0)) == ("corrective", 64)
-    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0, cache=0)) == ("corrective", 0)
-    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0, cache=5)) == ("corrective", 5)
-    assert cached(ball, oracle=dw.Oracle(cache=5)) == ("corrective", 5)
+    for size in (0, 5):
+        few = cached(dw.CachedDomain(ball, size), oracle=dw.Oracle(lmo_budget=1.0))
+        assert few == ("corrective", size)
+    assert cached(dw.CachedDomain(ball, 5)) == ("corrective", 5)
     assert cached(ball, oracle=dw.Oracle("halfspace", lmo_budget=1.0)) == ("halfspace", 0)
     assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0, schedule="even")) == ("halfspace", 0)
     assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0), tuning="certified")[1] == 0
@@ -315,7 +320,8 @@ def others(domain, T):
     """Every other learner that can keep to one call per round."""
     for cls in (dw.POLD, dw.POLA, dw.BOGDIP):
         yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0))
-        yield cls(domain, T, oracle=dw.Oracle("corrective", lmo_budget=1.0, cache=64))
+        corrective = dw.Oracle("corrective", lmo_budget=1.0)
+        yield cls(dw.CachedDomain(domain, 64), T, oracle=corrective)
         yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
     for cls in (dw.learners.OneOracleAder, dw.OnlineFrankWolfe, dw.learners.KalhanOFW):
         yield cls(domain, T)

@@ -9,7 +9,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, SquaredDistance
-from learners.contenders import CONTENDERS
+from learners.contenders import CONTENDERS, domain_for
 from learners.families import ROUNDING
 from learners.test_bounds_hold import bound_after
 
@@ -70,7 +70,7 @@ def after_quiet_rounds(name):
     """A contender as it is after a game of quiet rounds."""
     cls, settings = CONTENDERS[name]
     ball = dw.L2Ball(2, radius=1.5)
-    learner = cls(ball, **{"horizon": ROUNDS, "lipschitz": 2.0, **settings})
+    learner = cls(domain_for(name, ball), **{"horizon": ROUNDS, "lipschitz": 2.0, **settings})
     for t in range(ROUNDS):
         learner.update(LinearLoss([2.0 * (-1.0) ** t, 0.0]))
     return learner

@@ -46,7 +46,7 @@ def many_rows(rng: Generator) -> losses.MulticlassLogistic:
 
 def few_sparse_rows(rng: Generator) -> losses.MulticlassLogistic:
     features = sp.csr_array(table(rng, 3, 6))
-    return losses.MulticlassLogistic(features, rng.integers(0, 4, 3), 4, reduction="sum")
+    return losses.MulticlassLogistic(features, rng.integers(0, 4, 3), 4)
 
 
 def row_targets(rng: Generator, *shape: int) -> np.ndarray:

@@ -21,7 +21,6 @@ def test_multiclass_agrees_with_a_direct_computation():
     for row, label in zip(features, labels, strict=True):
         by_hand += np.log(np.exp(X @ row).sum()) - X[label] @ row
     assert MulticlassLogistic(features, labels, 7).value(X) == pytest.approx(by_hand / 5)
-    assert MulticlassLogistic(features, labels, 7, "sum").value(X) == pytest.approx(by_hand)
 
 
 def test_two_classes_are_the_binary_logistic_loss():
@@ -132,8 +131,6 @@ def test_labels_out_of_range_are_named():
         HingeLoss([[1.0]], [0])
     with pytest.raises(ValueError, match="n_classes"):
         MulticlassLogistic([[1.0]], [0], 1)
-    with pytest.raises(ValueError, match='reduction must be "mean" or "sum"'):
-        MulticlassLogistic([[1.0]], [0], 2, reduction="median")
 
 
 @pytest.mark.parametrize("wrap", [np.array, sp.csr_array])
@@ -144,8 +141,3 @@ def test_arrays_of_the_user_are_copied(wrap):
     features *= 9.0
     labels[:] = 0
     assert [loss.value(np.ones(loss.shape)) for loss in losses] == values
-
-
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_the_reduction_can_be_read(reduction):
-    assert MulticlassLogistic(np.eye(2), [0, 1], 2, reduction=reduction).reduction == reduction

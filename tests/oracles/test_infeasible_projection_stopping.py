@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.oracles import block as block_module
+from driftwolfe.oracles import methods
 from driftwolfe.points import FactoredMatrix, distance, norm
 from learners.families import project_trace_norm, simplex_projection
 
@@ -215,8 +215,8 @@ def test_a_run_that_is_cut_short_has_come_as_near_as_plain_line_searches(method,
 
 
 def test_cut_off_projections_keep_their_columns_few_and_the_contract(monkeypatch):
-    monkeypatch.setattr(block_module, "_FULL_ENTRIES", 0)
-    monkeypatch.setattr(block_module, "_LARGEST_BLOCK", 1)  # of 64 columns
+    monkeypatch.setattr(methods, "_FULL_ENTRIES", 0)
+    monkeypatch.setattr(methods, "_LARGEST_BLOCK", 1)  # of 64 columns
     rng, shape = np.random.default_rng(0), (300, 200)
     domain = dw.TraceNormBall(shape, 3000.0)
     x = y = domain.origin()

@@ -53,23 +53,6 @@ def test_against_svds_on_sparse_plus_low_rank():
     np.testing.assert_allclose(leading_triplet(operator).s, expected, rtol=1e-9)
 
 
-def test_a_warm_start_saves_products_and_finds_the_same():
-    A = sparse_plus_low_rank(400, 600, 20_000, 30)
-    cold = leading_triplet(A)
-    nearby = A + FactoredMatrix.from_entries(A.shape, [0], [0], [1e-4])
-    warm = leading_triplet(nearby, start=cold.v)
-    assert warm.products < cold.products
-    assert warm.s == pytest.approx(leading_triplet(nearby).s, rel=1e-10)
-
-
-def test_a_start_orthogonal_to_the_answer_still_finds_it():
-    A = np.zeros((90, 80))
-    np.fill_diagonal(A, np.linspace(10.0, 1.0, 80))
-    start = np.zeros((80, 1))
-    start[1] = 1.0
-    assert leading_triplet(A, start=start).s == pytest.approx(10.0, rel=1e-10)
-
-
 def test_clustered_deficient_and_zero_matrices():
     rng = np.random.default_rng(2)
     Q = np.linalg.qr(rng.standard_normal((120, 100)))[0]
@@ -114,13 +97,14 @@ def spiked(spike, others, shape=(300, 260), seed=0):
 @pytest.mark.parametrize("spike", [1.0, 1.5, 3.0])
 @pytest.mark.parametrize("tolerance", [0.1, 0.02])
 @pytest.mark.parametrize("dense", [False, True])
-def test_no_larger_singular_value_is_missed_by_much(spike, tolerance, dense):
+def test_no_larger_singular_value_is_missed_by_much(spike, tolerance, dense, monkeypatch):
     """What a run may miss with probability 0.001 at most; 3 in 200 trials has chance 0.001."""
     A = spiked(spike, 200)
     A = A.toarray() if dense else A
     missed = 0
     for seed in range(200 if not dense else 60):
-        found = leading_triplet(A, tolerance=tolerance, rng=np.random.default_rng(seed))
+        monkeypatch.setattr("driftwolfe.points.lanczos._seed", lambda A, seed=seed: seed)
+        found = leading_triplet(A, tolerance=tolerance)
         assert found.error <= tolerance * found.s * (1 + 1e-12)
         rough = found.s + found.error if tolerance >= 0.05 else 1.05 * found.s
         missed += spike > rough * (1 + 1e-12)

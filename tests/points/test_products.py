@@ -7,7 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.points import FactoredMatrix, devices
-from driftwolfe.points.orthogonal import ritz_space
+from driftwolfe.points.lanczos import ritz_space
 
 
 class Watched:

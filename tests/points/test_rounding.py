@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.points.rounding import (
+from driftwolfe.points.ops import (
     line_search_step,
     near_largest,
     ramp,

@@ -315,7 +315,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
         _completer,
         "driftwolfe.estimators.completer_experts.CompleterPool.check",
     )
-    classes = "driftwolfe.estimators.classifier_experts.ClassLearner.check"
+    classes = "driftwolfe.estimators.classifier.ClassLearner.check"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)
     monkeypatch.setattr(inner, none)

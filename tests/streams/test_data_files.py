@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from driftwolfe.streams import DataUnavailable, data_files, movielens_100k, shuttle
-from driftwolfe.streams.data_files import DataFile
+from driftwolfe.streams import DataUnavailable, datasets, movielens_100k, shuttle
+from driftwolfe.streams.datasets import DataFile
 
 CONTENT = b"1\t2\t3\n" * 50
 FILE = DataFile(
@@ -154,13 +154,13 @@ def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     monkeypatch.setenv("HOME", "/home/someone")
-    assert data_files.cache_folder() == tmp_path
+    assert datasets.cache_folder() == tmp_path
     monkeypatch.delenv("DRIFTWOLFE_CACHE")
     if os.name == "posix":
-        assert data_files.cache_folder() == Path("/elsewhere/driftwolfe")
+        assert datasets.cache_folder() == Path("/elsewhere/driftwolfe")
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # not allowed by its standard
-        assert Path("/home/someone") in data_files.cache_folder().parents
-        assert data_files.cache_folder().name == "driftwolfe"
+        assert Path("/home/someone") in datasets.cache_folder().parents
+        assert datasets.cache_folder().name == "driftwolfe"
 
 
 def test_what_is_kept_is_whole_or_absent(folder, monkeypatch):
@@ -203,7 +203,7 @@ def test_without_a_home_no_cache_is_made(folder, monkeypatch, os_cache):
     monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
     monkeypatch.setattr("pooch.os_cache", os_cache)
     monkeypatch.chdir(folder)
-    assert data_files.cache_folder() is None and FILE.find() is None
+    assert datasets.cache_folder() is None and FILE.find() is None
     with pytest.raises(DataUnavailable, match=r"which DRIFTWOLFE_CACHE sets.*no home folder"):
         FILE.read()
     assert [path.name for path in folder.iterdir()] == ["some"]

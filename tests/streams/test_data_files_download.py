@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from driftwolfe.streams import DataUnavailable, data_files
-from driftwolfe.streams.data_files import DataFile
+from driftwolfe.streams import DataUnavailable, datasets
+from driftwolfe.streams.datasets import DataFile
 
 CONTENT = b"1\t2\t3\n" * 5000
 HUGE = 10 * len(CONTENT)
@@ -204,20 +204,20 @@ def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path,
 @pytest.mark.parametrize("path", ["/endless", "/no-length"])
 def test_no_more_is_taken_than_was_asked_for(server, folder, path):
     url = data_file(server, path).url
-    assert data_files.downloaded(url, 1000) == CONTENT[:1000]
+    assert datasets.downloaded(url, 1000) == CONTENT[:1000]
 
 
 def test_archives_have_a_largest_size(server, folder, monkeypatch):
-    monkeypatch.setattr(data_files, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
+    monkeypatch.setattr(datasets, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
     with pytest.raises(DataUnavailable, match="announces"):
         data_file(server, "/good.zip").read()
 
 
 def test_patience_ends(server, folder, monkeypatch):
-    monkeypatch.setattr(data_files, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(datasets, "CONNECT_SECONDS", 0.1)
     with pytest.raises(DataUnavailable, match="timed out"):
         data_file(server, "/silent").read()
-    monkeypatch.setattr(data_files, "TOTAL_SECONDS", 0.1)
+    monkeypatch.setattr(datasets, "TOTAL_SECONDS", 0.1)
     with pytest.raises(DataUnavailable, match=r"longer than 0\.1 seconds"):
         data_file(server, "/dripping").read()
 
@@ -258,7 +258,7 @@ def start(file, before=""):
     """Start a process of its own that reads the file."""
     program = f"""
 import os, signal
-from driftwolfe.streams.data_files import DataFile
+from driftwolfe.streams.datasets import DataFile
 {before}
 print(len({file!r}.read()))
 """

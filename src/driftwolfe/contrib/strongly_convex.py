@@ -12,7 +12,7 @@ from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_step
+from driftwolfe.points.ops import line_search_step
 from driftwolfe.state import POINT, Size
 
 

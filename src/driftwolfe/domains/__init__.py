@@ -1,7 +1,7 @@
 """Convex sets: what a decision may be."""
 
 from driftwolfe.domains.balls import Ellipsoid, GroupLassoBall, KSparsePolytope, L1Ball, L2Ball
-from driftwolfe.domains.base import CountedDomain, Domain, OracleCalls, count_calls
+from driftwolfe.domains.base import CachedDomain, CountedDomain, Domain, OracleCalls, count_calls
 from driftwolfe.domains.boxes import Box, LinfBall, Simplex
 from driftwolfe.domains.combinatorial import (
     BirkhoffPolytope,
@@ -10,14 +10,19 @@ from driftwolfe.domains.combinatorial import (
     SpanningTreePolytope,
     UniformMatroidPolytope,
 )
-from driftwolfe.domains.composite import LMODomain, ProductDomain
+from driftwolfe.domains.composite import (
+    LMODomain,
+    MembershipDomain,
+    ProductDomain,
+    SeparationDomain,
+)
 from driftwolfe.domains.hull import ConvexHull
-from driftwolfe.domains.separation import MembershipDomain, SeparationDomain
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [
     "BirkhoffPolytope",
     "Box",
+    "CachedDomain",
     "ConvexHull",
     "CountedDomain",
     "Domain",

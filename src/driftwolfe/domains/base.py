@@ -1,4 +1,4 @@
-"""`Domain`: a convex set; `CountedDomain`, which counts its oracle calls; checks of saved points."""
+"""`Domain`: a convex set; wrappers that count its oracle calls or declare a cache; checks of saved points."""
 
 from __future__ import annotations
 
@@ -88,6 +88,8 @@ class Domain(checks.Constructed, ABC):
     cheap_membership: bool = True
     #: Least distance from its target of a projection with method ``"separation"``.
     cut_accuracy: float = 0.0
+    #: Vertices that learners cache, see `CachedDomain`; None: the learner decides.
+    cached_vertices: int | None = None
     #: Arguments of the constructor, each with the attribute that holds it; None for sets of functions.
     _made_from: ClassVar[tuple[tuple[str, str], ...] | None] = None
 
@@ -369,6 +371,36 @@ class OracleCalls(Stateful):
         self.lmo = self.projection = self.gauge = self.membership = 0
 
 
+def _of_inside(name: str) -> Any:
+    return property(attrgetter(f"domain.{name}"), doc=f"`{name}` of the set inside.")
+
+
+class DomainWrapper(Domain):
+    """A set around another, `domain`, which has what is its own; in all else the same set."""
+
+    _made_from: ClassVar[tuple[tuple[str, str], ...]] = (("domain", "domain"),)
+
+    def __init__(self, domain: Domain) -> None:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
+        self.domain = domain
+
+    _lmo, _contains = _of_inside("_lmo"), _of_inside("_contains")
+
+
+# All that `Domain` has, but what checks a point and calls another method.
+for _name in (
+    *("shape", "radius", "diameter", "center", "inner_radius"),
+    *("device", "stack_device", "stack_chosen"),
+    *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
+    *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
+    *("default_method", "lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
+    *("cached_vertices", "lmo_with_error", "lmo_many_with_error", "project_many", "project_each"),
+    *("_project", "_gauge", "_gauge_subgradient", "_separate", "_decompose"),
+):
+    setattr(DomainWrapper, _name, _of_inside(_name))
+
+
 def _counted(name: str, **call: int) -> Any:
     """Return a method that counts its call and calls that of the set inside."""
 
@@ -380,7 +412,7 @@ def _counted(name: str, **call: int) -> Any:
     return method
 
 
-class CountedDomain(Domain, Stateful):
+class CountedDomain(DomainWrapper, Stateful):
     """A set that counts its calls; `domain` is the set inside, with what is its own. See `count_calls`.
 
     Parameters
@@ -399,13 +431,8 @@ class CountedDomain(Domain, Stateful):
     calls: OracleCalls
 
     def __init__(self, domain: Domain) -> None:
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
-        self.domain = domain
+        super().__init__(domain)
         self.calls = OracleCalls()
-
-    def arguments(self) -> dict[str, Any]:
-        return {"domain": self.domain}
 
     def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         self.calls.add(lmo=1)  # the call of the hot loop, written out for its speed
@@ -425,9 +452,6 @@ class CountedDomain(Domain, Stateful):
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, accuracies)
 
-    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        return self.domain._decompose(x, tolerance, lmo)
-
     def _separate(self, y: Point, near: float) -> Separation:
         cut = self.domain._separate(y, near)
         self.calls.add(membership=cut.calls)
@@ -443,16 +467,42 @@ class CountedDomain(Domain, Stateful):
         return f"count_calls({self.domain!r})"
 
 
-# Attributes and methods of the set inside: all that `Domain` has and that are not counted.
-for _name in (
-    *("shape", "radius", "diameter", "center", "inner_radius"),
-    *("device", "stack_device", "stack_chosen"),
-    *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
-    *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
-    *("default_method", "lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
-):
-    _own = property(attrgetter(f"domain.{_name}"), doc=f"`{_name}` of the set inside, not counted.")
-    setattr(CountedDomain, _name, _own)
+class CachedDomain(DomainWrapper):
+    """A set on which learners cache the vertices found last, and try them before they call the LMO.
+
+    In all else it is the set inside. The cache belongs to a learner's experts: clones share nothing, and
+    files hold it. It saves calls of the LMO where the same vertices come back, as on polytopes, with
+    methods ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``; with a cache the method
+    ``"auto"`` is one of these. Learners that make no infeasible projections have no use for it.
+    `infeasible_projection` by itself caches the vertices of one call.
+
+    Parameters
+    ----------
+    domain
+        The set inside, `domain`.
+    size
+        Vertices to cache. With 0 there is no cache, also where `POLAR` has one by default.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> simplex = dw.Simplex(12)
+    >>> losses = [dw.losses.LinearLoss([t % 7 - i % 5 for i in range(12)]) for t in range(200)]
+    >>> for domain in (simplex, dw.CachedDomain(simplex, 8)):
+    ...     print(dw.play(dw.POLA(domain, oracle="halfspace"), losses).lmo.sum())
+    1049
+    327
+    """
+
+    _made_from = (("domain", "domain"), ("size", "size"))
+    cached_vertices: Any = property(attrgetter("size"), doc="The size of the cache.")
+
+    def __init__(self, domain: Domain, size: int) -> None:
+        super().__init__(domain)
+        self.size = checks.count(size, "size", least=0)
+
+    def __repr__(self) -> str:
+        return f"CachedDomain({self.domain!r}, size={self.size})"
 
 
 def count_calls(domain: Domain) -> CountedDomain:

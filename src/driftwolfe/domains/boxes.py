@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from driftwolfe.domains.balls import load_kernels, threshold_to_sum
 from driftwolfe.domains.base import LMO, Domain
 from driftwolfe.domains.hull import peel, sweep
-from driftwolfe.domains.thresholds import load_kernels, threshold_to_sum
 from driftwolfe.points import checks, norm
 from driftwolfe.points.devices import device_of
 from driftwolfe.points.kinds import Array, Point, Shape

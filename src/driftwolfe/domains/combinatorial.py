@@ -12,16 +12,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import group_labels
+from driftwolfe.domains.balls import group_labels, project_capped_sums
 from driftwolfe.domains.base import LMO, Domain
 from driftwolfe.domains.boxes import BoxSection
 from driftwolfe.domains.hull import comes_near, sweep
-from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
-from driftwolfe.points.rounding import tilt, tilted
+from driftwolfe.points.ops import tilt, tilted
 
-graph_kernels = compiled("driftwolfe.domains.graph_kernels")
+kernels = compiled("driftwolfe.domains.set_kernels")
 
 
 class BirkhoffPolytope(BoxSection):
@@ -142,7 +141,7 @@ class SpanningTreePolytope(Domain):
 
     def _lmo(self, direction: Array) -> Array:
         order = np.argsort(tilted(direction, self._tilt), kind="stable")
-        tree = graph_kernels().spanning_tree(order, self._tails, self._heads, self.n_vertices)
+        tree = kernels().spanning_tree(order, self._tails, self._heads, self.n_vertices)
         return np.asarray(tree)
 
     def _contains(self, x: Array, slack: float) -> bool:
@@ -408,7 +407,7 @@ class FlowPolytope(BoxSection):
     def _lmo(self, direction: Array) -> Array:
         costs = tilted(direction, self._tilt)[self._usable]
         path = np.zeros(direction.size)
-        path[self._usable] = graph_kernels().shortest_path(
+        path[self._usable] = kernels().shortest_path(
             costs, self._tails, self._heads, self._n_vertices, *self._ends
         )
         return path

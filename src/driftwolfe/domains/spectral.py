@@ -11,22 +11,10 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import NormBall
+from driftwolfe.domains.balls import NormBall, kernels, load_kernels, threshold_to_sum
 from driftwolfe.domains.base import LMO, Answer, Domain
 from driftwolfe.domains.boxes import Simplex
-from driftwolfe.domains.thresholds import (
-    kernels,
-    load_kernels,
-    threshold_to_sum,
-)
-from driftwolfe.points import (
-    FactoredMatrix,
-    Triplet,
-    checks,
-    devices,
-    leading_triplet,
-    norm,
-)
+from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
 from driftwolfe.points.devices import (
     HOST,
     best_device,
@@ -36,8 +24,7 @@ from driftwolfe.points.devices import (
     to_host,
 )
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
-from driftwolfe.points.lanczos import leading_triplet_of_each
-from driftwolfe.points.orthogonal import threshold_falling
+from driftwolfe.points.lanczos import leading_triplet_of_each, threshold_falling
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
 
@@ -287,12 +274,8 @@ class TraceNormBall(NormBall):
 
     def _leading(self, wide: Array, squares: Array, U: Array) -> tuple[Array, Array, Array]:
         """Return what `_svd` does, from falling eigenvalues of the Gram matrix of the shorter side."""
-        # Only the last vectors lose digits: below 1e-8 of the first, singular values are noise.
-        s = np.sqrt(np.maximum(squares, 0.0))
-        count = int(np.count_nonzero(threshold_falling(s, self.scale)))
-        U = U[:, :count]
-        count_products(count)
-        V = wide.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
+        U, s, V = _kept_triplets(wide, squares, U, self.scale)
+        count_products(U.shape[1])
         return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
 
     def _from_few_lines(self, x: Point) -> tuple[Array, Array, Array] | None:
@@ -317,11 +300,7 @@ class TraceNormBall(NormBall):
         stored[within, np.searchsorted(cols, indices)] = data
         core = R @ stored @ T.T
         core[: x.rank, : x.rank].flat[:: x.rank + 1] += x.s
-        squares, W = HOST.eigh(core @ core.T)
-        s = np.sqrt(np.maximum(squares, 0.0))
-        count = int(np.count_nonzero(threshold_falling(s, self.scale)))
-        W = W[:, :count]
-        Z = core.T @ W / np.where(s[:count] > 0, s[:count], 1.0)
+        W, s, Z = _kept_triplets(core, *HOST.eigh(core @ core.T), self.scale)
         turned = ((x.U, left, W), (x.V, right, Z))
         U, V = (A @ W[: x.rank] + beyond @ W[x.rank :] for A, beyond, W in turned)
         return U, s, V
@@ -357,6 +336,15 @@ class TraceNormBall(NormBall):
                 "driftwolfe.infeasible_projection, which needs only the leading ones"
             )
         return x.toarray()
+
+
+def _kept_triplets(A: Array, squares: Array, U: Array, total: float) -> tuple[Array, Array, Array]:
+    """Return all singular values of A and the vectors a projection keeps, from falling eigenvalues of A A^T."""
+    # Only the last vectors lose digits: below 1e-8 of the first, singular values are noise.
+    s = np.sqrt(np.maximum(squares, 0.0))
+    count = int(np.count_nonzero(threshold_falling(s, total)))
+    U = U[:, :count]
+    return U, s, A.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
 
 
 def _is_orthonormal(factor: Array) -> bool:

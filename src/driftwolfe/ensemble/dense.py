@@ -27,14 +27,14 @@ from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import checks, clip_to_ball
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
-from driftwolfe.points.rounding import TIE
+from driftwolfe.points.ops import TIE
 from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
 set_kernels = compiled("driftwolfe.domains.set_kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
-loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss", "logistic")]
+loss_kernels = compiled("driftwolfe.losses.loss_kernels")
 
 
 TABLE = Field(np.float64, ("experts", "numbers"))
@@ -201,7 +201,7 @@ class DenseDescent(Descent):
     def _work_on(self, device: Device) -> None:
         self._device = device
         if device is HOST:
-            for load in (kernels, set_kernels, *loss_kernels[: len(self._shape)]):
+            for load in (kernels, set_kernels, loss_kernels):
                 load()  # compiled now, not in a round
 
     def _new_expert(self, start: Point) -> dict[str, Any]:

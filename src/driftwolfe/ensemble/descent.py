@@ -18,7 +18,7 @@ from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection
-from driftwolfe.oracles.infeasible_projection import Request, infeasible_projections
+from driftwolfe.oracles.methods import Request, infeasible_projections
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.devices import HOST, namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point

@@ -178,7 +178,7 @@ class Leaders(Experts):
         # Dropping small singular values of x raises the objective by at most about 1 % of its gap. x stays
         # feasible, and the next run starts from there: the gap it finds is that of the point played.
         error = min(_NEGLIGIBLE * self.domain.radius, _SHARE_OF_GAP * expert.memory.length)
-        kept = [x.truncate(error=error).matrix]
+        kept = [x.truncate(error)[0]]
         if expert.rounds > 0:
             held = without_idle_columns(anchor)
             kept.append(held if self.strong_convexity is None else held.recompress())

@@ -20,7 +20,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
 from driftwolfe.oracles.frank_wolfe import HalfspaceRun, Stopping
-from driftwolfe.oracles.infeasible_projection import in_hull, infeasible_projections
+from driftwolfe.oracles.methods import in_hull, infeasible_projections
 from driftwolfe.points import FactoredMatrix, clip_to_ball, distance
 from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Indices, Point

@@ -12,7 +12,7 @@ import numpy as np
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.rounding import WHOLE, whole_above, whole_below
+from driftwolfe.points.ops import WHOLE, whole_above, whole_below
 from driftwolfe.state import Count, Stateful
 from driftwolfe.storage import require
 

@@ -21,8 +21,8 @@ _HOMES = {
     "RiverRecommender": ("river", "river"),
     "RiverTraceNormClassifier": ("river", "river"),
     "RiverTraceNormRegressor": ("river", "river"),
-    "TraceNormClassifier": ("classifier", "estimators"),
-    "TraceNormRegressor": ("regressor", "estimators"),
+    "TraceNormClassifier": ("sklearn", "estimators"),
+    "TraceNormRegressor": ("sklearn", "estimators"),
 }
 
 __all__ = [*_HOMES]

@@ -1,342 +1,582 @@
-"""`TraceNormClassifier`, with the scikit-learn API."""
+"""What the classifiers learn with: experts on the features, on waves and on ferns."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_experts import (
-    SEED_OPTION,
-    ClassifierOptions,
-    ClassLearner,
+from driftwolfe.estimators.core.models import (
+    BLOCK,
+    LARGEST_RADIUS,
+    RADII_OPTION,
+    SLACK,
+    SMALLEST_RADIUS,
+    UNBOUND,
+    MappedLearner,
+    bound,
     checked_radii,
 )
-from driftwolfe.estimators.core.ids import Ids, check_keys, set_feature_names, several
-from driftwolfe.estimators.core.rows import SparseRows, as_one_row, as_rows, copies
+from driftwolfe.estimators.core.rows import (
+    COUNT,
+    FULL_FEATURES,
+    LARGEST_SCALE,
+    ROUNDING,
+    FeatureMap,
+    SparseRows,
+)
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
-from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.state import Field, declared, options_of, read_state, write_state
-from driftwolfe.storage import refused, require
+from driftwolfe.points.devices import eigh, one_blas_thread
+from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.points.lanczos import threshold_falling
+from driftwolfe.points.ops import TIE
+from driftwolfe.state import Field, Part
+from driftwolfe.storage import require
 
-SAVED_OPTIONS = declared(ClassifierOptions) | {"random_state": SEED_OPTION, "labels": Field(str)}
+kernels = compiled("driftwolfe.estimators.classifier_kernels")
+
+#: Default radii: scores of rows of usual length range from soft to certain.
+RADII = (10.0, 40.0, 160.0)
+LEARNERS = ("pola", "pold")
+#: What experts may see: features as they are, or random features too.
+KINDS = ("random", "linear")
+#: Rounds of the cover are `BLOCK` rows: no expert lives shorter.
+#: Of the cover's lengths 1, 2, 4, ... rounds, every second is used: 1, 4, 16, ...
+LEVEL_BITS = 2
+#: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
+FIRST_LEVELS = 5
+#: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
+FEW_CLASSES = 12
+#: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
+#: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
+LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
+#: Rows over which the last experts of such a view are running means of the others.
+WINDOWS = (512, 4096)
+#: A view with less weight rests for 1, 3, then 7 rounds at a time; the first view never does.
+IDLE, LONGEST_REST = 0.001, 7
+#: What a view rests that does not exist, or not yet.
+FOREVER = -1
+#: Tables of points, one for each view.
+VIEWS = ("points", "noisy", "waves", "ferns")
+#: Rows before random features are drawn, from the features and scales known by then.
+START = 32
+#: Number of waves, how many features each uses, if there are as many, and the deviation of slopes.
+WAVES, LEAST_INPUTS, MOST_INPUTS, SLOPE = 96, 2, 3, 2.0
+#: Number of ferns, and how many tests each has.
+FERNS, TESTS = 128, 5
+#: The map of the waves is recomputed after so many rounds, as a fraction of those played.
+RENEWAL = 0.2
+_REAL, _SOME, _SCALE = np.float64, (len(VIEWS),), (-LARGEST_SCALE, LARGEST_SCALE)
+_NO_LABELS, _NO_PARTS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
+#: Options as files hold them, besides a seed.
+OPTIONS = {
+    "radii": RADII_OPTION,
+    "learner": Field(str, among=LEARNERS),
+    "fit_intercept": Field((bool, int), least=0, most=1),
+    "features": Field(str, among=KINDS),
+}
 
 
-class TraceNormClassifier(ClassifierOptions, Guarded, ClassifierMixin, BaseEstimator):
-    r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
+class RandomViews(Part):
+    r"""Two ways to see a row through random features.
 
-    Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows
-    descend on the logistic loss in trace-norm balls, and restart when their interval ends. There are
-    four groups of them, called views: on the features; on the features, taking one label in ten for
-    drawn at random; on waves, cosines of two or three features; and on ferns, the leaves of random
-    trees. The last three views also have experts that are running means of the others. Class
-    probabilities are averaged, weighted by the probabilities that experts gave to the labels so far:
-    those of experts within each view, then those of the views.
-
-    .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
-              p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
-
-    A view with less than a thousandth of all weight rests for up to 7 of 8 blocks of 16 rows, so that
-    a linear stream takes less time. Random features start with row 33, on the features known by then,
-    if these are at most 256.
-
-    Parameters
-    ----------
-    radii
-        Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual
-        length: ``"auto"`` for 10, 40 and 160, or a number, or several. A small radius keeps
-        probabilities soft.
-    features
-        ``"random"`` for all views, ``"linear"`` for the first alone, two to four times as fast.
-    learner
-        ``"pola"`` adapts to drift. ``"pold"`` never restarts an expert and returns to lighter experts
-        more slowly; its interval lengths are only a grid of step sizes.
-    fit_intercept
-        Whether scores of the linear views have a constant part; up to 256 features are then centred.
-    random_state
-        Seed of the random features, a whole number; None is 0.
-
-    Attributes
-    ----------
-    classes_
-        The labels, sorted.
-    n_features_in_, feature_names_in_
-        Number and, if the input had some, names of features.
-
-    Notes
-    -----
-    Rows are learned in their order, by `fit` too: it starts anew and goes through them once, as one
-    call of `partial_fit` does. If rows are sorted, by label say, and the order means nothing, shuffle
-    them first.
-
-    On every interval I of the cover (so, with logarithmically many terms, on every interval), for
-    every radius rho, the log loss of the rows as they came is at most
-
-    .. math:: \min_{\lVert Z\rVert_* \le \rho} \sum_{t \in I} f_t(Z)
-              + 1.3 \cdot 4\sqrt2\, \rho \sqrt{|I|} + \ln(4 N e^2)
-
-    with e the last row of I and N linear experts, where :math:`f_t` is the loss on the rescaled row
-    :math:`z_t`, whose norm is at most 2. The other views can only lower the loss, but for the
-    logarithm: against the mixture of any of them, on rows on which it does not rest, the excess is at
-    most :math:`\ln(4 e)`. While they do not rest, experts on waves and ferns have the first two terms
-    too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
-    doubt labels descend on a loss that is not convex, and have none, nor have means.
-
-    A whole number w as the weight of a row is the same as w copies of it, up to 100. What is learned
-    does not depend on how rows are split into calls, nor on whether they are sparse.
-
-    Several threads may predict or save at the same time, or one may learn; other calls raise a
-    RuntimeError. Work per row and memory grow with experts x classes x features, with 3 experts for
-    each of 5 to 10 lengths and 8 in each further view, for 98 features more with waves; beyond 256
-    features the work grows with the nonzero entries of a row. Ferns take 128 entries per row and
-    4,096 rows of memory.
-
-    References
-    ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI. Hazan and Seshadhri (2009), Efficient learning algorithms for changing
-    environments, ICML, for mixtures on intervals under exp-concave losses. Ross, Mineiro and
-    Langford (2013), Normalized online learning, UAI. Rahimi and Recht (2007), Random features for
-    large-scale kernel machines, NeurIPS. Ozuysal et al. (2010), Fast keypoint recognition using random
-    ferns, TPAMI. Freund et al. (1997), Using and combining predictors that specialize, STOC.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from driftwolfe.estimators import TraceNormClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 3))
-    >>> y = X[:, 0] > 0
-    >>> y[200:] = X[200:, 0] < 0  # the rule is reversed
-    >>> model = TraceNormClassifier().partial_fit(X, y, classes=[False, True])
-    >>> model.predict([[3.0, 0.0, 0.0], [-3.0, 0.0, 0.0]])
-    array([False,  True])
+    Waves are cosines of two or three features of z, with normal slopes of deviation 2 where features
+    have deviation 1, decorrelated online by a `FeatureMap` of their own; z follows them. A fern puts a row
+    into one of 32 leaves by five tests, each whether a feature x is above a cut: its mean plus a normal
+    number of deviations, as of row 32. A leaf with frequency q is the entry :math:`q^{-1/4}`, and all
+    entries are divided by their root mean square norm.
     """
+
+    inputs: Annotated[Indices, Field(np.int64, ("waves", MOST_INPUTS), 0)]  # places in z
+    slopes: Annotated[Array, Field(_REAL, ("waves", MOST_INPUTS), *_SCALE)]
+    offsets: Annotated[Array, Field(_REAL, ("waves",), *_SCALE)]
+    waves: Annotated[FeatureMap, {"features": "waves", "full": "waves", "others": 0}]
+    tests: Annotated[Indices, Field(np.int64, ("ferns", TESTS), 0, below="features")]
+    cuts: Annotated[Array, Field(_REAL, ("ferns", TESTS))]
+    counts: Annotated[Array, Field(_REAL, ("leaves",), 0.0)]  # weights of rows, by leaf
+    totals: Annotated[Array, Field(_REAL, (2,), 0.0, LARGEST_SCALE)]  # as those of a map
+    renewal: Annotated[int, COUNT]  # the round after which the map of the waves is recomputed
+
+    def __init__(self) -> None:
+        self.inputs, self.slopes = np.zeros((0, MOST_INPUTS), np.int64), np.zeros((0, MOST_INPUTS))
+        self.offsets, self.waves = np.zeros(0), FeatureMap(0, intercept=True)
+        self.tests, self.cuts = np.zeros((0, TESTS), np.int64), np.zeros((0, TESTS))
+        self.counts, self.totals, self.renewal = np.zeros(0), np.zeros(2), 0
+
+    def check(self) -> None:
+        sizes = self.offsets.size, len(self.tests), self.counts.size
+        require(sizes in ((0, 0, 0), (WAVES, FERNS, FERNS << TESTS)), "random features")
+
+    def start(self, features: FeatureMap, seed: int) -> None:
+        """Draw waves and ferns for the features known by now."""
+        rng, number = np.random.default_rng(seed), features.features
+        self.tests = rng.integers(0, number, (FERNS, TESTS))
+        scales = features.trusted_scales()[self.tests]
+        self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
+        # Nothing is to be learned from a constant.
+        self.cuts[scales == 0.0] = np.finfo(np.float64).max
+        self.inputs = np.zeros((WAVES, MOST_INPUTS), np.int64)
+        self.slopes = np.zeros((WAVES, MOST_INPUTS))
+        for used, slope in zip(self.inputs, self.slopes, strict=True):
+            chosen = 1 + rng.permutation(number)[: rng.integers(LEAST_INPUTS, MOST_INPUTS + 1)]
+            used[: chosen.size] = chosen
+            slope[: chosen.size] = rng.normal(scale=SLOPE, size=chosen.size)
+        self.slopes *= np.sqrt(number + 1.0)  # z has norm 1
+        self.offsets = rng.uniform(0.0, 2.0 * np.pi, WAVES)
+        self.waves = FeatureMap(WAVES, intercept=True)
+        self.counts = np.zeros(FERNS << TESTS)
+
+    def stop(self) -> None:
+        """Forget waves and ferns."""
+        self.__init__()  # type: ignore[misc]
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The arrays of waves and ferns, those of their map first."""
+        waves: tuple[Any, ...] = *self.waves.held, self.inputs, self.slopes, self.offsets
+        return (*waves, self.tests, self.cuts, self.counts, self.totals)
+
+    def renew(self, t: int) -> None:
+        """Recompute the map of the waves, if it is time."""
+        if t >= self.renewal:
+            self.waves.renew()
+            self.renewal = t + max(16, int(RENEWAL * t))
+
+
+#: What maps the rows of up to 256 features.
+Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
+
+
+class ClassExperts(Part):
+    r"""POLA's experts for the multiclass logistic loss, weighted by their likelihood.
+
+    The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts class
+    probabilities softmax(Y z), and after each row takes a step
+
+    .. math:: Y \leftarrow P(Y - \eta \nabla f(Y)), \qquad \eta = \frac{D}{G \sqrt L}
+              = \frac{\rho}{\sqrt{2 L}}
+
+    with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P
+    projects Y onto the ball once a bound on its trace norm passes 1.5 rho; only probabilities are
+    played, and no point of the ball gets farther away, which is all that the regret needs.
+
+    When an interval ends, the expert of the next one of that length starts at the heaviest expert of
+    its radius, with the weight of the one before. A fixed share 1/(t+1) of all weight is spread evenly. With
+    `adaptive` False experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
+
+    The guarantee of `TraceNormClassifier`: the logarithmic loss is 1-mixable, so the mixture loses at
+    most :math:`\ln(N e)` to any of N experts over the rows s to e. An expert loses at most
+    :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L` to any Z in its ball on
+    each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
+
+    With `random` there are three more views. The second sees the same z and takes every label for drawn at
+    random with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two
+    experts of each of these take no steps: after every round of 16 rows they move to the weighted mean of
+    the view's others by a fraction of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of
+    steps. A view with less than a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its
+    experts neither predict nor learn, and keep their weights, as if they had said what the others say
+    (Freund et al. 1997). The bound above is for the first view, which never rests; N counts the experts of
+    all.
+    """
+
+    adaptive: Annotated[bool, Field(bool)]
+    views: Annotated[int, Field(int, among=(1, len(VIEWS)), size="views")]
+    classes: Annotated[int, Field(int, least=1, below=1 << 53, size="classes")]
+    t: Annotated[int, COUNT]
+    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    # A row per entry of what a view sees; classes within experts.
+    points: Annotated[Array, Field(_REAL, ("width", "plain classes"))]
+    noisy: Annotated[Array, Field(_REAL, ("width", "side classes"))]
+    waves: Annotated[Array, Field(_REAL, ("seen_waves", "side classes"))]
+    ferns: Annotated[Array, Field(_REAL, ("leaves", "side classes"))]
+    rests: Annotated[Indices, Field(np.int64, _SOME, FOREVER, LONGEST_REST)]  # rounds
+    last_rests: Annotated[Indices, Field(np.int64, _SOME, 0, LONGEST_REST)]  # how long before
+    norms: Annotated[
+        Array, Field(_REAL, (2, "experts"), 0.0)
+    ]  # bounds on trace norms, squared norms
+    weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
+    view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
+    _bound: Any = UNBOUND  # no part of the state
 
     def __init__(
         self,
-        radii: Any = "auto",
-        *,
-        learner: str = "pola",
-        fit_intercept: bool = True,
-        features: str = "random",
-        random_state: Any = 0,
+        radii: tuple[float, ...],
+        classes: int,
+        features: int,
+        adaptive: bool,
+        random: bool = False,
     ) -> None:
-        self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
-        self.features, self.random_state = features, random_state
+        self.adaptive, self.views = adaptive, len(VIEWS) if random else 1
+        self.classes, self.t, self.radii = classes, 0, np.array(radii)
+        self.points = np.zeros((features, FIRST_LEVELS * len(radii) * classes))
+        self.rests = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])
+        self.last_rests = np.zeros(len(VIEWS), np.int64)
+        self.view_weights = np.full(self.views, 1.0 / self.views)
+        self.derive()
+        sizes = np.array(self.sizes)
+        side = int(sizes[-1]) * classes if random else 0
+        self.noisy, self.waves, self.ferns = (np.zeros((n, side)) for n in (features, 0, 0))
+        self.norms, self.weights = np.zeros((2, sizes.sum())), np.repeat(1.0 / sizes, sizes)
 
-    @writes
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormClassifier:
-        """Learn from scratch, going through the rows once, in their order."""
-        learner, rows, labels, parts = self._checked(X, y, sample_weight, first=True)
-        learner.learn(rows, labels, parts)
-        self._learner = learner
-        return self
+    def derive(self) -> None:
+        self.width = len(self.points)
+        require(self.width > 0, "experts")
+        self.side: Array = np.sort(self.radii)[-OTHER_RADII:]  # of the other views
+        self.moving = len(LENGTHS) * self.side.size  # experts of each of them that take steps
+        self.set_steps()
 
-    @writes
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> TraceNormClassifier:
-        """Learn rows one by one, in their order; the first call names all classes that will ever come."""
-        first = not self.__sklearn_is_fitted__()
-        if classes is None and first:
-            raise ValueError("classes must be passed on the first call to partial_fit")
-        given = self._checked_classes(classes, first)
-        if not first and sample_weight is None and self._learn_one(X, y):
-            return self
-        learner, rows, labels, parts = self._checked(X, y, sample_weight, first, given)
-        learner.learn(rows, labels, parts)
-        self._learner = learner
-        return self
+    def check(self) -> None:
+        levels = FIRST_LEVELS
+        while BLOCK << (LEVEL_BITS * (levels - 1)) <= self.t:  # the next joins once that is played
+            levels += 1
+        require(self.plain == levels * self.radii.size > 0, "experts")
+        side = self.sizes[-1] * self.classes if self.views > 1 else 0
+        require(self.noisy.shape[1] == side and self.weights.size == sum(self.sizes), "experts")
+        require(self.rests[0] == 0, "rests")
+        first = 0
+        for table, size in zip(self.tables, self.sizes, strict=False):
+            own = slice(first, first + size)
+            require(abs(self.weights[own].sum() - 1.0) < 1e-6, "weights of experts")
+            # No matrix is larger than experts let it grow.
+            limits = ROUNDING * self._limits[own]
+            require((self.norms[0, own] <= limits).all(), "norms of experts")
+            stacked = table.reshape(len(table), size, self.classes)
+            largest = np.abs(stacked).max(axis=(0, 2), initial=0.0)
+            require((largest <= limits).all(), "experts")  # so that squares have a range
+            squares = np.einsum("jic,jic->i", stacked, stacked)
+            require((squares <= limits**2).all(), "experts")
+            first = own.stop
 
-    @reads
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probabilities of the classes, in the order of `classes_`."""
-        learner = self._fitted()
-        if row := as_one_row(self, X):
-            found = learner.probabilities(row)
-            if found.size:
-                return found
-        rows = _sound(X, "X")
-        table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
-        return learner.probabilities(as_rows(table))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of `predict_proba`."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
-
-    @reads
-    def decision_function(self, X: Any) -> Array:
-        """Return log probabilities, or, of two classes, the log odds of the second."""
-        logs = self.predict_log_proba(X)
-        return logs[:, 1] - logs[:, 0] if self.classes_.size == 2 else logs
-
-    @reads
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of every row."""
-        best = self.predict_proba(X).argmax(axis=1)  # first: it refuses unfitted models
-        return self.classes_[best]
+    def __getstate__(self) -> dict[str, Any]:
+        rows = {name: getattr(self, name)[: self.width] for name in VIEWS[:2]}
+        return super().__getstate__() | rows  # without room to grow
 
     @property
-    def t_(self) -> int:
-        """Rows learned, copies of weighted ones counted."""
-        return self._fitted().t
+    def plain(self) -> int:
+        """Number of experts of the first view."""
+        return int(self.points.shape[1] // self.classes)
 
     @property
-    @reads
-    def coef_(self) -> Array:
-        """The weighted mean of the linear experts in units of the features, (n_classes, n_features).
+    def sizes(self) -> list[int]:
+        """Number of experts of every view."""
+        return [self.plain, *[self.moving + len(WINDOWS)] * (self.views - 1)]
 
-        With one row for two classes, as usual. An approximation: probabilities are averaged, not
-        matrices, and very long rows are shortened. Experts on random features are left out: where
-        these have weight (`expert_weights_`), predictions differ.
+    @property
+    def lengths(self) -> Indices:
+        """The interval length of every expert, in rows; of means, those averaged over."""
+        first = BLOCK << (LEVEL_BITS * (np.arange(self.plain) // self.radii.size))
+        each = *np.repeat(LENGTHS, self.side.size), *WINDOWS
+        return np.array([*first, *each * (self.views - 1)])
+
+    @property
+    def names(self) -> list[str]:
+        views = np.repeat(("", "doubtful, ", "waves, ", "ferns, ")[: self.views], self.sizes)
+        each = zip(views, *(part.tolist() for part in (*self.scales, self.lengths)), strict=True)
+        return [
+            f"{view}radius {radius:g}, {length:,} rows"
+            if step
+            else f"{view}mean of {length:,} rows"
+            for view, step, radius, length in each
+        ]
+
+    def set_steps(self) -> None:
+        """Set the radius and the step size of every expert."""
+        each = *np.resize(self.side, self.moving), *[self.side[-1]] * len(WINDOWS)
+        first = np.resize(self.radii, self.plain)
+        self._radii: Array = np.array([*first, *each * (self.views - 1)])
+        self._limits = (1.0 + SLACK) * self._radii
+        self._lengths = self.lengths.tolist()
+        moves = *[1.0] * self.moving, *[0.0] * len(WINDOWS)
+        moves = *[1.0] * self.plain, *moves * (self.views - 1)
+        self._steps: Array = moves * self._radii / np.sqrt(2.0 * self.lengths)
+
+    @property
+    def all_weights(self) -> Array:
+        """The weight of every expert: that within its view times that of the view."""
+        return np.repeat(self.view_weights, self.sizes) * self.weights
+
+    @property
+    def tables(self) -> tuple[Array, ...]:
+        """The points of the experts, a table for each view."""
+        return self.points[: self.width], self.noisy[: self.width], self.waves, self.ferns
+
+    @property
+    def scales(self) -> tuple[Array, Array]:
+        """The step size and the radius of every expert."""
+        return self._steps, self._radii
+
+    def probabilities(self, rows: SparseRows, views: Views = None) -> Array:
+        """Return the probabilities of classes, up to the first row with a number out of range."""
+        out = np.zeros((rows.number, self.classes))
+        return out[: self._follow(rows, _NO_LABELS, _NO_PARTS, 0, out, views)]
+
+    def learn(self, rows: SparseRows, labels: Indices, parts: Array, views: Views = None) -> bool:
+        """Learn rows of one round of the cover; at its end, restart experts.
+
+        Return False, and do nothing, if the only one has a number out of range. Without `views`, rows are mapped.
         """
-        return self._coefficients()[0]
+        done, number = 0, labels.size
+        while done < number:
+            found = self._follow(rows, labels, parts, done, _NO_ANSWERS, views)
+            if found == done:
+                return False
+            if found < 0:
+                self.project(self._limits)
+            done = abs(found)
+        self.t += number
+        if self.t % BLOCK == 0:
+            self._end_round()
+        return True
+
+    def _follow(
+        self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
+    ) -> int:
+        """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
+        held: tuple[Any, ...] = (self.rests, self.view_weights, self.weights, self.norms)
+        held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
+        if views is not None:
+            held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
+        _, at, spare, _kept = self._bound = bound(self._bound, held, self._sizes, views)
+        spare = spare if labels.size else np.empty(spare.size)  # several threads may predict
+        return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
+
+    def _sizes(self, views: Views) -> tuple[list[int], int]:
+        """Return the sizes that the loop is given, and that of working memory."""
+        features, waves, ferns, constant = -1, 0, 0, 0
+        if views is not None:
+            features, waves = views[0].features, views[1].offsets.size
+            ferns, constant = len(views[1].tests), int(views[0].constant)
+        side = self.noisy.shape[1] // self.classes
+        row = max(self.plain * self.classes, side * self.classes, features + waves + 2, ferns)
+        row = max(row, len(VIEWS))
+        sizes = [features, self.classes, self.views, self.plain, side, waves, ferns, row]
+        return [*sizes, int(self.adaptive), constant], kernels().WORK * row
+
+    def grow(self, classes: int, features: int) -> None:
+        """Make room for more classes and for more entries of z, with weights 0."""
+        if classes > self.classes:
+            for name in VIEWS:
+                table = getattr(self, name)
+                number = table.shape[1] // self.classes
+                stacked = table.reshape(len(table), number, self.classes)
+                wider = np.pad(stacked, ((0, 0), (0, 0), (0, classes - self.classes)))
+                setattr(self, name, wider.reshape(len(wider), number * classes))
+            self.classes = classes
+        if features > len(self.points):
+            room = max(features, 2 * len(self.points))
+            self.points, self.noisy = _longer(self.points, room), _longer(self.noisy, room)
+        if len(self.waves):  # z is behind them
+            self.waves = _longer(self.waves, len(self.waves) + max(features - self.width, 0))
+        self.width = max(self.width, features)
+
+    def start_views(self, waves: int, ferns: int) -> None:
+        """Let experts see waves and ferns, with so many entries each; 0 for no longer."""
+        self.waves = np.zeros((waves, self.waves.shape[1]))
+        self.ferns = np.zeros((ferns, self.ferns.shape[1]))
+        self.norms[:, sum(self.sizes[:2]) :] = 0.0
+        self.rests[2:], self.last_rests[2:] = (0 if waves else FOREVER), 0
+
+    def _end_round(self) -> None:
+        """Restart the experts whose interval has ended, and add those for longer intervals."""
+        first, rates = 0, np.array([BLOCK / min(window, self.t) for window in WINDOWS])
+        for v, (table, size) in enumerate(zip(self.tables, self.sizes, strict=False)):
+            if self.rests[v] == 0:
+                if v:
+                    self._average(table, slice(first, first + self.moving), rates)
+                if self.adaptive:
+                    self._restart(table, slice(first, first + (self.moving if v else size)), v)
+                if v and self.view_weights[v] < IDLE:
+                    self.last_rests[v] = self.rests[v] = min(
+                        2 * self.last_rests[v] + 1, LONGEST_REST
+                    )
+                else:
+                    self.last_rests[v] = 0
+            elif self.rests[v] > 0:
+                self.rests[v] -= 1
+            first += size
+        if self._lengths[self.plain - 1] <= self.t:
+            self._lengthen()
+
+    def _average(self, table: Array, own: slice, rates: Array) -> None:
+        """Let the means of a view move to the weighted mean of those of its experts that take steps."""
+        weights = self.weights[own] / self.weights[own].sum()
+        kernels().average_experts.unchecked(table, weights, rates, self.classes)
+        # Norms are convex, so these are bounds still.
+        norms = self.norms[:, own.stop : own.stop + rates.size]
+        norms += rates * ((self.norms[:, own] @ weights)[:, None] - norms)
+
+    def _heaviest(self, own: slice, radii: int) -> Indices:
+        """The heaviest expert of every radius in a view, by its place there."""
+        # Among equally heavy ones, rounding apart, the one of the longest interval.
+        levels = self.weights[own].reshape(-1, radii)[::-1]
+        longest = (levels >= (1.0 - TIE) * levels.max(axis=0)).argmax(axis=0)
+        return (len(levels) - 1 - longest) * radii + np.arange(radii)
+
+    def _restart(self, table: Array, own: slice, view: int) -> None:
+        """Let the experts of a view whose interval has ended start at the heaviest ones."""
+        number, norms = (self.side if view else self.radii).size, self.norms[:, own]
+        lengths = self._lengths[own.start : own.stop : number]
+        if ended := [k * number for k, length in enumerate(lengths) if self.t % length == 0]:
+            sources = self._heaviest(own, number)
+            stacked = table.reshape(len(table), -1, self.classes)
+            for place in ended:
+                norms[:, place : place + number] = norms[:, sources]
+                # An expert that is both is copied to itself, so none is overwritten before it is copied.
+                if len(table) > FULL_FEATURES:  # which is worth a loop of its own
+                    kernels().copy_experts.unchecked(table, sources, place, self.classes)
+                else:
+                    stacked[:, place : place + number] = stacked.take(sources, axis=1)
+
+    def _lengthen(self) -> None:
+        """Add experts for longer intervals to the first view."""
+        number, plain, points = self.radii.size, self.plain, self.tables[0]
+        sources = self._heaviest(slice(plain), number)
+        starts = points.reshape(self.width, -1, self.classes)[:, sources]
+        self.points = np.hstack((points, starts.reshape(self.width, -1)))
+        self.norms = np.insert(self.norms, [plain] * number, self.norms[:, sources], axis=1)
+        share = number / (plain + number) / (self.t + 1.0)
+        self.weights[:plain] *= 1.0 - share
+        self.weights = np.insert(self.weights, [plain] * number, share / number)
+        self.noisy = self.noisy[: self.width].copy()  # as long as the points
+        self.set_steps()
+
+    def project(self, limits: Any = 0.0) -> None:
+        """Project the experts of norms above these limits onto their balls; compute those norms."""
+        tables, by = self.tables, few_columns if self.classes <= FEW_CLASSES else project_columns
+        for i in (self.norms[0] > limits).nonzero()[0].tolist():
+            view, place = 0, i
+            while place >= self.sizes[view]:
+                view, place = view + 1, place - self.sizes[view]
+            given = place * self.classes, self.classes, float(self._radii[i])
+            self.norms[:, i] = by(tables[view], *given)
+
+
+def few_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
+    """As `project_columns`, by a compiled loop."""
+    work = np.zeros((2 * columns + 1, columns)), np.empty((columns + 1, len(table)))
+    return kernels().project_columns.unchecked(table, first, radius, *work)
+
+
+def project_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
+    """Project columns of a table onto the ball; return their trace norm and squared norm."""
+    point = table[:, first : first + columns]
+    with one_blas_thread():
+        squares, vectors = eigh(point.T @ point)
+        values = np.sqrt(np.maximum(squares, 0.0))[::-1]
+        if values.sum() <= radius:
+            return float(values.sum()), float(values @ values)
+        kept = threshold_falling(values, radius)
+        factors = np.divide(kept, values, out=np.zeros_like(kept), where=kept > 0.0)[::-1]
+        point[:] = point @ (vectors * factors @ vectors.T)
+    return radius, float(kept @ kept)
+
+
+def _longer(table: Array, rows: int) -> Array:
+    """Return the table with rows of zeros below it."""
+    longer = np.zeros((rows, table.shape[1]))
+    longer[: len(table)] = table
+    return longer
+
+
+class ClassLearner(MappedLearner):
+    """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
+
+    RADII = RADII
+    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
+    random: RandomViews
+    experts: ClassExperts
+
+    def __init__(
+        self,
+        radii: Any,
+        learner: Any,
+        fit_intercept: Any,
+        classes: int,
+        features: int,
+        kind: Any = "random",
+        seed: Any = 0,
+    ) -> None:
+        if learner not in LEARNERS:
+            raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
+        if kind not in KINDS:
+            raise ValueError(f'features must be "random" or "linear", got {kind!r}')
+        self.seed = checks.count(seed or 0, "random_state", least=0, most=(1 << 32) - 1)
+        self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
+        self.experts = ClassExperts(
+            *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
+            random=kind == "random",
+        )
+        self.renewal = 1
+
+    def check(self) -> None:
+        super().check()
+        experts, random, width = self.experts, self.random, self.map.features + 1
+        drawn = random.offsets.size > 0
+        require(experts.width == width and (random.inputs < width).all(), "features")
+        rows = (WAVES + 1 + width, FERNS << TESTS) if drawn else (0, 0)
+        require((len(experts.waves), len(experts.ferns)) == rows, "random features")
+        require(not drawn or (self.map.full and experts.views > 1), "random features")
+        require(drawn or (experts.rests[2:] == FOREVER).all(), "rests")
 
     @property
-    @reads
-    def intercept_(self) -> Array:
-        """The constant parts of the scores in the mean of the linear experts, shape (n_classes,)."""
-        return self._coefficients()[1]
+    def t(self) -> int:
+        return self.experts.t
 
     @property
-    @reads
-    def expert_weights_(self) -> Array:
-        """The weights of the experts."""
-        return self._fitted().experts.all_weights
+    def names(self) -> list[str]:
+        return self.experts.names
 
     @property
-    @reads
-    def expert_names_(self) -> list[str]:
-        """The view, the radius and the interval length of every expert."""
-        return self._fitted().experts.names
+    def expert_weights(self) -> Array:
+        return self.experts.all_weights
 
-    @reads_whole
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted classifier to a file, without any code."""
-        learner, names = self._fitted(), Ids(getattr(self, "feature_names_in_", ()))
-        settings = options_of(self, ClassifierOptions) | {"random_state": learner.seed}
-        settings["labels"] = self.classes_.dtype.str
-        keys = {"classes": Ids(self.classes_), "names": names}
-        write_state(path, type(self).__name__, settings, {"learner": learner, **keys})
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.experts.classes, self.map.features
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
-        """Return the classifier that `save` wrote; it resumes bit-identically."""
-        parts = {"learner": ClassLearner, "classes": Ids, "names": Ids}
-        options, learner, keys, names = read_state(path, cls.__name__, SAVED_OPTIONS, parts)
-        kind = options.pop("labels")
-        checked_radii(options["radii"])
-        loaded = cls(**options)
-        with refused("this archive holds classes that do not fit together"):
-            dtype = np.dtype(kind)
-            # At most 64 MB: a file of a few bytes can name a type of any width.
-            small = dtype.itemsize * len(keys) <= 1 << 26
-            require(dtype.kind in "biufUSO" and small, "labels")
-            classes = np.array(keys.names, dtype=dtype)
-            require(classes.shape == (learner.experts.classes,), "classes")
-            require(np.array_equal(np.unique(classes), classes), "classes")
-        loaded.classes_, loaded._learner = classes, learner
-        set_feature_names(loaded, names, learner.map.features)
-        return loaded
+    def _learn(self, rows: SparseRows, targets: Indices, parts: Array) -> bool:
+        views = (self.map, self.random) if self.map.full else None
+        return self.experts.learn(rows, targets, parts, views)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learner")
+    def predict(self, rows: SparseRows) -> Array:
+        if self.map.full:
+            return self.experts.probabilities(rows, (self.map, self.random))
+        mapped = self.map.rows(rows, _NO_PARTS)
+        return self.experts.probabilities(mapped) if mapped else _NO_ANSWERS
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _renew(self, t: int) -> None:
+        """Recompute the maps, if it is time; draw random features at the start."""
+        super()._renew(t)
+        if t % BLOCK == 0 and self.experts.views > 1:
+            if t == START and self.map.full and self.map.features:
+                self.random.start(self.map, self.seed)
+                waves = self.random.offsets.size + 1 + self.experts.width
+                self.experts.start_views(waves, self.random.counts.size)
+            if self.experts.rests[2] == 0:
+                self.random.renew(t)
 
-    def _checked_classes(self, classes: Any, first: bool) -> NDArray[Any]:
-        """Return the classes, sorted, if they are those of the first call."""
-        if classes is None:
-            return self.classes_
-        several(classes, "classes")
-        checks.refuse_masked(classes, "classes")
-        _check_labels(classes, "a class")
-        given = np.unique(np.asarray(classes))
-        if not given.size:
-            raise ValueError("classes must name at least one class, got none")
-        if not first and not np.array_equal(given, self.classes_):
-            raise ValueError(
-                f"classes must be those of the first call, {self.classes_.tolist()}, "
-                f"got {given.tolist()}"
-            )
-        return given
+    def coefficients(self) -> tuple[Array, Array]:
+        """Return the linear experts' mean in units of the features: weights per class, intercepts."""
+        experts = self.experts
+        both = np.hstack(experts.tables[:2]).reshape(experts.width, -1, experts.classes)
+        weights = experts.all_weights[: both.shape[1]]
+        mean = np.einsum("jic,i->jc", both, weights / weights.sum())
+        weights, intercepts = self.map.to_features(mean)
+        return np.ascontiguousarray(weights.T), intercepts
 
-    def _checked(
-        self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
-    ) -> tuple[ClassLearner, SparseRows, Indices, Array]:
-        """Return the learner, a new one the first time, and what it learns; set `classes_`."""
-        before = self.__dict__.copy()
-        try:
-            rows, targets = _sound(X, "X"), _sound(y, "y")
-            _check_labels(targets, "a label")
-            table, labels = validate_data(
-                self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
-            )
-            check_classification_targets(labels)
-            order, parts = copies(sample_weight, labels.size, "sample_weight")
-            self.classes_ = np.unique(labels) if classes is None else classes
-            numbers = self.classes_.searchsorted(labels)
-            known = self.classes_[np.minimum(numbers, self.classes_.size - 1)] == labels
-            if not np.all(known):
-                raise ValueError(
-                    f"y holds labels {np.unique(labels[~known]).tolist()} that are not among the "
-                    f"classes {self.classes_.tolist()}; name all classes that will ever come in the "
-                    "first call of partial_fit"
-                )
-            if classes is None and not order.size:
-                raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-            options = self.radii, self.learner, self.fit_intercept
-            sizes = self.classes_.size, self.n_features_in_
-            drawn = self.features, self.random_state
-            learner = ClassLearner(*options, *sizes, *drawn) if first else self._learner
-            return learner, as_rows(table).taken(order), numbers[order].astype(np.int64), parts
-        except BaseException:
-            self.__dict__ = before  # without what scikit-learn's checks have set
-            raise
-
-    def _learn_one(self, X: Any, y: Any) -> bool:
-        """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        row = as_one_row(self, X)
-        if row is None or type(y) is not np.ndarray or y.shape != (1,):
-            return False
-        if y.dtype.kind not in "iubU" or y.dtype.kind != self.classes_.dtype.kind:
-            return False
-        number = self.classes_.searchsorted(y)
-        if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
-            return False
-        return self._learner.learn_one(row, number)
-
-    def _fitted(self) -> ClassLearner:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # which takes longer, and says what to do
-        return self._learner
-
-    def _coefficients(self) -> tuple[Array, Array]:
-        weights, intercepts = self._fitted().coefficients()
-        if self.classes_.size == 2:
-            return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
-        return weights, intercepts
-
-
-def _sound(given: Any, name: str) -> Any:
-    """Check what scikit-learn does not: masks, and indices of sparse matrices."""
-    checks.refuse_masked(given, name)
-    return checks.sound_sparse(given, name)
-
-
-def _check_labels(labels: Any, what: str) -> None:
-    """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
-    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
-    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
-        check_keys(list(labels), what)
+    def grow(self, classes: int, features: int) -> None:
+        """Make room for more classes and features, up to these numbers."""
+        if self.map.full and features > FULL_FEATURES:
+            # The map for many features, with the same classifiers in terms of features.
+            old, new, experts = self.map, self.map.diagonal(), self.experts
+            self.random.stop()
+            experts.start_views(0, 0)
+            if self.t:
+                for name, table in zip(VIEWS[:2], experts.tables, strict=False):
+                    points = new.from_features(*old.to_features(table))
+                    setattr(experts, name, np.ascontiguousarray(points))
+                experts.project()
+            self.map = new
+        if features > self.map.features:
+            self.map.grow(features)
+        self.experts.grow(classes, features + 1)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.estimators.core.row_kernels import divisor, fill, map_row
-from driftwolfe.estimators.core.weight_kernels import reweigh
+from driftwolfe.estimators.core.shared_kernels import add, descend, divisor, fill, map_row, reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
@@ -37,30 +36,17 @@ LEAST = 1e-300
 
 
 @jit(allocates=False)
-def _add(total, factor, values, number):
-    for c in range(number if factor != 0.0 else 0):  # many are 0
-        total[c] += factor * values[c]
-
-
-@jit(allocates=False)
 def _see(at, places, values, entries, part, spare):
     """Compute a row as the views see it, and count it with weight `part`; return whether values are in range."""
     d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
     z, waves, ferns = spare, pointer(spare, row), pointer(spare, 2 * row)
-    x, work, cosines = (
-        pointer(spare, _X * row),
-        pointer(spare, _WORK * row),
-        pointer(spare, _COSINES * row),
-    )
+    x, work = pointer(spare, _X * row), pointer(spare, _WORK * row)
     if not fill(places, values, entries, x, d):
         return False
     map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:
-        inputs, slopes, offsets = (
-            places_at(at[_SEEN]),
-            numbers_at(at[_SLOPES]),
-            numbers_at(at[_OFFSETS]),
-        )
+        inputs, cosines = places_at(at[_SEEN]), pointer(spare, _COSINES * row)
+        slopes, offsets = numbers_at(at[_SLOPES]), numbers_at(at[_OFFSETS])
         size = number + d + 2.0
         for m in range(number):
             angle = offsets[m]
@@ -74,11 +60,8 @@ def _see(at, places, values, entries, part, spare):
         for j in range(d + 1):
             waves[number + 1 + j] = factor * z[j]
     if rests[3] == 0:
-        tests, cuts, leaves = (
-            places_at(at[_TESTS]),
-            numbers_at(at[_CUTS]),
-            pointer(spare, _LEAVES * row),
-        )
+        tests, cuts = places_at(at[_TESTS]), numbers_at(at[_CUTS])
+        leaves = pointer(spare, _LEAVES * row)
         counts, totals, squared = numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS]), 0.0
         totals[0] += part
         for f in range(at[_FERNS]):
@@ -97,47 +80,38 @@ def _see(at, places, values, entries, part, spare):
 
 
 @jit(
-    *(PLACES, PLACES, NUMBERS, PLACES, NUMBERS, WHOLE, WHOLE, PLACES, NEW_TABLE, NEW_NUMBERS),
+    *(PLACES, PLACES, NUMBERS, PLACES, NUMBERS, WHOLE, WHOLE, WHOLE, NEW_TABLE, NEW_NUMBERS),
     allocates=False,
 )
-def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
+def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     """Mix the probabilities of the experts for every row of `out`; or, with labels, learn rows.
 
     That is: weigh the views and their experts, and let those that do not rest take their steps. Return the number
     of rows done, from the row `begin` on; below 0 if an expert is too far outside its ball and to be projected
     before the next row. It stops at a number out of range. Rows of many features are mapped already.
     """
-    at, learning = pointer(given, 0), labels.size > 0
+    at, learning = places_at(where), labels.size > 0
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
-    rests, view_weights, weights = (
-        places_at(at[_RESTS]),
-        numbers_at(at[_CREDITS]),
-        numbers_at(at[_WEIGHTS]),
-    )
+    rests, view_weights = places_at(at[_RESTS]), numbers_at(at[_CREDITS])
+    weights = numbers_at(at[_WEIGHTS])
     norms, steps, limits = numbers_at(at[_NORMS]), numbers_at(at[_STEPS]), numbers_at(at[_LIMITS])
     experts, leaves = at[_PLAIN] + (at[_VIEWS] - 1) * at[_SIDE], pointer(spare, _LEAVES * row)
     for k in range(begin, starts.size - 1):
         # Not the literal 0: what is called with it would be compiled for that, and for numbers.
         first, awake, mixed, outside = begin - begin, 0.0, 0.0, False
         label, part = (labels[k], parts[k]) if learning else (0, 0.0)
-        own, z, size = (
-            pointer(places, starts[k]),
-            pointer(values, starts[k]),
-            starts[k + 1] - starts[k],
-        )
+        own, z = pointer(places, starts[k]), pointer(values, starts[k])
+        size = starts[k + 1] - starts[k]
         if full and not _see(at, own, z, size, part, spare):
             return k
         share = 1.0 / (t + k + 2.0)
         share = share if at[_ADAPTIVE] else share * share
         for v in range(at[_VIEWS]):
             number, table = at[_SIDE] if v else at[_PLAIN], numbers_at(at[_POINTS + v])
-            columns, last, noise = (
-                number * classes,
-                first + number,
-                NOISE / classes if v == 1 else 0.0,
-            )
+            columns, last = number * classes, first + number
+            noise = NOISE / classes if v == 1 else 0.0
             if rests[v] == 0:
                 squared, found = 0.0, 0.0
                 if full:
@@ -148,7 +122,7 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                 for e in range(size):
                     place = (int(leaves[e]) if v == 3 else e) if full else own[e]
                     squared += z[e] * z[e]
-                    _add(scores, z[e], pointer(table, place * columns), columns)
+                    add(scores, z[e], pointer(table, place * columns), columns)
                 for i in range(first, last):
                     begins = (i - first) * classes
                     ends, right = begins + classes, begins + label
@@ -172,25 +146,19 @@ def follow(starts, places, values, labels, parts, begin, t, given, out, spare):
                         logs[i] = math.log(sure + noise)
                         sure = sure / (sure + noise)
                     found += weights[i] * math.exp(logs[i])
-                    step, length, inner = part * steps[i], 0.0, 0.0
                     for c in range(begins, ends):
-                        slope = (miss if c == right else slopes[c] / total) * sure
-                        length += slope * slope
-                        inner += slope * scores[c]
-                        slopes[c] = slope * -step
-                    length *= squared
-                    # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix
-                    # is at most its norm times the root of its number of columns.
-                    square = norms[experts + i] - 2.0 * step * inner + step * step * length
-                    square = square if square > 0.0 else 0.0
-                    norm, most = norms[i] + step * math.sqrt(length), math.sqrt(classes * square)
-                    norm = norm if norm < most else most
-                    norms[i], norms[experts + i] = norm, square
+                        slopes[c] = (miss if c == right else slopes[c] / total) * sure
+                    score, slope, step = (
+                        pointer(scores, begins),
+                        pointer(slopes, begins),
+                        part * steps[i],
+                    )
+                    norm = descend(norms, i, experts, score, slope, classes, step, squared)
                     outside |= norm > limits[i]
                 if learning:
                     for e in range(size):
                         place = (int(leaves[e]) if v == 3 else e) if full else own[e]
-                        _add(pointer(table, place * columns), z[e], slopes, columns)
+                        add(pointer(table, place * columns), z[e], slopes, columns)
                     gains[v] = math.log(found if found > LEAST else LEAST)
                     awake += view_weights[v]
                     mixed += view_weights[v] * found
@@ -299,9 +267,8 @@ def project_columns(table, first, radius, both, own):
         for p in range(columns):
             if values[p] > last:
                 above, count = above + values[p], count + 1.0
-        theta = (
-            above / count if above > last * count else last
-        )  # none is above where the radius is rounding
+        # None is above where the radius is rounding.
+        theta = above / count if above > last * count else last
     squared = 0.0
     for p in range(columns):
         kept = values[p] - theta if values[p] > theta else 0.0
@@ -316,7 +283,7 @@ def project_columns(table, first, radius, both, own):
         for j in range(row.size):
             row[j] = 0.0
         for q in range(columns):
-            _add(pointer(row, 0), both[p, q], pointer(own, q * row.size), row.size)
+            add(pointer(row, 0), both[p, q], pointer(own, q * row.size), row.size)
         for j in range(row.size):
             table[j, first + p] = row[j]
     return radius, squared

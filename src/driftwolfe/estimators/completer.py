@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
 from driftwolfe.estimators.completer_experts import CompleterPool, Factors
-from driftwolfe.estimators.completer_features import (
-    FeatureModel,
-    with_features,
-)
+from driftwolfe.estimators.completer_features import FeatureModel, with_features
 from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
-from driftwolfe.estimators.core.ids import (
-    SIMPLE,
-    Ids,
-    UsersAndItems,
-    columns,
-    single,
-)
+from driftwolfe.estimators.core.ids import SIMPLE, Ids, columns, single
+from driftwolfe.estimators.core.models import UsersAndItems
 from driftwolfe.estimators.core.rows import copies
 from driftwolfe.points import FactoredMatrix, checks
-from driftwolfe.points.access import reads, reads_whole, writes
+from driftwolfe.points.access import reads, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.ops import ProductPoint
-from driftwolfe.state import Field, read_state, write_state
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 #: Squares of sums of such numbers stay in range.
@@ -140,6 +131,15 @@ class MatrixCompleter(UsersAndItems):
     Learning.
     """
 
+    SETTINGS: ClassVar[dict[str, Any]] = {"wrapper": Field(dict)}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "pool": CompleterPool,
+        "users": Ids,
+        "items": Ids,
+        "features": FeatureModel,
+    }
+    OPTIONAL, COUNTED = "features", "ratings"
+
     def __init__(
         self,
         *,
@@ -152,10 +152,8 @@ class MatrixCompleter(UsersAndItems):
         seed: int = 0,
         keep_seen: bool = True,
     ) -> None:
-        settings = CompleterSettings.checked(
-            loss, learner, radii, rank, weighting, memory, seed, keep_seen
-        )
-        self._pool = CompleterPool(settings)
+        options = (loss, learner, radii, rank, weighting, memory, seed, keep_seen)
+        self._pool = CompleterPool(CompleterSettings(*options))
         self._users, self._items = Ids(), Ids()
         self._features: FeatureModel | None = None
 
@@ -236,7 +234,7 @@ class MatrixCompleter(UsersAndItems):
         cols, new_items = self._items.number(items)
         predictions = self._pool.learn(rows, cols, *given)
         if self._features:
-            predictions = self._features.learn((users, items), rows, cols, predictions, *given)
+            predictions = self._features.blend((users, items), rows, cols, predictions, *given)
         self._users.add(new_users)
         self._items.add(new_items)
         return predictions
@@ -254,7 +252,7 @@ class MatrixCompleter(UsersAndItems):
             predicted = self._pool.learn_one(number, col, rating)
         if self._features:
             numbers = map(np.array, ([number], [col], [predicted], [rating]))
-            self._features.learn(([user], [item]), *numbers)
+            self._features.blend(([user], [item]), *numbers)
 
     @reads
     def predict(self, pairs: Any) -> Array:
@@ -270,7 +268,7 @@ class MatrixCompleter(UsersAndItems):
         """Return a rating for each pair of ids that have these numbers, -1 for new ones."""
         predictions, _ = self._pool.predict(rows, cols)
         if self._features:
-            return self._features.predict((users, items), rows, cols, predictions)
+            return self._features.blend((users, items), rows, cols, predictions)
         return predictions
 
     @writes
@@ -295,7 +293,7 @@ class MatrixCompleter(UsersAndItems):
         prediction = self._pool.predict_one(row, col)
         if self._features:
             numbers = map(np.array, ([row], [col], [prediction]))
-            return float(self._features.predict(([user], [item]), *numbers)[0])
+            return float(self._features.blend(([user], [item]), *numbers)[0])
         return prediction
 
     @writes
@@ -305,8 +303,7 @@ class MatrixCompleter(UsersAndItems):
         What items, means and directions of taste have learned from them stays, as it cannot be told
         apart. Nothing happens for a user who is not known. Takes time in proportion to the users.
         """
-        (key,), _ = columns([(user, None)])
-        number = self._users.numbers.get(key, -1)
+        key, number = self._user(user)
         if self._features:
             self._features.forget(key, number)
         if number >= 0:
@@ -335,8 +332,7 @@ class MatrixCompleter(UsersAndItems):
             Exclude what the user has rated, as far as it is remembered: see `keep_seen`.
         """
         count = checks.count(n, "n", least=0)
-        (key,), _ = columns([(user, None)])
-        row, names = self._users.numbers.get(key, -1), self._items.names
+        (key, row), names = self._user(user), self._items.names
         cols = np.arange(len(self._items))
         if exclude_seen:
             cols = np.setdiff1d(cols, self._pool.seen_by(row))
@@ -406,45 +402,18 @@ class MatrixCompleter(UsersAndItems):
         sets = [Box([low], [high]), *(LinfBall(count, high - low) for count in size)]
         return ProductDomain([*sets, TraceNormBall(size, radius)])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file; `load` resumes bit-identically.
-
-        Ids must be texts, numbers, booleans, None, bytes or tuples of these.
-        """
-        self.write(path, type(self).__name__, {})
+    def _settings(self) -> dict[str, Any]:
+        return {"wrapper": {}}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
-        return cls.read(path, cls.__name__)[0]
-
-    @reads_whole
-    def write(self, path: str | os.PathLike[str], kind: str, wrapper: dict[str, Any]) -> None:
-        """Write everything for a wrapper of that name, with settings of its own."""
-        parts = {"pool": self._pool, "users": self._users, "items": self._items}
-        parts["features"] = self._features
-        write_state(path, kind, {"wrapper": wrapper}, parts)
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
-        """Read what `write` wrote for a wrapper of that name, and its own settings."""
-        parts = {"pool": CompleterPool, "users": Ids, "items": Ids, "features": FeatureModel}
-        options = {"wrapper": Field(dict)}
-        settings, pool, users, items, features = read_state(path, kind, options, parts, "features")
-        completer = cls()
-        completer._pool, completer._users, completer._items = pool, users, items
-        completer._features = features
-        sizes = len(users), len(items)
-        require(sizes == (pool.everyone.size, pool.items.size), "ids")
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        completer = super()._restored(settings, *parts)
+        pool, features = completer._pool, completer._features
         if features:
             loss = LOSSES.index(pool.settings.loss)
-            rows = all(grown.size <= n for grown, n in zip(features.rows, sizes, strict=True))
+            rows = all(grown.size <= n for grown, n in zip(features.rows, pool.sizes, strict=True))
             require(features.loss == loss and rows, "features")
-        return completer, settings["wrapper"]
-
-    def __repr__(self) -> str:
-        sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"
-        return f"MatrixCompleter({sizes})"
+        return completer
 
 
 def _checked(pairs: Any, ratings: Any) -> tuple[list[Any], list[Any], Array]:

@@ -25,10 +25,11 @@ from driftwolfe.estimators.completer_tables import (
     Side,
     Slots,
 )
+from driftwolfe.estimators.core.models import UNBOUND, Bound, bound
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.points.orthogonal import RitzSpace, orthonormal, threshold_falling
-from driftwolfe.points.rounding import ramp
+from driftwolfe.points.lanczos import RitzSpace, orthonormal, threshold_falling
+from driftwolfe.points.ops import ramp
 from driftwolfe.state import ROUNDING, Field, Growing, Part
 from driftwolfe.storage import require
 
@@ -62,15 +63,6 @@ class Factors(NamedTuple):
     items: Array
 
 
-class TableAddresses(NamedTuple):
-    """Where everything lies that compiled loops work on; it stays there as long as this is kept."""
-
-    at: int  # address of the list that `completer_kernels` describes
-    loops: Any
-    tables: tuple[Any, ...]
-    kept: tuple[Array, Indices]
-
-
 class CompleterPool(Part):
     """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
 
@@ -93,6 +85,7 @@ class CompleterPool(Part):
     seen: SeenPairs
     forgotten: Annotated[int, Field(int, least=0)]  # ratings of users that were forgotten
     next_projection: Annotated[int, Field(int)]
+    _bound: Any = UNBOUND  # no part of the state
 
     def __init__(self, settings: CompleterSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
@@ -115,7 +108,6 @@ class CompleterPool(Part):
     def derive(self) -> None:
         self.sides, self._loss = (self.users, self.items), LOSSES.index(self.settings.loss)
         self.experts: list[Expert] = self.settings.experts(self.t)
-        self._addresses: TableAddresses | None = None  # not those of a copy
 
     def check(self) -> None:
         # The experts must be those that the options make.
@@ -182,6 +174,11 @@ class CompleterPool(Part):
     def t(self) -> int:
         return int(self.scale.clock[0])
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of users and of items."""
+        return self.everyone.size, self.items.size
+
     def block(self) -> int:
         """Ratings between two projections."""
         memory = self.settings.memory
@@ -195,18 +192,17 @@ class CompleterPool(Part):
         resting = np.flatnonzero((rows < 0) & (users >= 0))
         if resting.size:
             names, places = np.unique(users[resting], return_inverse=True)
-            parts = self._predict(self._addresses_with(self._resting(names)), places, cols[resting])
+            other = bound(UNBOUND, self._held(self._resting(names)), self._sizes)
+            parts = self._predict(other, places, cols[resting])
             for whole, part in zip(found, parts, strict=True):
                 whole[resting] = part
         return found
 
-    def _predict(
-        self, addresses: TableAddresses, rows: Indices, cols: Indices
-    ) -> tuple[Array, Array]:
+    def _predict(self, tables: Bound, rows: Indices, cols: Indices) -> tuple[Array, Array]:
         predictions, answers = np.empty(rows.size), np.empty((rows.size, len(self.experts)))
         rows, cols = (np.ascontiguousarray(each, np.int64) for each in (rows, cols))
         given = (array.ctypes.data for array in (rows, cols, predictions, answers))
-        addresses.loops.predict(addresses.at, *given, rows.size)
+        kernels().predict(tables.at, *given, rows.size)
         return predictions, answers
 
     def predict_one(self, user: int, col: int) -> float:
@@ -214,8 +210,8 @@ class CompleterPool(Part):
         row = self.everyone.tables.rows.item(user) if user >= 0 else -1
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        addresses = self._tables()
-        return addresses.loops.predict.unchecked(addresses.at, row, col, 0, 0, -1)
+        tables = self._tables()
+        return kernels().predict.unchecked(tables.at, row, col, 0, 0, -1)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
@@ -234,18 +230,10 @@ class CompleterPool(Part):
             new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
-            addresses = self._tables()
-            addresses.loops.learn(
-                *(
-                    addresses.at,
-                    new.start,
-                    i.size,
-                    INTERACTION_STEP,
-                    0.0,
-                    ratings[part].ctypes.data,
-                ),
-                *(0 if parts is None else parts[part].ctypes.data, predictions[part].ctypes.data),
-            )
+            places = (ratings[part].ctypes.data, 0 if parts is None else parts[part].ctypes.data)
+            tables = self._tables()
+            given = (tables.at, new.start, i.size, INTERACTION_STEP, 0.0, *places)
+            kernels().learn(*given, predictions[part].ctypes.data)
             self._events(self.t)
             done = part.stop
         return predictions
@@ -262,10 +250,9 @@ class CompleterPool(Part):
             self.recent.grow(place + 1)
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        addresses = self._tables()
-        predicted: float = addresses.loops.learn.unchecked(
-            addresses.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0
-        )
+        tables = self._tables()
+        given = (tables.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0)
+        predicted: float = kernels().learn.unchecked(*given)
         self._events(self.scale.clock.item(0))
         return predicted
 
@@ -409,25 +396,19 @@ class CompleterPool(Part):
             items.rows.copy(),
         )
 
-    def _tables(self) -> TableAddresses:
-        """Return where all tables lie; kept until one is replaced."""
-        addresses = self._addresses
-        if addresses is not None:
-            users, items, slots, low, scale, recent = addresses.tables
-            same = users is self.users.tables and items is self.items.tables and slots is self.slots
-            if same and low is self.low and scale is self.scale and recent is self.recent.tables:
-                return addresses
-        self._addresses = addresses = self._addresses_with(self.users.tables)
-        return addresses
+    def _tables(self) -> Bound:
+        """Return where tables lie, to be kept while a loop runs: another thread may replace what is known."""
+        tables = self._bound = bound(self._bound, self._held(self.users.tables), self._sizes)
+        return tables
 
-    def _addresses_with(self, users: Side) -> TableAddresses:
-        """Return where all tables lie, with these of users."""
-        tables = (users, self.items.tables, self.slots, self.low, self.scale, self.recent.tables)
-        work = np.empty((2, len(self.experts)))
-        sizes = (len(self.experts), self.settings.rank, self.low.radii.size, self._loss)
-        arrays = (array for group in (*tables, work) for array in group)
-        at = np.array([*sizes, *(array.ctypes.data for array in arrays)], dtype=np.int64)
-        return TableAddresses(at.ctypes.data, kernels(), tables, (work, at))
+    def _held(self, users: Side) -> tuple[Any, ...]:
+        """Return all tables that loops work on, with these of users."""
+        return users, self.items.tables, self.slots, self.low, self.scale, self.recent.tables
+
+    def _sizes(self) -> tuple[list[int], int]:
+        """Return the sizes that loops are given, and that of working memory."""
+        experts = len(self.experts)
+        return [experts, self.settings.rank, self.low.radii.size, self._loss], 2 * experts
 
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""

@@ -8,27 +8,24 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from driftwolfe.estimators.completer_experts import Factors
-from driftwolfe.estimators.completer_tables import (
-    ALL,
-    BLENDS,
-    ITEMS,
-    LOSSES,
-    STAGES,
-    USERS,
-    ItemWeights,
-    SharedWeights,
-    UserWeights,
-)
+from driftwolfe.estimators.completer_tables import LOSSES
 from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.state import ROUNDING, Field, Growing, Part
 from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.estimators.completer_feature_kernels")
+kernels = compiled("driftwolfe.estimators.completer_kernels")
 
 MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
 SIDES = ("users", "items")
+#: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
+#: weights of users, of items, and of all together.
+USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
+#: Fractions that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
+#: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
+BLENDS, STAGES = 5, 6
+_REAL, _WHOLE, _NONE = np.float64, np.int64, np.zeros(0)
 _LENGTH = (-1.0 - ROUNDING, 1.0 + ROUNDING)
 
 
@@ -45,11 +42,8 @@ class SideFeatures(Part):
     values: Annotated[Array, Field(np.float64, (None, None), *_LENGTH)]  # of those who have some
 
     def __init__(self, width: int) -> None:
-        self.ids, self.rows, self.width = (
-            Ids(),
-            Growing(FeatureRows(np.zeros((0, width + 1)))),
-            width,
-        )
+        self.ids, self.width = Ids(), width
+        self.rows = Growing(FeatureRows(np.zeros((0, width + 1))))
         self.add([], np.zeros((0, width)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -110,6 +104,35 @@ def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
     return keys, values / np.maximum(1.0, np.linalg.norm(values, axis=1, keepdims=True))
 
 
+class UserWeights(NamedTuple):
+    """Weights of users: a row for each."""
+
+    means: Annotated[Array, Field(_REAL, ("rows", None))]
+    variances: Annotated[
+        Array, Field(_REAL, ("rows", None), 0.0, USERS[0])
+    ]  # in units of the noise
+    counts: Annotated[Indices, Field(_WHOLE, ("rows",), 0, below=1 << 62)]  # ratings so far
+
+
+class ItemWeights(NamedTuple):
+    """Weights of items: a row for each."""
+
+    means: Annotated[Array, Field(_REAL, ("rows", "user_features"))]
+    variances: Annotated[Array, Field(_REAL, ("rows", "user_features"), 0.0, ITEMS[0])]
+
+
+class SharedWeights(NamedTuple):
+    """What all users and items share."""
+
+    # A row for each feature of items, a column for each feature of users, the constant first.
+    means: Annotated[Array, Field(_REAL, ("item_features", "user_features"))]
+    variances: Annotated[Array, Field(_REAL, ("item_features", "user_features"), 0.0, ALL[0])]
+    # Weights of the fractions that the model may have in the prediction: a row for each stage.
+    blends: Annotated[Array, Field(_REAL, (STAGES, BLENDS), 0.0, 1.0, sums=True)]
+    numbers: Annotated[Array, Field(_REAL, (3,))]  # mean of errors, lowest and highest rating
+    clocks: Annotated[Indices, Field(_WHOLE, (STAGES,), 0, below=1 << 62)]  # ratings, by stage
+
+
 class FeatureModel(Part):
     r"""A linear model of ratings, learned by a Kalman filter and blended with other predictions.
 
@@ -153,49 +176,27 @@ class FeatureModel(Part):
     def check(self) -> None:
         error, low, high = self.shared.numbers.tolist()
         require(error >= 0.0 and low <= high, "ratings")
-        width, shape = (
-            self._prior.size,
-            (self.item_features.width + 1, self.user_features.width + 1),
-        )
+        width, shape = self._prior.size, tuple(each.width + 1 for each in self.features[::-1])
         require(self.shared.means.shape == shape, "features")
         users = self.users.tables
         require(users.means.shape[1] == users.variances.shape[1] == width, "weights of features")
 
-    def predict(
-        self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, predictions: Array
-    ) -> Array:
-        """Return predictions blended with those of the model."""
-        none = np.zeros(0)
-        return self._blend(keys, users, items, predictions, none, none)
-
-    def learn(
+    def blend(
         self,
         keys: tuple[list[Any], list[Any]],
         users: Indices,
         items: Indices,
         predictions: Array,
-        ratings: Array,
-        parts: Array | None = None,
+        ratings: Array = _NONE,
+        parts: Array = _NONE,
     ) -> Array:
-        """Learn ratings one by one; return what was predicted before each, blended with the model."""
-        for numbers, grown, prior in ((users, self.rows[0], USERS), (items, self.rows[1], ITEMS)):
-            size = int(numbers.max(initial=-1)) + 1
-            if size > grown.size:
-                new, variances = grown.grow(size), grown.tables.variances
-                variances[new, 0], variances[new, 1:] = prior
-        parts = np.zeros(0) if parts is None else parts
-        return self._blend(keys, users, items, predictions, ratings, parts)
-
-    def _blend(
-        self,
-        keys: Any,
-        users: Indices,
-        items: Indices,
-        predictions: Array,
-        ratings: Array,
-        parts: Array,
-    ) -> Array:
-        """Return predictions blended with those of the model, which learns the ratings that there are."""
+        """Return predictions blended with those of the model, which learns ratings, one by one, if given."""
+        if ratings.size:
+            for numbers, grown, prior in zip(
+                (users, items), self.rows, (USERS, ITEMS), strict=True
+            ):
+                new = grown.grow(int(numbers.max()) + 1)
+                grown.tables.variances[new, 0], grown.tables.variances[new, 1:] = prior
         (zs, xs), blended = self._found(keys), predictions.copy()
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(

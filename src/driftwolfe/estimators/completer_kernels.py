@@ -1,44 +1,62 @@
 """Compiled loops of `MatrixCompleter`.
 
-They find everything in a list of numbers, `at`: experts, their rank, how many have one, the loss; then where
-tables lie: those of users, items, `Slots`, `Interactions`, `Scale` and `Recent`, as in `completer_tables`, and
-two rows of working memory. Tables are flat: row u of one with n columns begins at u * n.
+Those of the experts find everything in a list of numbers, `at`: experts, their rank, how many have one, the loss;
+then where tables lie: those of users, items, `Slots`, `Interactions`, `Scale` and `Recent`, as in
+`completer_tables`, and two rows of working memory. Tables are flat: row u of one with n columns begins at u * n.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from driftwolfe.estimators.core.weight_kernels import reweigh
-from driftwolfe.points.compiling import NUMBER, WHOLE, fast_jit, jit, numbers_at, places_at
+import numba
+import numpy as np
 
-#: Rate of the weights, per unit of loss; the fixed share is 1/t.
-RATE = 0.8
-#: The unit of errors, over their running mean.
-UNIT = 1.33
+from driftwolfe.estimators.completer_features import ItemWeights, SharedWeights, UserWeights
+from driftwolfe.estimators.core.shared_kernels import (
+    RATE,
+    ROUNDING,
+    UNIT,
+    clip,
+    mean_error,
+    reweigh,
+)
+from driftwolfe.points.compiling import (
+    NEW_NUMBERS,
+    NEW_PLACES,
+    NEW_TABLE,
+    NUMBER,
+    NUMBERS,
+    PLACES,
+    TABLE,
+    WHOLE,
+    fast_jit,
+    jit,
+    numbers_at,
+    places_at,
+    pointer,
+)
+
 #: The running mean of errors looks back about so many ratings, that of recent ratings a hundred.
 MEMORY_OF_ERRORS, RECENT = 1 << 14, 0.01
 #: Larger errors, in units, count as this.
 LARGEST = 1000.0
-#: Mean errors up to this fraction of the largest rating are rounding errors: nothing is learned from them.
-ROUNDING = 1e-12
 #: Errors up to so many units have slope 0 under the absolute loss.
 FLAT = 1e-9
 #: Fraction of the radius that steps within a block leave free.
 MARGIN = 1e-9
+#: Larger errors, in units, count as this when weights of features are learned.
+LARGEST_ERROR = 2.0
+#: Fraction of the prior variance that a user's weights regain with each rating, up to all of it.
+DRIFT = 0.003
 
 ABSOLUTE, HUBER, SQUARED = 0, 1, 2
 
 
 @jit()
-def clip(value, low, high):
-    """Return the nearest number in a range; `min` and `max` would take longer to compile."""
-    return low if value < low else high if value > high else value
-
-
-@jit()
 def ramp(value, width):
-    """As `points.rounding.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
+    """As `points.ops.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
     if value <= width:
         return 0.0
     if value >= 2.0 * width:
@@ -66,6 +84,16 @@ def loss_value(error, loss):
     return 0.5 * size * size
 
 
+@jit()
+def count_rating(numbers, rating, predicted, part, t):
+    """Count a rating and its error: running mean, lowest and highest rating; return how much is learned from it."""
+    numbers[0] = mean_error(numbers[0], abs(predicted - rating), part, t + 1.0, MEMORY_OF_ERRORS)
+    numbers[1] = clip(rating, -math.inf, numbers[1])
+    numbers[2] = clip(rating, numbers[2], math.inf)
+    largest = clip(abs(numbers[1]), abs(numbers[2]), math.inf)
+    return part * ramp(UNIT * numbers[0], ROUNDING * largest)
+
+
 @jit(fastmath={"contract"})
 def plus_inner(value, left, a, right, b, size):
     """Return the value plus the inner product of rows that begin at a and b, as two sums side by side."""
@@ -80,7 +108,7 @@ def plus_inner(value, left, a, right, b, size):
 
 
 @jit()
-def blend(at, u, i, answers):
+def answer_of(at, u, i, answers):
     """Return the prediction for user u and item i, -1 for new ones: the weighted mean of clipped answers.
 
     Those of each expert, before clipping, are written to the address `answers` unless it is 0.
@@ -159,7 +187,7 @@ def learn(where, place, count, rate, rating, ratings, parts, predictions):
     radii, norms, spreads = numbers_at(at[23]), numbers_at(at[24]), numbers_at(at[25])
     clock, numbers = places_at(at[26]), numbers_at(at[27])
     steps, users, items = numbers_at(at[28]), places_at(at[29]), places_at(at[30])
-    answers, gains = numbers_at(at[31]), numbers_at(at[32])
+    answers, gains = numbers_at(at[31]), pointer(numbers_at(at[31]), experts)
     predicted = 0.0
     for n in range(count):
         u, i, t, row = users[place + n], items[place + n], clock[0], (place + n) * lows
@@ -185,14 +213,10 @@ def learn(where, place, count, rate, rating, ratings, parts, predictions):
         counts[u] += 1
         item_counts[i] += 1
         lowest, highest = numbers[1], numbers[2]
-        predicted = blend(at, u, i, at[31])
-        change = part * (abs(predicted - rating) - numbers[0])
-        numbers[0] += change * clip(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS, 1.0)
-        numbers[1], numbers[2] = clip(rating, -math.inf, lowest), clip(rating, highest, math.inf)
+        predicted = answer_of(at, u, i, at[31])
+        trust = count_rating(numbers, rating, predicted, part, t)
         numbers[3] += part * (rating - numbers[3]) * RECENT
-        clock[0] = t + 1
-        unit = UNIT * numbers[0]
-        trust = part * ramp(unit, ROUNDING * clip(abs(numbers[1]), abs(numbers[2]), math.inf))
+        clock[0], unit = t + 1, UNIT * numbers[0]
         if trust > 0.0:
             for e in range(experts):
                 clipped = clip(answers[e], lowest, highest)
@@ -243,7 +267,106 @@ def predict(where, u, i, predictions, answers, count):
     for n in range(abs(count)):
         one = count < 0
         row, col = (u, i) if one else (places_at(u)[n], places_at(i)[n])
-        predicted = blend(at, row, col, 0 if one else answers + 8 * n * at[0])
+        predicted = answer_of(at, row, col, 0 if one else answers + 8 * n * at[0])
         if not one:
             numbers_at(predictions)[n] = predicted
     return predicted
+
+
+_group: Any = numba.types.NamedTuple
+_alike: Any = numba.types.NamedUniTuple
+_USERS = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), UserWeights)
+_ITEMS = _alike(NEW_TABLE, 2, ItemWeights)
+_SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), SharedWeights)
+
+
+@jit(
+    *(PLACES, PLACES, NUMBERS, NUMBERS, TABLE, TABLE, WHOLE, NUMBERS, NEW_NUMBERS),
+    *(_USERS, _ITEMS, _SHARED, NEW_NUMBERS),
+)
+def blend(
+    rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items, shared, predictions
+):
+    """Blend predictions with those of the model; learn the ratings one by one, if given, of weights `parts` or 1.
+
+    Who has no row is new to the model, and has the weights of `nobody`.
+    """
+    m, m_var, numbers, clocks = shared.means, shared.variances, shared.numbers, shared.clocks
+    last, wide, choices = xs.shape[1], zs.shape[1], shared.blends.shape[1]
+    gains, t = np.empty(choices), 0
+    for stage in range(clocks.size):
+        t += clocks[stage]
+    if t == 0 and ratings.size == 0:
+        return
+    for n in range(rows.size):
+        u, i, x, z, base = rows[n], cols[n], xs[n], zs[n], predictions[n]
+        known = 0 <= u < users.counts.size
+        w = users.means[u] if known else nobody
+        v = items.means[i] if 0 <= i < len(items.means) else nobody
+        # The first stage is that of users without ratings, then 1, 2-3, 4-7, ... ratings.
+        count, stage = users.counts[u] if known else 0, 0
+        while count > 0 and stage < clocks.size - 1:
+            count, stage = count >> 1, stage + 1
+        if t == 0:  # the constant starts at the first rating
+            base = numbers[1] = numbers[2] = m[0, 0] = ratings[n]
+        level, own, taste, fraction = v[0], w[0], 0.0, 0.0
+        for d in range(1, last):
+            level += m[d, 0] * x[d]
+            own += w[d] * x[d]
+        for k in range(1, wide):
+            slope = v[k]
+            for d in range(last):
+                slope += m[d, k] * x[d]
+            taste += slope * z[k]
+        raw = m[0, 0] + own + taste + (1.0 + w[last]) * level
+        model = clip(raw, numbers[1], numbers[2])
+        blends = shared.blends[stage]
+        for b in range(choices):  # evenly spaced from 0 to 1
+            fraction += blends[b] * (b / (choices - 1.0))
+        blended = base + fraction * (model - base)
+        if t > 0:
+            predictions[n] = blended
+        if ratings.size == 0:
+            continue
+        rating, part = ratings[n], parts[n] if parts.size > 0 else 1.0
+        trust, t = count_rating(pointer(numbers, 0), rating, blended, part, t), t + 1
+        clocks[stage] += 1
+        users.counts[u] += 1
+        unit = UNIT * numbers[0]
+        if trust <= 0.0:
+            continue
+        for b in range(choices):
+            mixed = base + b / (choices - 1.0) * (model - base)
+            gains[b] = -loss_value((mixed - rating) / unit, loss)
+        reweigh(blends, gains, 0, choices, trust * RATE, trust / (clocks[stage] + 1.0))
+        # One step of a Kalman filter that keeps variances only; the noise has variance 1 / trust.
+        w_var, v_var, scale = users.variances[u], items.variances[i], 1.0 + w[last]
+        high = level / unit
+        total = 1.0 / trust + w_var[last] * high * high + v_var[0] * scale * scale
+        for d in range(last):
+            total += w_var[d] * x[d] * x[d]
+            for k in range(wide):
+                slope = x[d] * (z[k] if k > 0 else scale if d > 0 else 1.0)
+                total += m_var[d, k] * slope * slope
+        for k in range(1, wide):
+            total += v_var[k] * z[k] * z[k]
+        # Below, rounding may leave less than no variance.
+        error = clip((rating - raw) / unit, -LARGEST_ERROR, LARGEST_ERROR) / total
+        for d in range(last):
+            # All ratings of a user share one deviation from what the features say, so only what is not
+            # yet known of it counts.
+            fresh = w_var[d] / prior[d]
+            for k in range(wide):
+                slope = x[d] * (z[k] * fresh if k > 0 else scale if d > 0 else 1.0)
+                gain = m_var[d, k] * slope
+                m[d, k] += gain * error * unit
+                m_var[d, k] = clip(m_var[d, k] - gain * gain / total, 0.0, math.inf)
+        for d in range(last + 1):
+            gain = w_var[d] * (x[d] if d < last else high)
+            w[d] += gain * error * (unit if d < last else 1.0)
+            left = clip(w_var[d] - gain * gain / total, 0.0, prior[d])
+            w_var[d] = clip(left + trust * DRIFT * prior[d], 0.0, prior[d])
+        for k in range(wide):
+            gain = v_var[k] * (z[k] if k > 0 else scale)
+            v[k] += gain * error * unit
+            v_var[k] = clip(v_var[k] - gain * gain / total, 0.0, math.inf)

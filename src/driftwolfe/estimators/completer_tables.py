@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Annotated, Any, NamedTuple, Self
@@ -31,12 +31,6 @@ LAST_ITEM = (1 << ITEM_BITS) - 1
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
 LARGEST = 1e110
 _REAL, _SHORT, _WHOLE, _BOUNDS = np.float64, np.float32, np.int64, (-LARGEST, LARGEST)
-#: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
-#: weights of users, of items, and of all together.
-USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
-#: Fractions that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
-#: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
-BLENDS, STAGES = 5, 6
 
 
 class Expert(NamedTuple):
@@ -55,11 +49,11 @@ class Expert(NamedTuple):
 
 @dataclass(frozen=True)
 class CompleterSettings:
-    """Options of a `CompleterPool`, as `MatrixCompleter` describes them."""
+    """Options of a `CompleterPool`, as `MatrixCompleter` describes them, checked."""
 
     loss: str
     learner: str
-    radii: tuple[float, ...]
+    radii: Sequence[float]
     rank: int
     weighting: float
     memory: int
@@ -68,35 +62,24 @@ class CompleterSettings:
 
     SAVED = Field(dict)
 
-    @classmethod
-    def checked(
-        cls,
-        loss: Any,
-        learner: Any,
-        radii: Any,
-        rank: Any,
-        weighting: Any,
-        memory: Any,
-        seed: Any,
-        keep_seen: Any,
-    ) -> Self:
-        """Return options of a user or a file, checked."""
-        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
-            checks.one_of(given, name, allowed)
-        if not isinstance(radii, Iterable):
-            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
-        balls = tuple(islice(radii, MOST_RADII + 1))
+    def __post_init__(self) -> None:
+        checks.one_of(self.loss, "loss", LOSSES)
+        checks.one_of(self.learner, "learner", LEARNERS)
+        if not isinstance(self.radii, Iterable):
+            raise TypeError(f"radii must be a sequence of positive numbers, got {self.radii!r}")
+        balls = tuple(islice(self.radii, MOST_RADII + 1))
         if len(balls) > MOST_RADII:
             raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
-        weight = checks.nonnegative(weighting, "weighting")
-        if weight > 1.0:
-            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
-        if not isinstance(keep_seen, bool):
-            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
+        weighting = checks.nonnegative(self.weighting, "weighting")
+        if weighting > 1.0:
+            raise ValueError(f"weighting must lie in 0..1, got {self.weighting!r}")
+        if not isinstance(self.keep_seen, bool):
+            raise TypeError(f"keep_seen must be True or False, got {self.keep_seen!r}")
         balls = tuple(checks.positive(radius, "radii") for radius in balls)
-        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
-        seed = checks.count(seed, "seed", least=0, most=math.inf)
-        return cls(loss, learner, balls, rank, weight, memory, seed, keep_seen)
+        checked = {"radii": balls, "weighting": weighting, "rank": checks.count(self.rank, "rank")}
+        checked["memory"] = checks.count(self.memory, "memory", least=64)
+        checked["seed"] = checks.count(self.seed, "seed", least=0, most=math.inf)
+        vars(self).update(checked)  # it is frozen
 
     def saved(self) -> dict[str, Any]:
         """Return what a file has of them."""
@@ -105,7 +88,7 @@ class CompleterSettings:
     @classmethod
     def read(cls, options: dict[str, Any]) -> Self:
         """Return the options of a file, checked."""
-        return cls.checked(**options)
+        return cls(**options)
 
     def experts(self, t: int) -> list[Expert]:
         """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
@@ -245,32 +228,3 @@ class Older(NamedTuple):
     start: Annotated[int, Field(int, least=0)]
     users: Annotated[Array, Field(_REAL, (None, "directions"), *_BOUNDS)]
     items: Annotated[Array, Field(_REAL, (None, "directions"), *_BOUNDS)]
-
-
-class UserWeights(NamedTuple):
-    """Weights of users: a row for each."""
-
-    means: Annotated[Array, Field(_REAL, ("rows", None))]
-    variances: Annotated[
-        Array, Field(_REAL, ("rows", None), 0.0, USERS[0])
-    ]  # in units of the noise
-    counts: Annotated[Indices, Field(_WHOLE, ("rows",), 0, below=1 << 62)]  # ratings so far
-
-
-class ItemWeights(NamedTuple):
-    """Weights of items: a row for each."""
-
-    means: Annotated[Array, Field(_REAL, ("rows", "user_features"))]
-    variances: Annotated[Array, Field(_REAL, ("rows", "user_features"), 0.0, ITEMS[0])]
-
-
-class SharedWeights(NamedTuple):
-    """What all users and items share."""
-
-    # A row for each feature of items, a column for each feature of users, the constant first.
-    means: Annotated[Array, Field(_REAL, ("item_features", "user_features"))]
-    variances: Annotated[Array, Field(_REAL, ("item_features", "user_features"), 0.0, ALL[0])]
-    # Weights of the fractions that the model may have in the prediction: a row for each stage.
-    blends: Annotated[Array, Field(_REAL, (STAGES, BLENDS), 0.0, 1.0, sums=True)]
-    numbers: Annotated[Array, Field(_REAL, (3,))]  # mean of errors, lowest and highest rating
-    clocks: Annotated[Indices, Field(_WHOLE, (STAGES,), 0, below=1 << 62)]  # ratings, by stage

@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.ids import (
-    Ids,
-    UsersAndItems,
-    columns,
-    plain_keys,
-    several,
+from driftwolfe.estimators.core.ids import Ids, columns, plain_keys, several
+from driftwolfe.estimators.core.models import UsersAndItems
+from driftwolfe.estimators.recommender_tables import (
+    RankingTables,
+    RecommenderPool,
+    kernels,
+    ranking_tables,
 )
-from driftwolfe.estimators.recommender_pool import RecommenderPool
-from driftwolfe.estimators.recommender_tables import RankingTables, kernels, ranking_tables
 from driftwolfe.points import checks
-from driftwolfe.points.access import reads, reads_whole, writes
+from driftwolfe.points.access import reads, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.state import Field, read_state, write_state
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 #: Largest weight of an event, and longest time between two, in mean times between two.
@@ -31,10 +30,6 @@ _QUICK = {str, int}
 _NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
-SAVED_OPTIONS = {
-    "note": Field(dict, optional=True),
-    "times": Field(list, (3,), items=Field(float)),
-}
 
 
 class _Events(NamedTuple):
@@ -109,6 +104,13 @@ class Recommender(UsersAndItems):
     Herbster and Warmuth (1998), Tracking the best expert, Machine Learning. Sarwar et al. (2001),
     Item-based collaborative filtering recommendation algorithms, WWW.
     """
+
+    COUNTED = "events"
+    SETTINGS: ClassVar[dict[str, Any]] = {
+        "note": Field(dict, optional=True),
+        "times": Field(list, (3,), items=Field(float)),
+    }
+    PARTS: ClassVar[dict[str, Any]] = {"pool": RecommenderPool, "users": Ids, "items": Ids}
 
     def __init__(self) -> None:
         self._pool = RecommenderPool()
@@ -279,9 +281,9 @@ class Recommender(UsersAndItems):
         What items have learned from them stays, as it cannot be told apart. Nothing happens for a user
         who is not known.
         """
-        (key,) = plain_keys([user], "the id of one user")
-        number = self._users.numbers.pop(key, None)
-        if number is not None:
+        key, number = self._user(user)
+        if number >= 0:
+            del self._users.numbers[key]
             self._pool.forget(number)
             last = self._users.names.pop()  # takes the number that is free now
             if number < len(self._users.names):
@@ -292,7 +294,7 @@ class Recommender(UsersAndItems):
     @reads
     def seen(self, user: Hashable) -> list[Any]:
         """Return the items that a user has seen, the latest last."""
-        (number,) = self._users.find(plain_keys([user], "the id of one user")).tolist()
+        _, number = self._user(user)
         items = self._pool.seen_by(number).tolist() if number >= 0 else []
         return [self._items.names[item] for item in items]
 
@@ -358,32 +360,14 @@ class Recommender(UsersAndItems):
             raise TypeError(
                 f"note must be a dict that JSON can hold, with texts as keys, got {note!r}"
             )
-        self.write(path, type(self).__name__, note)
+        self._write(path, type(self).__name__, note=note)
 
-    @reads_whole
-    def write(self, path: str | os.PathLike[str], kind: str, note: dict[str, Any] | None) -> None:
-        """Write everything, for this class or a wrapper of that name."""
-        settings = {"note": note, "times": self._times.tolist()}
-        parts = {"pool": self._pool, "users": self._users, "items": self._items}
-        write_state(path, kind, settings, parts)
+    def _settings(self) -> dict[str, Any]:
+        return {"note": None, "times": self._times.tolist()}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
-        model, note = cls.read(path, cls.__name__)
-        model.note_ = note
-        return model
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any] | None]:
-        """Read what `write` wrote under that name, and the note."""
-        parts, model = {"pool": RecommenderPool, "users": Ids, "items": Ids}, cls()
-        settings, pool, users, items = read_state(path, kind, SAVED_OPTIONS, parts)
-        require((len(users), len(items)) == (pool.users, pool.items), "ids")
-        model._pool, model._users, model._items = pool, users, items
-        model._times = np.array(settings["times"])
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        model = super()._restored(settings, *parts)
+        model._times, model.note_ = np.array(settings["times"]), settings["note"]
         require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
-        return model, settings["note"]
-
-    def __repr__(self) -> str:
-        return f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"
+        return model

@@ -216,10 +216,8 @@ def score(length, everything, unseen, mixed, bucket, ranks, scratch):
         far_pairs += far_sum
         near_pairs += near_sum
     # Items that are not candidates have no pairs, but they have popularity.
-    of_all, of_recent = (
-        of_all if of_all > unseen[0] else unseen[0],
-        of_recent if of_recent > unseen[1] else unseen[1],
-    )
+    of_all = of_all if of_all > unseen[0] else unseen[0]
+    of_recent = of_recent if of_recent > unseen[1] else unseen[1]
     totals[POPULARITY], totals[RECENT] = of_all, of_recent
     totals[FAR_PAIRS], totals[NEAR_PAIRS] = far_pairs, near_pairs
     if mixed:  # add up the experts' probabilities, weighted

@@ -1,238 +1,268 @@
-"""`TraceNormRegressor`, with the scikit-learn API."""
+"""What the regressors learn with."""
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_experts import SEED_OPTION
-from driftwolfe.estimators.core.ids import Ids, set_feature_names
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, as_one_row, as_rows
-from driftwolfe.estimators.regressor_experts import (
-    RegressionLearner,
-    RegressorOptions,
-    check_options,
-    checked_weights,
+from driftwolfe.estimators.core.models import (
+    LARGEST_RADIUS,
+    RADII_OPTION,
+    SLACK,
+    SMALLEST_RADIUS,
+    UNBOUND,
+    MappedLearner,
+    bound,
+    checked_radii,
+)
+from driftwolfe.estimators.core.rows import (
+    FULL_FEATURES,
+    LARGEST,
+    LARGEST_SCALE,
+    SMALLEST_WEIGHT,
+    FeatureMap,
+    SparseRows,
+    weights_of_rows,
 )
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
-from driftwolfe.points.kinds import Array
-from driftwolfe.state import Field, declared, options_of, read_state, write_state
+from driftwolfe.points.devices import svd
+from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.points.lanczos import threshold_falling
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
-SAVED_OPTIONS = declared(RegressorOptions) | {"random_state": SEED_OPTION, "single": Field(bool)}
+kernels = compiled("driftwolfe.estimators.regressor_kernels")
+
+#: Default radii, in units of the deviation of targets for a row of usual length.
+RADII = (4.0, 32.0)
+#: Interval lengths whose best step sizes the experts in balls have.
+LENGTHS = (256, 4096, 65_536)
+_NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
+#: Random features use up to so many features each.
+MOST_INPUTS = 3
+MOST_RANDOM = 1 << 12
+_REAL, _WINDOWS = np.float64, ("windows",)
+#: Arrays with a row for each feature, and for each window and feature.
+_BY_FEATURE, _BY_WINDOW = ("row", "directions"), ("means", "moments", "cross", "narrow", "wide")
+#: Features and targets are smaller, their inverse scales too.
+_LARGE = (-LARGEST_SCALE, LARGEST_SCALE)
+#: Options as files hold them, besides a seed.
+OPTIONS = {"radii": RADII_OPTION, "random_features": Field(int, least=0)}
 
 
-class TraceNormRegressor(RegressorOptions, Guarded, RegressorMixin, BaseEstimator):
-    r"""Regression for streams that drift, with one or several outputs and nothing to tune.
+class RegressionState(NamedTuple):
+    """All that is learned, but for the feature map. Windows of changes follow the others."""
 
-    Features and targets are rescaled online. Several experts predict: the last target; means, ridge
-    regressions and ridge regressions of changes (of the target from the row before, by those of the
-    features) over the last 8, 32, 128, 512 rows and over all; ridge regressions with random features;
-    and gradient descent on Huber's loss in trace-norm balls. Their predictions are averaged, weighted
-    by their losses so far, for every output apart.
+    clock: Annotated[Indices, Field(np.int64, (1,), 0, below=1 << 53)]  # rows learned
+    # Lowest, highest, last; mean error; squared deviations: a column for each output.
+    targets: Annotated[Array, Field(_REAL, (5, "outputs"), -1e250, 1e250)]
+    weights: Annotated[Array, Field(_REAL, ("outputs", "experts"), 0.0, 1.0, sums=True)]
+    # Experts in balls: a row for each mapped feature, outputs within experts.
+    points: Annotated[Array, Field(_REAL, ("mapped", "balls outputs"), *_LARGE)]
+    norms: Annotated[Array, Field(_REAL, (2, "balls"), 0.0)]  # bounds on trace norms; squared norms
+    row: Annotated[Array, Field(_REAL, ("full",), *_LARGE)]  # the last one
+    directions: Annotated[Array, Field(_REAL, ("full", "drawn"), *_LARGE)]  # of random features
+    offsets: Annotated[Array, Field(_REAL, ("drawn",), *_LARGE)]
+    totals: Annotated[Array, Field(_REAL, _WINDOWS, 0.0)]  # sums of the weights of rows
+    ages: Annotated[Indices, Field(np.int64, _WINDOWS, 0)]  # rows since the last fit
+    means: Annotated[Array, Field(_REAL, (*_WINDOWS, "width"))]  # of features, random ones last
+    centres: Annotated[Array, Field(_REAL, (*_WINDOWS, "outputs"), *_LARGE)]  # means of targets
+    moments: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "width"))]  # lower triangles
+    cross: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]  # features and targets
+    # Coefficients without random features, and with them.
+    narrow: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
+    wide: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
 
-    Parameters
-    ----------
-    radii
-        Bounds on the trace norms of the matrices in balls, in units of the targets' standard
-        deviation for a row of usual length: ``"auto"`` for 4 and 32, or a number, or several.
-    random_features
-        Number of cosines of one to three features each, for what is not linear; 0 for none.
-    random_state
-        Seed of these.
 
-    Attributes
-    ----------
-    n_features_in_, feature_names_in_
-        Number and, if the input had some, names of features.
+class RegressionLearner(MappedLearner):
+    r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
 
-    Notes
-    -----
-    Rows are learned in their order, by `fit` too: it starts anew and goes through them once. What is
-    learned does not depend on how they are split into calls. `predict` takes every row for the next
-    one: the last target and row are those learned last.
-
-    For one output let :math:`\hat y_t` be the prediction for row t as it was learned, :math:`f_t`
-    Huber's loss in units :math:`u_t` (1.33 times the running mean of errors, at least a quarter of the
-    present one), N the number of experts, and :math:`\Delta_t` the range of their losses. For any
-    sequence of experts :math:`e_t` with S switches, from the second row on and for rows of weight 1,
-
-    .. math:: \sum_t f_t(\hat y_t) - f_t(\hat y_{t, e_t}) \le
-              \frac{(S + 1) \ln (N T)}{0.8} + 0.1 \sum_t \Delta_t^2
-
-    by fixed share with share 1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma. An expert
-    in a ball of radius :math:`\rho` has, on every interval I of 64 to 262,144 rows, for the one of three
-    step sizes that suits it, regret at most :math:`7.3\, \rho \sqrt{m |I|}` against any matrix in the
-    ball, for m outputs and the losses, in units of the targets' deviation, that it descends on, before
-    predictions are clipped to the range of targets and a quarter more. The other experts have no
-    guarantee of their own, and the bounds on sums of :math:`\Delta_t^2` are large where experts differ much.
-
-    Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a
-    thousandth of the targets' deviation: experts with long steps amplify rounding errors.
-
-    Work per row grows with the square of the features up to 256 (time to fit included), and beyond
-    with the nonzero entries of a row: then only means and experts in balls are left.
-
-    Several threads may predict or save at the same time, or one may learn; other calls raise a
-    RuntimeError.
-
-    References
-    ----------
-    Herbster and Warmuth (1998), Tracking the best expert, Machine Learning. Zinkevich (2003), Online
-    convex programming and generalized infinitesimal gradient ascent, ICML. Rahimi and Recht (2007),
-    Random features for large-scale kernel machines, NeurIPS.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from driftwolfe.estimators import TraceNormRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 3))
-    >>> y = 5.0 * X[:, 0]
-    >>> y[200:] = -5.0 * X[200:, 0]  # the rule is reversed
-    >>> model = TraceNormRegressor().partial_fit(X, y)
-    >>> model.predict([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).round()
-    array([-5.,  5.])
+    The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
+    :math:`\bar y + s Y z` with :math:`\bar y, s` the mean and deviation of the targets so far, and
+    after each row takes a gradient step of size :math:`\rho/\sqrt{m L}` for m outputs, projected onto
+    the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    def __init__(
-        self, radii: Any = "auto", *, random_features: int = 64, random_state: int = 0
-    ) -> None:
-        self.radii, self.random_features, self.random_state = radii, random_features, random_state
+    RADII = RADII
+    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
+    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
+    state: RegressionState
+    _bound: Any = UNBOUND  # no part of the state
 
-    @writes
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormRegressor:
-        """Learn from scratch, going through the rows once, in their order."""
-        self._learn(X, y, sample_weight, first=True)
-        return self
+    def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
+        self.radii = np.array(checked_radii(radii, RADII))
+        self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
+        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
+        self.map = FeatureMap(features, True)
+        self.renewal = 1
+        balls, d = len(self.radii) * len(LENGTHS), features if features <= FULL_FEATURES else 0
+        experts, windows = kernels().PLAIN + balls, 2 * len(kernels().WINDOWS)
+        self.state = RegressionState(
+            clock=np.zeros(1, np.int64),
+            targets=np.zeros((5, outputs)),
+            weights=np.full((outputs, experts), 1.0 / experts),
+            points=np.zeros((features + 1, balls * outputs)),
+            norms=np.zeros((2, balls)),
+            totals=np.zeros(windows),
+            ages=np.zeros(windows, np.int64),
+            centres=np.zeros((windows, outputs)),
+            **self._of_features(d, windows, outputs),
+        )
+        self.derive()
 
-    @writes
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormRegressor:
-        """Learn rows one by one, in their order."""
-        first = not self.__sklearn_is_fitted__()
-        if first or sample_weight is not None or not self._learn_one(X, y):
-            self._learn(X, y, sample_weight, first)
-        return self
+    def _of_features(self, features: int, windows: int, outputs: int) -> dict[str, Array]:
+        """Return the arrays of up to 256 features: random ones, of one to three each, and empty windows."""
+        rng, number = np.random.default_rng(self.seed), self.random if features else 0
+        directions, width = np.zeros((features, number)), features + number
+        for column in directions.T:
+            used = rng.permutation(features)[: rng.integers(1, MOST_INPUTS + 1)]
+            column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
+        found = {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
+        found |= {name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")}
+        found |= {"row": np.zeros(features), "means": np.zeros((windows, width))}
+        return found | {"moments": np.zeros((windows, width, width))}
 
-    @reads
-    def predict(self, X: Any) -> Array:
-        """Return the prediction for every row, of the shape that targets had."""
-        learner = self._fitted()
-        if row := as_one_row(self, X):
-            predicted = learner.predict(row)
-            if predicted.size:
-                return predicted[:, 0] if self._single else predicted
-        rows = checks.sound_sparse(_unmasked(X, "X"), "X")
-        table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
-        predicted = learner.predict(as_rows(table))
-        return predicted[:, 0] if self._single else predicted
+    def derive(self) -> None:
+        # The radius and the step size of every expert in a ball.
+        self._radii: Array = np.repeat(self.radii, len(LENGTHS))
+        self._limits = (1.0 + SLACK) * self._radii
+        self._steps: Array = self._radii / np.sqrt(
+            self.outputs * np.resize(LENGTHS, self._radii.size)
+        )
+
+    def check(self) -> None:
+        super().check()
+        loops, state, full = kernels(), self.state, self.map.mean.size
+        drawn, balls = self.random if full else 0, self._radii.size
+        sizes = len(state.points), state.norms.shape[1], state.offsets.size, state.totals.size
+        expected = self.map.features + 1, balls, drawn, 2 * len(loops.WINDOWS)
+        require(sizes == expected and balls > 0, "features or experts")
+        require(state.weights.shape[1] == loops.PLAIN + balls and self.outputs > 0, "experts")
+        require(state.means.shape[1] == full + drawn, "features")
+        low, high, last, error, squares = state.targets
+        ordered = (low <= last) & (last <= high) & (error >= 0.0) & (squares >= 0.0)
+        require(ordered.all(), "targets")
 
     @property
-    def t_(self) -> int:
-        """Rows learned."""
-        return self._fitted().t
+    def t(self) -> int:
+        return int(self.state.clock[0])
 
     @property
-    @reads
-    def expert_weights_(self) -> Array:
-        """The weights of the experts: a row for each output, or one row if targets are numbers."""
-        weights = self._fitted().state.weights.copy()
-        return weights[0] if self._single else weights
+    def outputs(self) -> int:
+        return len(self.state.weights)
 
     @property
-    @reads
-    def expert_names_(self) -> list[str]:
-        """What each expert is."""
-        return self._fitted().names
+    def sizes(self) -> tuple[int, ...]:
+        return (self.map.features,)
 
-    @reads_whole
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted regressor to a file, without any code."""
-        learner, names = self._fitted(), Ids(getattr(self, "feature_names_in_", ()))
-        settings = options_of(self, RegressorOptions) | {"random_state": learner.seed}
-        settings["single"] = self._single
-        write_state(path, type(self).__name__, settings, {"learner": learner, "names": names})
+    @property
+    def expert_weights(self) -> Array:
+        return self.state.weights.copy()
+
+    @property
+    def names(self) -> list[str]:
+        loops, found = kernels(), ["last target"]
+        for k, window in enumerate(loops.WINDOWS):
+            rows = f"{window:g} rows" if window < np.inf else "all rows"
+            wide = ["ridge with random features"] if k >= loops.FIRST_WIDE else []
+            kinds = ("mean", "ridge", *wide, "ridge of changes")
+            found += [f"{kind}, {rows}" for kind in kinds]
+        return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
+
+    def _learn(self, rows: SparseRows, targets: Array, parts: Array) -> bool:
+        done = 0
+        while done < rows.number:
+            found = self._follow(rows, targets, parts, done, _NO_TABLE)
+            if found == done:
+                return False
+            if found < 0:
+                self._project()
+            done = abs(found)
+        return True
+
+    def _project(self) -> None:
+        """Project the experts in balls that are too far outside."""
+        norms, m = self.state.norms, self.outputs
+        for i in (norms[0] > self._limits).nonzero()[0]:
+            own = self.state.points[:, i * m : (i + 1) * m]
+            left, values, right = svd(own)
+            kept = threshold_falling(values, self._radii[i])
+            own[:] = left * kept @ right
+            norms[:, i] = kept.sum(), (kept * kept).sum()
+
+    def learn_one(self, row: SparseRows, targets: Array) -> bool:
+        sound = all(abs(each) <= LARGEST for each in targets[0].tolist())
+        return sound and super().learn_one(row, targets)
+
+    def predict(self, rows: SparseRows) -> Array:
+        out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, _NO_PARTS)
+        return out[: self._follow(mapped, _NO_TABLE, _NO_PARTS, 0, out) if mapped else 0]
+
+    def _follow(
+        self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
+    ) -> int:
+        """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
+        held = self.state, *self.map.held, self._steps, self._limits
+        _, at, spare, _kept = self._bound = bound(self._bound, held, self._sizes)
+        spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
+        return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
+
+    def _sizes(self) -> tuple[list[int], int]:
+        """Return the sizes that the loop is given, and that of working memory."""
+        (d, random), (outputs, experts) = self.state.directions.shape, self.state.weights.shape
+        width, balls = d + random, self._radii.size
+        row = max(width, d + 1, experts, balls * outputs)
+        sizes = [d, random, outputs, experts, balls, row, int(self.map.full)]
+        return sizes, 9 * row + width * (width + outputs)
+
+    def grow(self, features: int) -> None:
+        """Make room for more features, which were 0 so far; random ones do not use them."""
+        known = self.map.features
+        if features <= known:
+            return
+        points = np.zeros((max(features + 1, 2 * known), self.state.points.shape[1]))
+        points[: known + 1] = self.state.points[: known + 1]
+        self.state = self.state._replace(points=points)
+        if self.map.full and features > FULL_FEATURES:
+            # The map for many features, with the same experts in balls; the others keep only means.
+            weights, intercepts = self.map.to_features(points[: known + 1])
+            self.map = self.map.diagonal()
+            if self.t:
+                points[: known + 1] = self.map.from_features(weights, intercepts)
+                self.state.norms[0] = np.inf
+                self._project()
+            self._move(0)
+        elif self.map.full:
+            self._move(features)
+        self.map.grow(features)
+
+    def _move(self, features: int) -> None:
+        """Make room for so many features in all windows, or take it away for none."""
+        old, state = self.state.row.size, self.state
+        changed: dict[str, Any] = self._of_features(features, len(state.means), self.outputs)
+        if old and features:  # else nothing is known of random features either
+            more = [old] * (features - old)  # random ones come last
+            changed = {name: np.insert(getattr(state, name), more, 0.0, 0) for name in _BY_FEATURE}
+            for name in _BY_WINDOW:
+                changed[name] = np.insert(getattr(state, name), more, 0.0, axis=1)
+            changed["moments"] = np.insert(changed["moments"], more, 0.0, axis=2)
+        self.state = state._replace(**changed)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> TraceNormRegressor:
-        """Return the regressor that `save` wrote; it resumes bit-identically."""
-        parts = {"learner": RegressionLearner, "names": Ids}
-        options, learner, names = read_state(path, cls.__name__, SAVED_OPTIONS, parts)
-        single = options.pop("single")
-        require(learner.outputs == 1 or not single, "outputs")
-        check_options(options, learner)
-        loaded = cls(**options)
-        loaded._learner, loaded._single = learner, single
-        set_feature_names(loaded, names, learner.map.features)
-        return loaded
+    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
+        radii, random = checked_radii(options["radii"], RADII), options["random_features"]
+        same = learner is None or (radii, random) == (tuple(learner.radii.tolist()), learner.random)
+        require(same, "options")
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learner")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.target_tags.multi_output = True
-        return tags
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool) -> None:
-        """Check rows and targets, then learn them."""
-        before = self.__dict__.copy()
-        try:
-            rows, targets, parts = self._checked(X, y, sample_weight, first)
-            if first:
-                sizes = self.n_features_in_, targets.shape[1]
-                options = self.radii, self.random_features, self.random_state
-                self._learner = RegressionLearner(*options, *sizes)
-        except BaseException:
-            self.__dict__ = before  # without what scikit-learn's checks have set
-            raise
-        self._learner.learn(rows, targets, parts)
-
-    def _checked(
-        self, X: Any, y: Any, sample_weight: Any, first: bool
-    ) -> tuple[SparseRows, Array, Array]:
-        """Return rows, targets as a table and weights, without those of weight 0."""
-        given = checks.sound_sparse(_unmasked(X, "X"), "X")
-        options = {"accept_sparse": "csr", "dtype": np.float64, "reset": first}
-        several = {"multi_output": True, "y_numeric": True}
-        table, numbers = validate_data(self, given, _unmasked(y, "y"), **options, **several)
-        targets = np.array(numbers, dtype=np.float64)
-        if first:
-            self._single = targets.ndim == 1
-        if not (np.abs(targets) <= LARGEST).all():
-            raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}: rescale it")
-        targets = targets.reshape(len(targets), -1)
-        if not first and targets.shape[1] != self._learner.outputs:
-            raise ValueError(
-                f"y must have {self._learner.outputs} outputs, as before, got {targets.shape[1]}"
-            )
-        order, parts = checked_weights(sample_weight, len(targets), "sample_weight")
-        if first and not order.size:
-            raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-        return as_rows(table).taken(order), targets[order], parts
-
-    def _learn_one(self, X: Any, y: Any) -> bool:
-        """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        row = as_one_row(self, X)
-        if row is None or type(y) is not np.ndarray or y.dtype != np.float64:
-            return False
-        shape = (1,) if self._single else (1, self._learner.outputs)
-        if y.shape != shape or not y.flags.c_contiguous:
-            return False
-        return self._learner.learn_one(row, y.reshape(1, -1))
-
-    def _fitted(self) -> RegressionLearner:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # which takes longer, and says what to do
-        return self._learner
+    def __getstate__(self) -> dict[str, Any]:
+        points = self.state.points[: self.map.features + 1]  # without room to grow
+        return super().__getstate__() | {"state": self.state._replace(points=points)}
 
 
-def _unmasked(given: Any, name: str) -> Any:
-    """Refuse masks, which scikit-learn does not look at."""
-    checks.refuse_masked(given, name)
-    return given
+def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
+    """Return the rows of positive weight, and their weights; one number is for all rows, None is 1."""
+    weights = weights_of_rows(1.0 if given is None else given, number, what)
+    order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
+    return order, weights[order]

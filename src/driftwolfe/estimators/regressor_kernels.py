@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.estimators.core.row_kernels import NEGLIGIBLE, WILD, divisor, fill
-from driftwolfe.estimators.core.weight_kernels import reweigh
+from driftwolfe.estimators.core.shared_kernels import (
+    NEGLIGIBLE,
+    RATE,
+    ROUNDING,
+    UNIT,
+    WILD,
+    add,
+    clip,
+    descend,
+    divisor,
+    fill,
+    mean_error,
+    reweigh,
+)
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
@@ -31,35 +43,22 @@ PLAIN = 1 + 4 * len(WINDOWS) - FIRST_WIDE
 RIDGE = 1.0
 #: Standardised features are clipped at this before random features are computed.
 CLIP = 4.0
-#: Scales up to this fraction of a mean are rounding.
-ROUNDING = 1e-12
-#: Rate of the weights per unit of loss; the unit over the running mean of errors; rows that this looks back.
-RATE, UNIT, MEMORY = 0.8, 1.33, 512.0
+#: Rows that the running mean of errors looks back.
+MEMORY = 512.0
 #: Largest error of the mean prediction, in units: one wild row does not decide which expert is best.
 LARGEST_ERROR = 4.0
 #: Predictions may leave the range of targets so far by this fraction of it.
 BEYOND = 0.25
-#: By which fraction the trace norm may pass the radius before an expert is projected.
-SLACK = 0.5
 #: Rows of `RegressionState.targets`.
 LOW, HIGH, LAST, ERROR, SQUARES = range(5)
 
 
 #: Where the loops find sizes (features, random ones, outputs, experts, those in balls, a row of working
-#: memory) and the addresses of the arrays of `regressor_experts.RegressionState`, of the map, and of the balls.
+#: memory) and the addresses of the arrays of `regressor.RegressionState`, of the map, and of the balls.
 _D, _RANDOM, _OUTPUTS, _EXPERTS, _BALLS, _ROW, _FULL = range(7)
 _CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _BEFORE, _DIRECTIONS, _OFFSETS = range(7, 15)
 _TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(15, 23)
-_COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _RADII = range(23, 31)
-
-
-# Conditions in place of `min` and `max`: each kind of either that numba knows would be compiled too.
-
-
-@jit(allocates=False)
-def _clip(value, low, high):
-    value = value if value > low else low
-    return value if value < high else high
+_COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _LIMITS = range(23, 31)
 
 
 @jit(allocates=False)
@@ -84,7 +83,7 @@ def _map(at, spare, part):
         value, mean = features[i], means[i]
         change[i] = value - before[i]
         scaled = (value - mean) * _inverse(moments[i * width + i], totals[windows - 1], mean)
-        scaled = _clip(scaled, -CLIP, CLIP)
+        scaled = clip(scaled, -CLIP, CLIP)
         for r in range(random):
             other = features[d + r] if i else offsets[r]
             features[d + r] = other + scaled * directions[i * random + r]
@@ -95,7 +94,7 @@ def _map(at, spare, part):
         features[r] = math.cos(features[r])
     squared, z[0] = 1.0, 1.0
     for i in range(1, d + 1):
-        z[i] = _clip(z[i], -WILD, WILD)
+        z[i] = clip(z[i], -WILD, WILD)
         squared += z[i] * z[i]
     counts[0] += part
     return divisor(counts, squared, part)
@@ -126,10 +125,8 @@ def _ask(at, spare, o):
             if kind == 1 and k < FIRST_WIDE:
                 continue
             window, size = k + windows if kind == 2 else k, width if kind == 1 else d
-            table, values = (
-                numbers_at(at[_WIDE if kind == 1 else _NARROW]),
-                pointer(spare, row if kind == 2 else 0),
-            )
+            table = numbers_at(at[_WIDE if kind == 1 else _NARROW])
+            values = pointer(spare, row if kind == 2 else 0)
             own = pointer(table, window * width * outputs + o)
             found = _product(values, pointer(means, window * width), own, size, outputs)
             level = centres[window * outputs]
@@ -144,7 +141,7 @@ def _ask(at, spare, o):
     for i in range(experts):
         guess = guesses[i]
         # A NaN, from infinite terms, becomes the last target.
-        guess = _clip(guess, low - room, high + room) if guess == guess else last
+        guess = clip(guess, low - room, high + room) if guess == guess else last
         answer += weights[i] * guess
         guesses[i] = guess
     return answer
@@ -157,7 +154,7 @@ def _weigh(at, spare, o, answer, target, part):
     guesses, weights = pointer(spare, 3 * at[_ROW]), pointer(numbers_at(at[_WEIGHTS]), o * experts)
     ends, trust = pointer(numbers_at(at[_TARGETS]), o), part if part < 1.0 else 1.0
     error, miss = ends[ERROR * outputs], abs(answer - target)
-    error += trust * (miss - error) * (1.0 / t if t < MEMORY else 1.0 / MEMORY)
+    error = mean_error(error, miss, trust, t, MEMORY)
     ends[ERROR * outputs], unit, least = error, UNIT * error, miss / LARGEST_ERROR
     unit, low = unit if unit > least else least, abs(ends[LOW * outputs])
     if unit <= ROUNDING * low or unit <= ROUNDING * abs(ends[HIGH * outputs]):
@@ -171,30 +168,21 @@ def _weigh(at, spare, o, answer, target, part):
 
 @jit(allocates=False)
 def _descend(at, spare, target, squared, part):
-    """Replace the scores of experts in balls by their steps; return whether one is too far outside."""
+    """Compute the steps of experts in balls from their scores; return whether one is too far outside."""
     outputs, balls, row = at[_OUTPUTS], at[_BALLS], at[_ROW]
     scores, units, outside = pointer(spare, 4 * row), pointer(spare, 5 * row), False
     squares, steps = numbers_at(at[_TARGETS] + 8 * SQUARES * outputs), numbers_at(at[_STEPS])
     levels = pointer(numbers_at(at[_CENTRES]), (len(WINDOWS) - 1) * outputs)
-    bounds, weight = numbers_at(at[_NORMS]), numbers_at(at[_TOTALS])[len(WINDOWS) - 1]
+    norms, limits = numbers_at(at[_NORMS]), numbers_at(at[_LIMITS])
+    weight = numbers_at(at[_TOTALS])[len(WINDOWS) - 1]
     for g in range(balls):
-        step, length, inner = part * steps[g], 0.0, 0.0
+        own, slopes = pointer(scores, g * outputs), pointer(spare, 6 * row + g * outputs)
         for o in range(outputs):
-            c, scale = g * outputs + o, math.sqrt(squares[o] / weight)
-            miss = (levels[o] + scale * scores[c] - target[o]) * units[o]
-            slope = _clip(miss, -1.0, 1.0) if scale > 0.0 else 0.0
-            length += slope * slope
-            inner += slope * scores[c]
-            scores[c] = -step * slope
-        length *= squared
-        # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is
-        # at most its norm times the root of its number of columns.
-        square = bounds[balls + g] - 2.0 * step * inner + step * step * length
-        square = square if square > 0.0 else 0.0
-        bound, most = bounds[g] + step * math.sqrt(length), math.sqrt(outputs * square)
-        bound = bound if bound < most else most
-        bounds[g], bounds[balls + g] = bound, square
-        outside = outside or bound > (1.0 + SLACK) * numbers_at(at[_RADII])[g]
+            scale = math.sqrt(squares[o] / weight)
+            miss = (levels[o] + scale * own[o] - target[o]) * units[o]
+            slopes[o] = clip(miss, -1.0, 1.0) if scale > 0.0 else 0.0
+        bound = descend(norms, g, balls, own, slopes, outputs, part * steps[g], squared)
+        outside = outside or bound > limits[g]
     return outside
 
 
@@ -298,37 +286,36 @@ def _count(at, spare, target, part):
 
 
 @jit(
-    *(PLACES, PLACES, NUMBERS, TABLE, NUMBERS, WHOLE, PLACES, NEW_TABLE, NEW_NUMBERS),
+    *(PLACES, PLACES, NUMBERS, TABLE, NUMBERS, WHOLE, WHOLE, NEW_TABLE, NEW_NUMBERS),
     allocates=False,
 )
-def follow(starts, places, values, targets, parts, begin, given, out, spare):
+def follow(starts, places, values, targets, parts, begin, where, out, spare):
     """Learn rows of weights `parts` from the row `begin` on, or without any predict rows.
 
     Return the number of rows done, below 0 if an expert is to be projected before the next. It stops at a number
     out of range. Rows of many features are mapped already, and have no ridge regressions.
     """
-    at, features, learning = pointer(given, 0), pointer(spare, 0), parts.size > 0
+    at, features, learning = places_at(where), pointer(spare, 0), parts.size > 0
     d, outputs, balls = at[_D], at[_OUTPUTS], at[_BALLS]
     row, outside = at[_ROW], False
     columns, points, clock = outputs * balls, numbers_at(at[_POINTS]), places_at(at[_CLOCK])
     scores, units = pointer(spare, 4 * row), pointer(spare, 5 * row)
+    steps = pointer(spare, 6 * row)
     for n in range(begin, starts.size - 1):
         part, squared, length = parts[n] if learning else 0.0, 0.0, 1.0
-        own, z, size = (
-            pointer(places, starts[n]),
-            pointer(values, starts[n]),
-            starts[n + 1] - starts[n],
-        )
+        own, z = pointer(places, starts[n]), pointer(values, starts[n])
+        size = starts[n + 1] - starts[n]
         if at[_FULL]:
             if not fill(own, z, size, features, d):
                 return n
             length, z, size = _map(at, features, part), pointer(spare, 2 * row), d + 1
+        for c in range(columns):
+            scores[c] = 0.0
         for e in range(size):
             z[e] /= length
             squared += z[e] * z[e]
             point = (e if at[_FULL] else own[e]) * columns
-            for c in range(columns):
-                scores[c] = (scores[c] if e else 0.0) + z[e] * points[point + c]
+            add(scores, z[e], pointer(points, point), columns)
         for o in range(outputs):
             answer = _ask(at, features, o)
             if not learning:
@@ -341,8 +328,7 @@ def follow(starts, places, values, targets, parts, begin, given, out, spare):
                 outside = _descend(at, features, target, squared, part)
                 for e in range(size):
                     point = (e if at[_FULL] else own[e]) * columns
-                    for c in range(columns):
-                        points[point + c] += z[e] * scores[c]
+                    add(pointer(points, point), z[e], steps, columns)
             _count(at, features, target, part)
             clock[0] += 1
             if outside:

@@ -5,39 +5,47 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_experts import (
-    SEED_OPTION,
-    ClassifierOptions,
-    ClassLearner,
-    checked_radii,
-)
+from driftwolfe.estimators import classifier, regressor
+from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
+from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor_experts import (
-    RegressionLearner,
-    RegressorOptions,
-    check_options,
-    checked_weights,
-)
+from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.access import reads, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.state import Field, check_fields, declared, options_of, read_state, write_state
+from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class RiverMatrixCompleter(checks.Constructed, Ranker):
+class _PairModel(checks.Constructed, Ranker):
+    """What models of (user, item) pairs share."""
+
+    MODEL: ClassVar[str]  # the attribute that is the model behind it
+
+    def predict_many(self, pairs: Any) -> Any:
+        """Return what `predict_one` does for each of several (user, item) pairs."""
+        return getattr(self, self.MODEL).predict(pairs)
+
+    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
+        """Return the items in the order of their predictions for a user, best first; equal ones as given."""
+        given = several(items, "items")
+        scores = self.predict_many([(user, item) for item in given])
+        return [given[place] for place in (-scores).argsort(kind="stable").tolist()]
+
+
+class RiverMatrixCompleter(_PairModel):
     """`MatrixCompleter` for river: one rating at a time, or several.
 
     Parameters
@@ -63,6 +71,8 @@ class RiverMatrixCompleter(checks.Constructed, Ranker):
     ['up', 'heat']
     """
 
+    MODEL = "completer"
+
     def __init__(
         self,
         loss: str = "huber",
@@ -83,9 +93,7 @@ class RiverMatrixCompleter(checks.Constructed, Ranker):
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
-        if isinstance(y, str | bytes):  # float would read it
-            raise TypeError(f"a rating must be a number, got {y!r}")
-        self.completer.learn_one(user, item, float(y))
+        self.completer.learn_one(user, item, _number_of(y, "a rating"))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Predict a rating; x is not used."""
@@ -95,33 +103,25 @@ class RiverMatrixCompleter(checks.Constructed, Ranker):
         """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
         self.completer.partial_fit(pairs, y)
 
-    def predict_many(self, pairs: Any) -> Any:
-        """Predict ratings of (user, item) pairs."""
-        return self.completer.predict(pairs)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as `MatrixCompleter.save` does."""
-        self.completer.write(path, type(self).__name__, {"seed": self.seed})
+        self.completer._write(path, type(self).__name__, wrapper={"seed": self.seed})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
-        completer, wrapper = MatrixCompleter.read(path, cls.__name__)
-        check_fields({"seed": Field(int, least=0, optional=True)}, wrapper, cls.__name__)
-        options, seed = completer.settings, wrapper["seed"]
+        completer, settings = MatrixCompleter._read(path, cls.__name__)
+        own, options = settings["wrapper"], completer.settings
+        check_fields({"seed": Field(int, least=0, optional=True)}, own, cls.__name__)
+        seed = own["seed"]
         require((seed or 0) == options["seed"], "seeds")
         options["n_factors"] = options.pop("rank")
         model = cls(**{**options, "seed": seed})
         model.completer = completer
         return model
 
-    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
-        """Return the items in the order of their predictions for a user, best first."""
-        given = several(items, "items")
-        return _ranked(given, self.completer.predict([(user, item) for item in given]))
 
-
-class RiverRecommender(checks.Constructed, Ranker):
+class RiverRecommender(_PairModel):
     """`Recommender` for river: events one at a time, or several.
 
     Attributes
@@ -137,6 +137,8 @@ class RiverRecommender(checks.Constructed, Ranker):
     >>> model.rank("bob", {"jam", "milk"})
     ['milk', 'jam']
     """
+
+    MODEL = "recommender"
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,36 +156,24 @@ class RiverRecommender(checks.Constructed, Ranker):
         """Learn events of (user, item) pairs, in order: the same as one after the other."""
         self.recommender.partial_fit(pairs, weights=y)
 
-    def predict_many(self, pairs: Any) -> Any:
-        """Return the probabilities of (user, item) pairs."""
-        return self.recommender.predict(pairs)
-
-    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
-        """Return the items in the order of their probabilities, best first; what was seen comes last."""
-        given = several(items, "items")
-        return _ranked(given, self.recommender.predict([(user, item) for item in given]))
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as `Recommender.save` does."""
-        self.recommender.write(path, type(self).__name__, None)
+        self.recommender._write(path, type(self).__name__)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverRecommender:
         """Read what `save` wrote."""
         model = cls()
-        model.recommender, _ = Recommender.read(path, cls.__name__)
+        model.recommender, _ = Recommender._read(path, cls.__name__)
         return model
 
 
-def _ranked(items: list[Any], scores: Array) -> list[Any]:
-    """Return items in the order of their scores, the highest first; equal ones as they were given."""
-    return [items[place] for place in (-scores).argsort(kind="stable").tolist()]
-
-
-class _RowModel(Guarded):
+class _RowModel(SavedModel):
     """What models of rows share; features are numbered as they appear."""
 
+    OPTIONAL = "learner"
     _features: Ids
+    _learner: Any
     _learn: Any
 
     @property
@@ -192,22 +182,73 @@ class _RowModel(Guarded):
         """The features seen so far, in order of appearance, those of one row sorted."""
         return list(self._features.names)
 
+    @property
+    @reads
+    def expert_weights(self) -> dict[str, float]:
+        """The weights of the experts by name; empty before anything was learned."""
+        if (learner := self._learner) is None:
+            return {}
+        return dict(zip(learner.names, learner.expert_weights.ravel().tolist(), strict=True))
+
     @writes
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
         self._learn(_table_of(X), X.columns, y, w)
 
+    def _keys(self) -> list[Ids]:
+        """The ids that a learner has room for: those of classes, if there are some, and of features."""
+        return [getattr(self, f"_{name}") for name in self.PARTS if name != "learner"]
+
+    def _grow(self, names: Collection[Any]) -> None:
+        """Make room for what is new: features are sorted, so that their order in a row does not matter."""
+        if not self._features.numbers.keys() >= set(names):
+            new = (plain_key(name) for name in names if name not in self._features.numbers)
+            self._features.add(sorted(new, key=lambda name: (type(name).__name__, repr(name))))
+        self._learner.grow(*map(len, self._keys()))
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
+        sizes = learner.sizes if learner else (0,) * len(keys)
+        require(sizes == tuple(map(len, keys)), "classes or features")
+        cls.PARTS["learner"].check_options(settings, learner)
+        return super()._restored(settings, learner, *keys)
+
+    def _learn_one(self, x: dict[Any, Any], target: Any) -> bool:
+        """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
+        if self._learner is None:
+            return False
+        values = _values(x)
+        try:
+            places = self._known(x)
+        except KeyError:
+            check_keys(x, "the name of a feature")
+            if not (np.abs(values) <= LARGEST).all():
+                return False
+            self._grow(x)
+            places = self._features.find(x)
+        return self._learner.learn_one(self._learner.one_row(places, values), target)
+
     def _known(self, x: dict[Any, Any]) -> Indices:
         """The places of the features of a row; KeyError if one is new."""
         return np.fromiter(map(self._features.numbers.__getitem__, x), np.int64, len(x))
 
-    def _places(self, x: dict[Any, Any]) -> Indices:
-        """The places of the features of a row, -1 for new ones."""
-        try:
-            return self._known(x)
-        except KeyError:
-            check_keys(x, "the name of a feature")
-            return self._features.find(x)
+    def _predict_one(self, x: Mapping[Any, Any]) -> Any:
+        """What is predicted for one row; None before anything was learned."""
+        if self._learner is not None and _is_plain(x):
+            try:
+                places = self._known(x)
+            except KeyError:
+                check_keys(x, "the name of a feature")
+                places = self._features.find(x)
+            found = self._learner.predict(self._learner.one_row(places, _values(x)))
+            if found.size:
+                return found[0]
+        predicted = self._predict(_row_of(x), x)
+        return None if predicted is None else predicted[0]
+
+    def _predict(self, table: Array, names: Collection[Hashable]) -> Array | None:
+        """What is predicted for the rows of a table; None before anything was learned."""
+        return self._learner and self._learner.predict(self._rows(table, names))
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> SparseRows:
         """The known features of the rows, their places rising: the order of names does not matter."""
@@ -239,6 +280,9 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     Accuracy: 91...%
     """
 
+    OPTIONS = SETTINGS = classifier.OPTIONS | {"seed": SEED_OPTION}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "features": Ids}
+
     def __init__(
         self,
         radii: Any = "auto",
@@ -250,7 +294,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
         self.features, self.seed = features, seed
         self._features, self._classes = Ids(), Ids()
-        self._learner: ClassLearner | None = None
+        self._learner = None
 
     _multiclass = True
 
@@ -260,45 +304,27 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """The labels seen so far, in order of appearance."""
         return list(self._classes.names)
 
-    @property
-    @reads
-    def expert_weights(self) -> dict[str, float]:
-        """The weights of the experts by name; empty before anything was learned."""
-        if (learner := self._learner) is None:
-            return {}
-        return dict(zip(learner.experts.names, learner.experts.all_weights.tolist(), strict=True))
-
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
         known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
-        if not (known and _is_plain(x) and self._learn_one(x, self._classes.numbers[y])):
-            self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
+        if known and _is_plain(x) and self._learn_one(x, np.array((self._classes.numbers[y],))):
+            return
+        self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
-        if self._learner is not None and _is_plain(x):
-            places = self._places(x)
-            found = self._learner.probabilities(self._learner.one_row(places, _values(x)))
-            if found.size:
-                return dict(zip(self._classes.names, found[0].tolist(), strict=True))
-        table = _row_of(x)
-        if self._learner is None:
-            return {}
-        found = self._learner.probabilities(self._rows(table, x))
-        return dict(zip(self._classes.names, found[0].tolist(), strict=True))
+        found = self._predict_one(x)
+        return {} if found is None else dict(zip(self._classes.names, found.tolist(), strict=True))
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the probabilities of the labels seen so far, one column each."""
         import pandas as pd
 
-        table = _table_of(X)
-        if self._learner is None:
-            return pd.DataFrame(index=X.index)
-        probabilities = self._learner.probabilities(self._rows(table, X.columns))
-        return pd.DataFrame(probabilities, index=X.index, columns=pd.Index(self.classes))
+        found = self._predict(_table_of(X), X.columns)
+        return pd.DataFrame(found, index=X.index, columns=pd.Index(self.classes))
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -309,26 +335,8 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         best = found.argmax(axis=1) if found.size else []
         return pd.Series([self._classes.names[k] for k in best] or [None] * len(X), index=X.index)
 
-    @reads_whole
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier to a file, without any code."""
-        options = options_of(self, ClassifierOptions)
-        options |= {"fit_intercept": bool(self.fit_intercept), "seed": self.seed}
-        keys = {"classes": self._classes, "features": self._features}
-        write_state(path, type(self).__name__, options, {"learner": self._learner, **keys})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
-        """Return the classifier that `save` wrote; it resumes bit-identically."""
-        fields = declared(ClassifierOptions) | {"seed": SEED_OPTION}
-        parts = {"learner": ClassLearner, "classes": Ids, "features": Ids}
-        options, learner, *keys = read_state(path, cls.__name__, fields, parts, "learner")
-        sizes = [0, 0] if learner is None else [learner.experts.classes, learner.map.features]
-        require(sizes == list(map(len, keys)), "classes or features")
-        checked_radii(options["radii"])
-        loaded = cls(**options)
-        loaded._learner, (loaded._classes, loaded._features) = learner, keys
-        return loaded
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"fit_intercept": bool(self.fit_intercept)}
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
@@ -346,36 +354,11 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
             if self._learner is None:
                 options = self.radii, self.learner, self.fit_intercept
                 self._learner = ClassLearner(*options, 1, 0, self.features, self.seed)
-            self._features.add(_sorted_new(self._features, names))
             self._classes.add(labels[first : first + 1])
-            self._learner.grow(len(self._classes), len(self._features))
+            self._grow(names)
             numbers = self._classes.find(labels[first:last])
             rows = self._rows(table[first:last], names)
             self._learner.learn(rows, numbers, parts[first:last])
-
-    def _learn_one(self, x: dict[Any, Any], label: int) -> bool:
-        """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
-        learner, values, features = self._learner, _values(x), self._features
-        if learner is None:
-            return False
-        try:
-            places = self._known(x)
-        except KeyError:
-            check_keys(x, "the name of a feature")
-            if not (np.abs(values) <= LARGEST).all():
-                return False
-            features.add(_sorted_new(features, x))
-            learner.grow(len(self._classes), len(features))
-            places = features.find(x)
-        return learner.learn_one(learner.one_row(places, values), np.array((label,)))
-
-
-def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
-    """The names that are new, sorted, so that their order in a row does not matter."""
-    if features.numbers.keys() >= set(names):
-        return []
-    new = (plain_key(name) for name in names if name not in features.numbers)
-    return sorted(new, key=lambda name: (type(name).__name__, repr(name)))
 
 
 class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
@@ -400,95 +383,61 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     MAE: 0.18...
     """
 
+    OPTIONS = SETTINGS = regressor.OPTIONS | {"seed": SEED_OPTION}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "features": Ids}
+
     def __init__(self, radii: Any = "auto", random_features: int = 64, seed: int = 0) -> None:
         self.radii, self.random_features, self.seed = radii, random_features, seed
         self._features = Ids()
-        self._learner: RegressionLearner | None = None
-
-    @property
-    @reads
-    def expert_weights(self) -> dict[str, float]:
-        """The weights of the experts by name; empty before anything was learned."""
-        if (learner := self._learner) is None:
-            return {}
-        return dict(zip(learner.names, learner.state.weights[0].tolist(), strict=True))
+        self._learner = None
 
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
-        if w == 1.0 and self._learner is not None and type(y) in _PLAIN and _is_plain(x):
-            try:
-                row = self._known(x), _values(x)
-            except KeyError:  # a new feature
-                row = None
-            target = np.array([[y]], dtype=np.float64)
-            if row and self._learner.learn_one(self._learner.one_row(*row), target):
-                return
+        known = w == 1.0 and type(y) in _PLAIN and abs(y) <= LARGEST
+        if known and _is_plain(x) and self._learn_one(x, np.array([[y]], dtype=np.float64)):
+            return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
     @reads
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Return the prediction for a row."""
-        if self._learner is not None and _is_plain(x):
-            places = self._places(x)
-            predicted = self._learner.predict(self._learner.one_row(places, _values(x)))
-            if predicted.size:
-                return float(predicted[0, 0])
-        return float(self._predict(_row_of(x), x)[0])
+        found = self._predict_one(x)
+        return 0.0 if found is None else float(found[0])
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Return the prediction for every row."""
         import pandas as pd
 
-        return pd.Series(self._predict(_table_of(X), X.columns), index=X.index)
-
-    @reads_whole
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the regressor to a file, without any code."""
-        options = options_of(self, RegressorOptions) | {"seed": self.seed}
-        parts = {"learner": self._learner, "features": self._features}
-        write_state(path, type(self).__name__, options, parts)
+        found = self._predict(_table_of(X), X.columns)
+        return pd.Series(np.zeros(len(X)) if found is None else found[:, 0], index=X.index)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormRegressor:
-        """Return the regressor that `save` wrote; it resumes bit-identically."""
-        fields = declared(RegressorOptions) | {"seed": SEED_OPTION}
-        parts = {"learner": RegressionLearner, "features": Ids}
-        options, learner, features = read_state(path, cls.__name__, fields, parts, "learner")
-        sizes = (0, 1) if learner is None else (learner.map.features, learner.outputs)
-        require(sizes == (len(features), 1), "features")
-        check_options(options, learner)
-        loaded = cls(**options)
-        loaded._learner, loaded._features = learner, features
-        return loaded
+    def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
+        require(learner is None or learner.outputs == 1, "outputs")
+        return super()._restored(settings, learner, *keys)
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
         given = list(y)
         checks.refuse_masked(given, "y")
-        targets = np.array([_target_of(each) for each in given]).reshape(-1, 1)
+        targets = np.array([_number_of(each, "a target") for each in given]).reshape(-1, 1)
         if len(targets) != len(table):
             raise ValueError(
                 f"y must hold a target for each of {len(table)} rows, got {len(targets)}"
             )
         if not (np.abs(targets) <= LARGEST).all():
             raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
-        order, parts = checked_weights(w, len(table), "w")
+        order, parts = regressor.checked_weights(w, len(table), "w")
         if not order.size:
             return
         if self._learner is None:
             options = self.radii, self.random_features, self.seed
             self._learner = RegressionLearner(*options, len(names), 1)
-        self._features.add(_sorted_new(self._features, names))
-        self._learner.grow(len(self._features))
+        self._grow(names)
         rows = self._rows(table[order], names)
         self._learner.learn(rows, targets[order], parts)
-
-    def _predict(self, table: Array, names: Collection[Hashable]) -> Array:
-        if self._learner is None:
-            return np.zeros(len(table))
-        return self._learner.predict(self._rows(table, names))[:, 0]
 
 
 #: Types of numbers that need no further check, up to 64 bits.
@@ -519,7 +468,7 @@ def _row_of(x: Mapping[Any, Any]) -> Array:
     checks.refuse_masked(values, "the row")
     given = np.array(values)
     if given.dtype.kind not in "fiub" or given.ndim != 1:  # of several types, or no numbers
-        given = np.array([_number_of(name, value) for name, value in x.items()])
+        given = np.array([_number_of(value, "feature", name) for name, value in x.items()])
     return _in_range(given.astype(np.float64, copy=False)[None], x)
 
 
@@ -532,31 +481,27 @@ def _table_of(X: pd.DataFrame) -> Array:
             raise TypeError(f"feature {name!r} must hold numbers, got {column.dtype}")
         if column.dtype.kind == "O":  # pandas would read numbers in text
             for value in column:
-                _number_of(name, value)
+                _number_of(value, "feature", name)
     table = _in_range(X.to_numpy(dtype=np.float64), X.columns)
     if X.columns.has_duplicates:
         raise ValueError("the frame names a feature twice")
     return table
 
 
-def _number_of(name: Hashable, value: Any) -> float:
+def _number_of(value: Any, *what: Any) -> float:
+    """Return a number that is not written as text; `what` are a word for it and its name."""
     try:
         if isinstance(value, str | bytes):  # float would read it
             raise TypeError
         return float(value)
     except OverflowError:
-        raise ValueError(f"feature {name!r} is beyond the range of numbers") from None
+        raise ValueError(f"{_named(*what)} is beyond the range of numbers") from None
     except (TypeError, ValueError):
-        raise TypeError(f"feature {name!r} must be a number, got {value!r}") from None
+        raise TypeError(f"{_named(*what)} must be a number, got {value!r:.80}") from None
 
 
-def _target_of(value: Any) -> float:
-    try:
-        if isinstance(value, str | bytes):  # float would read it
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"a target must be a number, got a {type(value).__name__}") from None
+def _named(word: str, *name: Any) -> str:
+    return " ".join([word, *map(repr, name)])
 
 
 def _in_range(table: Array, names: Collection[Hashable]) -> Array:

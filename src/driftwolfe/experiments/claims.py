@@ -7,8 +7,7 @@ from itertools import product
 
 from driftwolfe.experiments.paper import EXPERIMENTS
 from driftwolfe.experiments.summary import Paired, Series, Summary, machines, paired
-from driftwolfe.experiments.tables import markdown_text, write_table
-from driftwolfe.terminal import counted, number
+from driftwolfe.terminal import counted, markdown_text, number, write_table
 
 #: Times quicker that count as significantly faster, the part of a loss that counts as slight, the
 #: standard errors beyond which a difference counts, and the seeds that a verdict needs.
@@ -96,28 +95,23 @@ def claims(summary: Summary, title: str) -> tuple[list[Claim], str]:
             seeds = max(seeds, len(losses.ours))
             if summary.notice or len(losses.ours) < SEEDS:
                 continue
-            parts: dict[str, tuple[str, bool | None, str]]
+            parts: dict[str, tuple[str, bool | None, str]] = {}
             if numeral == "ii":
-                parts = {"loses less than": _less(losses)}
+                parts["loses less than"] = _loses(losses, slightly=False)
             else:
                 speed = _faster(times, machines(one), machines(other))
-                parts = {
-                    "is significantly faster than": speed,
-                    "loses slightly more than": _slightly(losses),
-                }
+                parts["is significantly faster than"] = speed
+                parts["loses slightly more than"] = _loses(losses, slightly=True)
             found += [
                 Claim(numeral, words, f"{one.title} {verb} {other.title}", *part)
                 for verb, part in parts.items()
             ]
     if found or not seeds:
         return found, ""
+    needed = f"{SEEDS} orders of the data or more; this is {counted(seeds, 'order')}."
     if summary.notice:
-        return (
-            [],
-            "The paper's claims need the real data: a synthetic twin says nothing about them.",
-        )
-    played = counted(seeds, "order")
-    return [], f"The paper's claims need {SEEDS} orders of the data or more; this is {played}."
+        needed = "the real data: a synthetic twin says nothing about them."
+    return [], f"The paper's claims need {needed}"
 
 
 def _tuned(summary: Summary, *methods: str) -> list[Series]:
@@ -145,27 +139,19 @@ def _faster(times: Paired, ours: list[str], theirs: list[str]) -> tuple[str, boo
     return measured, False, found
 
 
-def _less(losses: Paired) -> tuple[str, bool, str]:
-    """Less by more than `ERRORS` standard errors."""
+def _loses(losses: Paired, slightly: bool) -> tuple[str, bool, str]:
+    """Less, or more and by at most `SLIGHT`; in both cases by more than `ERRORS` standard errors."""
     difference, error = losses.difference
-    if difference < 0.0 and abs(difference) > ERRORS * error:
-        return _measured(losses), True, ""
-    same = abs(difference) <= ERRORS * error
-    return _measured(losses), False, _SAME if same else "higher, not lower"
-
-
-def _slightly(losses: Paired) -> tuple[str, bool, str]:
-    """More by more than `ERRORS` standard errors, and by at most `SLIGHT`."""
-    difference, error = losses.difference
+    found = ""
     if abs(difference) <= ERRORS * error:
-        return _measured(losses), False, _SAME
-    if difference < 0.0:
-        return _measured(losses), False, "lower, not slightly higher"
-    slight = difference <= SLIGHT * losses.means[1]
-    return _measured(losses), slight, "" if slight else f"higher by more than {SLIGHT:.0%}"
-
-
-_SAME = f"no difference beyond {ERRORS:g} standard errors"
+        found = f"no difference beyond {ERRORS:g} standard errors"
+    elif difference > 0.0 and not slightly:
+        found = "higher, not lower"
+    elif difference > SLIGHT * losses.means[1]:
+        found = f"higher by more than {SLIGHT:.0%}"
+    elif difference < 0.0 and slightly:
+        found = "lower, not slightly higher"
+    return _measured(losses), not found, found
 
 
 def _measured(losses: Paired) -> str:

@@ -1,28 +1,53 @@
-"""Figures drawn for print, by matplotlib."""
+"""Figures drawn for print, by matplotlib, which is imported only when something is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from textwrap import wrap
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwolfe.experiments import figure_style as fs
-from driftwolfe.experiments.figure import Figure, Line, Panel
-from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, literal, print_style
+from driftwolfe.experiments.figure import FAINT, INK, Figure, Line, LineStyle, Panel
+from driftwolfe.storage import write
+from driftwolfe.terminal import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Sheet
     from matplotlib.lines import Line2D
 
+WIDTH = 7.0  # of a page's text, in inches
+#: Formats, and the metadata without which files would differ from run to run.
+METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+WARNING = "#a33c00"
+INACTIVE = "#e3ddd3"  # of experts
 _ROW = 0.165  # inches of a legend's row
 _MARKS = 6  # markers on a curve
 _NAMED = 13  # experts that a map names at most
 _WIDEST = 3  # panels with names that a page is wide enough for
 _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 _RING: dict[str, Any] = {"markersize": 8.5, "markerfacecolor": "none", "markeredgewidth": 1.0}
+
+
+def extra(module: str) -> ModuleType:
+    """Import a module of an extra dependency; where it is missing, say how to get it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        needed = f"this needs {(missing.name or module).partition('.')[0]}"
+        raise ImportError(f"{needed}: pip install 'driftwolfe[experiments]'") from missing
+
+
+@contextmanager
+def print_style() -> Iterator[None]:
+    """Fonts, lines and colours for print, within a ``with`` block or a decorated function."""
+    with extra("matplotlib").rc_context(fname=Path(__file__).with_name("figures.mplstyle")):
+        yield
 
 
 @print_style()
@@ -40,7 +65,7 @@ def draw(figure: Figure) -> Sheet:
     else:
         height = rows * (0.22 * len(named) + 0.75) + 0.4 if named else rows * figure.height
     dots = panels[0].form == "dots"
-    width = fs.WIDTH * (columns + 1) / (_WIDEST + 1) if dots and named else fs.WIDTH
+    width = WIDTH * (columns + 1) / (_WIDEST + 1) if dots and named else WIDTH
     sheet = _sheet(figure, width, height)
     grid: dict[str, Any] = {"sharey": dots, "height_ratios": ratios, "squeeze": False}
     axes = list(sheet.subplots(rows, columns, **grid).flat)
@@ -58,7 +83,7 @@ def draw(figure: Figure) -> Sheet:
     if panels[0].weights:
         draw_colour_bar(image, axes[: len(panels)])
         if any(np.isnan(panel.weights.values).any() for panel in panels if panel.weights):
-            patch = extra("matplotlib.patches").Patch(color=fs.INACTIVE, label="expert not active")
+            patch = extra("matplotlib.patches").Patch(color=INACTIVE, label="expert not active")
             sheet.legend(handles=[patch], loc="outside lower right")
     elif not named:
         (_legend_below if several or dots else _legend_beside)(sheet, _entries(figure))
@@ -72,7 +97,7 @@ def _sheet(figure: Figure, width: float, height: float) -> Sheet:
     )
     letters = int(width / 0.064)
     heading = [*wrap(" · ".join(figure.heading), letters), *wrap(figure.warning, letters)]
-    colour = fs.WARNING if figure.warning else "#444444"
+    colour = WARNING if figure.warning else "#444444"
     place: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top"}
     sheet.suptitle(literal("\n".join(heading)), fontsize=7.5, color=colour, **place)
     return sheet
@@ -90,7 +115,7 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
         axis.set_yscale("log")
     image = _draw_weights(axis, panel, largest) if panel.weights else None
     above = {"color": INK, "zorder": 3} if panel.weights else {}
-    fs.mark_drifts(axis, panel.drifts, **above)
+    mark_drifts(axis, panel.drifts, **above)
     draw_line = _draw_band if panel.form == "bands" else _draw_marks
     for place, line in enumerate(line for line in panel.lines if not line.hidden):
         draw_line(axis, panel, line, place, **options)
@@ -98,11 +123,11 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
     axis.set_ylabel(panel.y.title)
     if panel.x.high is not None:
         axis.set_xlim(panel.x.low, panel.x.high)
-    fs.count_axis(axis, "x", panel.x.ticks)
+    count_axis(axis, "x", panel.x.ticks)
     if panel.y.names:
         axis.tick_params(axis="y", length=0)
     else:
-        fs.count_axis(axis, "y", panel.y.ticks)
+        count_axis(axis, "y", panel.y.ticks)
         if panel.y.low is not None:
             axis.set_ylim(panel.y.low, panel.y.high)
     if panel.form == "dots":
@@ -169,7 +194,7 @@ def _draw_weights(axis: Axes, panel: Panel, largest: float | None) -> Any:
     else:
         edges = np.concatenate([rounds[:1], (rounds[1:] + rounds[:-1]) / 2.0, rounds[-1:]])
     # White to dark blue: lighter is less, to every eye and in grey.
-    colours = extra("matplotlib").colormaps["Blues"].with_extremes(bad=fs.INACTIVE)
+    colours = extra("matplotlib").colormaps["Blues"].with_extremes(bad=INACTIVE)
     experts = panel.y.names
     weights, rows = np.ma.masked_invalid(values), np.arange(len(experts) + 1) - 0.5
     most = largest or panel.weights.largest or 1.0
@@ -245,3 +270,51 @@ def _legend_beside(sheet: Sheet, entries: Sequence[Line2D]) -> None:
     lines = 2 + len(labels) + "".join(labels).count("\n")
     sheet.set_figheight(max(sheet.get_figheight(), _ROW * lines))
     sheet.legend(handles=list(entries), loc="outside right upper", handlelength=3.2)
+
+
+def save(figure: Sheet, path: Path, **options: Any) -> None:
+    """Write a figure in the format of the file's name, always with the same bytes.
+
+    A PNG has a palette of 256 colours, which no eye tells from all of them, and a third of the size.
+    """
+    kind = path.suffix.removeprefix(".")
+
+    def fill(part: Path) -> None:
+        figure.savefig(part, format=kind, metadata=METADATA[kind], **options)
+        if kind == "png":
+            image = extra("PIL.Image").open(part).convert("RGB")
+            image.quantize(256, method=1, kmeans=2, dither=0).save(part, kind, optimize=True)
+
+    write(path, fill)
+
+
+def literal(text: str) -> str:
+    """A text that matplotlib shows unchanged, also with a dollar sign or an underscore first."""
+    return ("\u200a" if text.startswith("_") else "") + printable(text).replace("$", r"\$")
+
+
+def count_axis(axis: Axes, which: str, ticks: int = 5) -> None:
+    """Thousands separators, and not too many ticks."""
+    ticker = extra("matplotlib.ticker")
+    chosen = axis.xaxis if which == "x" else axis.yaxis
+
+    def with_shared_decimals(value: float, _: int) -> str:
+        decimals = [f"{tick:.10f}".rstrip("0").split(".")[1] for tick in chosen.get_majorticklocs()]
+        return f"{value:,.{max(map(len, decimals))}f}"
+
+    if chosen.get_scale() == "linear":
+        chosen.set_major_locator(ticker.MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
+        chosen.set_major_formatter(ticker.FuncFormatter(with_shared_decimals))
+    else:
+        low, high = chosen.get_view_interval()
+        parts = (1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)
+        chosen.set_major_locator(ticker.LogLocator(subs=parts, numticks=ticks + 2))
+        chosen.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        chosen.set_minor_formatter(ticker.NullFormatter())
+
+
+def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
+    """Thin dotted lines at abrupt changes."""
+    style = {"color": FAINT, "linestyle": ":", "linewidth": 0.7, "zorder": 0.5, **line}
+    for t in rounds:
+        axis.axvline(t, **style)

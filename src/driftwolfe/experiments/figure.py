@@ -1,4 +1,4 @@
-"""The model of a figure: what `drawing` draws for print and page.js in the report."""
+"""The model of a figure: what `drawing` draws for print and page.js in the report; and the style of its lines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
-from driftwolfe.experiments.figure_style import LineStyle
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.terminal import number
 
@@ -127,9 +127,7 @@ class Figure:
 
     @property
     def largest_weight(self) -> float:
-        return (
-            max((panel.weights.largest for panel in self.panels if panel.weights), default=0) or 1.0
-        )
+        return max((each.weights.largest for each in self.panels if each.weights), default=0) or 1.0
 
     def page_json(self, points: int) -> str:
         """The figure as page.js takes it, with at most `points` on a line.
@@ -145,13 +143,13 @@ class Figure:
             for panel in self.panels
         ]
         content = {"panels": thin, "largest": round(self.largest_weight, 4)}
-        text = json.dumps(content, default=_plain, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(content, default=_as_json, separators=(",", ":"), allow_nan=False)
         for sign in "<>&":
             text = text.replace(sign, f"\\u{ord(sign):04x}")
         return text
 
 
-def _plain(part: Any) -> Any:
+def _as_json(part: Any) -> Any:
     """A part of a figure as JSON takes it."""
     if not isinstance(part, np.ndarray):
         return part.item() if isinstance(part, np.generic) else vars(part)
@@ -186,3 +184,102 @@ def expert_size(expert: str) -> float:
     """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
     number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
     return float(number.group().replace(",", "")) if number else 0.0
+
+
+# -- the style of lines ----------------------------------------------------------------------------
+
+INK, FAINT = "#222222", "#8c8c8c"
+#: Okabe and Ito's colours without black and yellow, which a dark and a white page swallow, and a grey.
+COLOURS = ("#0072B2", "#D55E00", "#767676", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES: tuple[tuple[float, ...], ...] = (
+    (),
+    (7.0, 1.6),
+    (1.0, 1.3),
+    (4.5, 1.4, 1.0, 1.4),
+    (3.2, 1.4),
+    (4.5, 1.3, 1.0, 1.3, 1.0, 1.3),
+    (1.8, 1.8),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+BLUE, ORANGE, GREY, GREEN, PINK, AMBER, SKY = COLOURS
+#: The colour of a method in all figures, those that are shown first before others; methods of one colour
+#: differ in dash and marker.
+METHODS = {
+    "POLAR": BLUE,
+    "POLA": ORANGE,
+    "POLD": SKY,
+    "BOGD_IP": GREY,
+    "Multi-OCG": GREEN,
+    "Ader": PINK,
+    "PAMO": AMBER,
+    "OGD": PINK,
+    **dict.fromkeys(("OnlineFrankWolfe", "SAOL", "OneProjectionSAOL"), GREEN),
+    **dict.fromkeys(("OneProjectionAder", "OneOracleAder"), AMBER),
+    **dict.fromkeys(("TraceNormClassifier", "TraceNormRegressor", "MatrixCompleter"), BLUE),
+    **dict.fromkeys(("Recommender", "AdaptiveIntervals"), BLUE),
+}
+#: The end of the label of a method with the steps of its theory, c = D/G; its lines are thin.
+UNTUNED = ", untuned"
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """A colour, a dash and a marker; any two of them tell methods apart, in grey as well."""
+
+    colour: str  # as #rrggbb
+    dash: tuple[float, ...]  # strokes and gaps in units of the line's width; empty for solid
+    marker: str  # as matplotlib names it
+    width: float = 1.0  # in units of a line's width
+
+
+def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
+    """A line style for each title: variants of a method have its colour, those untuned are thin.
+
+    Those of `METHODS` look the same in all figures, others take what is left.
+    """
+    wanted = list(dict.fromkeys(titles))
+    families: dict[str, LineStyle] = {}
+    for name in sorted(set(map(family, wanted)), key=lambda name: (rank(name), name)):
+        free = [style for style in _CANDIDATES if style not in families.values()]
+        colours = {style.colour for style in families.values()}
+        fresh = [style for style in free if style.colour not in colours]
+        unused = (fresh or free or _CANDIDATES[len(families) % len(_CANDIDATES) :])[0]
+        fixed = _FIXED.get(_plain(name), unused)
+        families[name] = unused if fixed in families.values() else fixed
+    found: dict[str, LineStyle] = {}
+    taken = set(families.values())
+    for title in sorted(wanted, key=lambda title: (title.endswith(UNTUNED), title)):
+        own = families[family(title)]
+        if title != family(title):
+            alike = [style for style in _CANDIDATES if style.colour == own.colour]
+            own = next((style for style in alike if style not in taken), own)
+            taken.add(own)
+        found[title] = replace(own, width=0.55) if title.endswith(UNTUNED) else own
+    return {title: found[title] for title in wanted}
+
+
+def family(title: str) -> str:
+    """The method that a title is a variant of: what stands before a comma or a bracket."""
+    return re.split(r",| \(", title)[0] or title
+
+
+def rank(title: str) -> int:
+    """The place of a title's method among `METHODS`; others come after them."""
+    name = _plain(family(title))
+    return list(_FIXED).index(name) if name in _FIXED else len(_FIXED)
+
+
+def _plain(title: str) -> str:
+    """The letters and digits: ``BOGDIP`` and ``BOGD_IP`` are the same method."""
+    return "".join(letter for letter in title.lower() if letter.isalnum())
+
+
+#: Seven colours, dashes and markers in every combination of two.
+_CANDIDATES = [
+    LineStyle(COLOURS[i], DASHES[(i + shift) % 7], MARKERS[(i + 2 * shift) % 7])
+    for shift, i in product(range(7), range(7))
+]
+_FIXED: dict[str, LineStyle] = {}
+for _name, _colour in METHODS.items():
+    _alike = [style for style in _CANDIDATES if style.colour == _colour]
+    _FIXED[_plain(_name)] = next(style for style in _alike if style not in _FIXED.values())

@@ -9,21 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.experiments import figure_style as fs
-from driftwolfe.experiments.drawing import draw
+from driftwolfe.experiments import drawing
 from driftwolfe.experiments.figure import (
+    INK,
+    UNTUNED,
     Axis,
     Band,
     ExpertWeights,
     Figure,
     Line,
+    LineStyle,
     Panel,
     expert_size,
+    family,
+    rank,
     settled_range,
 )
-from driftwolfe.experiments.figure_style import INK, LineStyle, print_style
-from driftwolfe.experiments.summary import CALLS, Curve, Series, Summary, machines
-from driftwolfe.experiments.tables import RegretRow
+from driftwolfe.experiments.summary import CALLS, Curve, RegretRow, Series, Summary, machines
 from driftwolfe.terminal import Spread, counted, spread_text
 
 __all__ = ["all_figures", "panels", "save"]
@@ -41,10 +43,10 @@ def save(figure: Figure, folder: Path, name: str = "") -> list[Path]:
         The figure, and where to: the files are ``folder/name.png`` and so on, by default under its own name.
     """
     paths = [folder / f"{name or figure.name}.{ending}" for ending in FORMATS]
-    with print_style():
-        sheet = draw(figure)
+    with drawing.print_style():
+        sheet = drawing.draw(figure)
         for path in paths:
-            fs.save(sheet, path, dpi=200)
+            drawing.save(sheet, path, dpi=200)
     return paths
 
 
@@ -233,9 +235,8 @@ def weights(summary: Summary) -> Figure:
         if found is not None and found.experts and found.rounds:
             order = np.argsort([expert_size(name) for name in found.experts], kind="stable")
             names = [found.experts[place] for place in order]
-            table = ExpertWeights(
-                np.array(found.rounds), np.array(found.values, dtype=float).T[order]
-            )
+            values = np.array(found.values, dtype=float).T[order]
+            table = ExpertWeights(np.array(found.rounds), values)
             x, y = replace(_rounds(summary), ticks=4), Axis("", "experts", names=names)
             drawn.append(Panel(series.label, x, y, drifts=summary.drifts, weights=table))
             of.add(result.trial.seed)
@@ -250,7 +251,7 @@ def rows(summary: Summary) -> list[list[str]]:
     """
 
     def order(title: str) -> tuple[bool, int]:
-        return title.removesuffix(fs.UNTUNED) != fs.family(title), fs.rank(title)
+        return title.removesuffix(UNTUNED) != family(title), rank(title)
 
     untuned = {title for title, series in summary.chosen.items() if series.untuned}
     titles = sorted(summary.chosen, key=lambda title: (title in untuned, *order(title)))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.rates import RATES, loss_scale
-from driftwolfe.experiments.summary import group, preference
+from driftwolfe.experiments.figure import UNTUNED
+from driftwolfe.experiments.running import RATES, loss_scale
+from driftwolfe.experiments.summary import group, preference, stored_minima
 from driftwolfe.experiments.sweep import Store, run_sweep
-from driftwolfe.experiments.tables import stored_minima
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
@@ -43,7 +43,7 @@ class Contender:
     @property
     def untuned(self) -> Contender:
         """The same method with the learner's default for c."""
-        return replace(self, label=f"{self.label}, untuned", scales=(), rated=False)
+        return replace(self, label=f"{self.label}{UNTUNED}", scales=(), rated=False)
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class Experiment:
     note: str = ""  # what to know when reading the results
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
     tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
-    also: tuple[
-        str, ...
-    ] = ()  # data sets on which the methods that are not untuned run with that c
+    also: tuple[str, ...] = ()  # data sets on which tuned methods run with their c too
 
     def data(self, twin: bool, name: str = "") -> DataSet:
         return DataSet(name=(name or self.real) + ("-twin" if twin else ""), rounds=self.rounds)
@@ -75,7 +73,7 @@ class Experiment:
     def finals(self, contender: Contender, data: DataSet, c: float | None) -> list[Trial]:
         """The trials with the chosen c, on every order; on further data sets too."""
         sets = [data]
-        if not contender.label.endswith(", untuned"):
+        if not contender.label.endswith(UNTUNED):
             twin = data.name.endswith("-twin")
             sets += [self.data(twin, name) for name in self.also]
         spent = {"limit": contender.limit, "taus": self.taus}
@@ -112,11 +110,11 @@ _MATRICES = Experiment(
 )
 #: The methods of the paper, Multi-OCG with one step per round: for short runs.
 _FIVE = (
-    Contender("BOGDIP", "BOGD_IP", TENS),
-    Contender("POLD", "POLD", TENS),
-    Contender("POLA", "POLA", TENS),
-    Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}),
-    Contender("Ader", "Ader", TENS, tuning_first=50),
+    Contender("BOGDIP", "BOGD_IP", TENS[3:7], tuning_limit=90.0),
+    Contender("POLD", "POLD", TENS[3:7], tuning_limit=90.0),
+    Contender("POLA", "POLA", TENS[3:7], tuning_limit=90.0),
+    Contender("MultiOCG", "Multi-OCG", TENS[3:7], {"max_inner": 1}, tuning_limit=90.0),
+    Contender("Ader", "Ader", TENS[3:7], tuning_first=50, tuning_limit=90.0),
 )
 #: Learners that project once per round, exactly or by the block oracle, beside POLD: opt-in, as those
 #: with exact projections take half a second per round.
@@ -155,12 +153,6 @@ _CLASSES = Experiment(
 )
 
 
-def _matrices(changes: dict[str, Any], **fields: Any) -> Experiment:
-    """The paper's methods with other limits, the same for all of them, and another size."""
-    contenders = tuple(replace(each, **changes) for each in _FIVE)
-    return replace(_MATRICES, contenders=contenders, also=(), **fields)
-
-
 def _classes(tuned: dict[str, Any], **fields: Any) -> Experiment:
     """Classification with changes of all methods that are tuned, and another size."""
     contenders = tuple(replace(c, **tuned) if c.scales else c for c in _CLASSES.contenders)
@@ -174,15 +166,12 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         # Multi-OCG may need.
         "quick": replace(
             _MATRICES,
-            contenders=tuple(
-                Contender(method, label, scales, dict[str, Option](options), limit=40.0)
-                for method, label, scales, options in (
-                    ("POLAR", "POLAR", (), {}),
-                    ("POLD", "POLD", (2e4,), {}),
-                    ("POLA", "POLA", (5e3,), {}),
-                    ("BOGDIP", "BOGD_IP", (2e4,), {}),
-                    ("MultiOCG", "Multi-OCG, K = 1", (1e4,), {"max_inner": 1}),
-                )
+            contenders=(
+                Contender("POLAR", "POLAR", (), limit=40.0),
+                Contender("POLD", "POLD", (2e4,), limit=40.0),
+                Contender("POLA", "POLA", (5e3,), limit=40.0),
+                Contender("BOGDIP", "BOGD_IP", (2e4,), limit=40.0),
+                Contender("MultiOCG", "Multi-OCG, K = 1", (1e4,), {"max_inner": 1}, limit=40.0),
             ),
             also=(),
             rounds=600,
@@ -192,9 +181,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             "projects for about a second per round and is left out.",
         ),
         # 10,000 ratings, so that Ader can play all rounds, with c around the best of the full setting.
-        "short": _matrices(
-            {"scales": TENS[3:7], "tuning_limit": 90.0, "limit": None}, rounds=300, widest=1
-        ),
+        "short": replace(_MATRICES, contenders=_FIVE, also=(), rounds=300, widest=1),
         "paper": _MATRICES,
         "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=()),
     },

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -11,18 +13,34 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+import msgspec
+
 from driftwolfe import storage, terminal
-from driftwolfe.experiments import claims, figures, tables
+from driftwolfe.experiments import claims, figures
+from driftwolfe.experiments.drawing import extra
 from driftwolfe.experiments.figure import Figure
-from driftwolfe.experiments.figure_style import extra
-from driftwolfe.experiments.summary import CALLS, Summary
+from driftwolfe.experiments.summary import (
+    CALLS,
+    RegretRow,
+    Series,
+    Summary,
+    machines,
+    paired,
+    stored_regrets,
+)
 from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
-from driftwolfe.experiments.tables import RegretRow, markdown_text
-from driftwolfe.experiments.trial import short
-from driftwolfe.streams.data_files import DataFile
-from driftwolfe.streams.datasets import RATINGS, ROWS
-from driftwolfe.terminal import counted, number, printable, spread_text
+from driftwolfe.experiments.trial import Result, short
+from driftwolfe.streams.datasets import RATINGS, ROWS, DataFile
+from driftwolfe.terminal import (
+    counted,
+    csv_cell,
+    markdown_text,
+    number,
+    printable,
+    spread_text,
+    write_table,
+)
 
 __all__ = ["write_report"]
 
@@ -57,11 +75,11 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
     summaries = summaries_of(store)
-    regrets = [tables.stored_regrets(store.folder, summary) for summary in summaries]
+    regrets = [stored_regrets(store.folder, summary) for summary in summaries]
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
     command = command or _command_of(written[0])
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
-    storage.write_text(written[1], tables.trial_table(results))
+    storage.write_text(written[1], trial_table(results))
     folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
     file = figure.lower().replace(" ", "-") if figure else "panels"
     for rest, ending in ((False, ""), (True, "-rest")):
@@ -95,13 +113,113 @@ def as_text(
         code = printable(" ".join(command.split())).replace("`", "'")
         parts.append(f"Made by `{code}`.")
     for summary, rows in zip(summaries, regrets, strict=True):
-        parts += [f"## {markdown_text(summary.name)}", tables.method_table(summary, rows)]
-        if notes := tables.tuning_notes(summary):
+        parts += [f"## {markdown_text(summary.name)}", method_table(summary, rows)]
+        if notes := tuning_notes(summary):
             parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
         found, missing = claims.claims(summary, title)
         if found or missing:
             parts += ["### The paper's claims", missing or claims.as_markdown(found)]
     return "\n\n".join(parts) + "\n"
+
+
+def method_rows(
+    summary: Summary, regrets: Sequence[RegretRow] = ()
+) -> tuple[list[str], list[list[str]]]:
+    """Heads and one row per method: loss, time, oracle calls and regret, mean ± deviation."""
+    known = {row.title: row for row in regrets}
+    chosen = summary.chosen
+    called = [name for name in CALLS if any(each.curve(name).any() for each in chosen.values())]
+    rows = []
+    for title, series in chosen.items():
+        regret = known.get(title, RegretRow(title, None))
+        row = {
+            "method": title,
+            "c": "" if series.c is None else short(series.c),
+            "seeds": str(len(series.results)),
+            "rounds": f"{series.played:,}",
+            "loss per round": spread_text(series.mean_loss),
+            "cumulative loss": spread_text(series.total("loss")),
+            "seconds": spread_text(series.total("seconds")),
+        }
+        if len(machines(*chosen.values())) > 1:
+            row["machine"] = "; ".join(machines(series))
+        for name in called:
+            row[f"{CALLS[name].counted} per round"] = number(series.per_round(name), 3)
+        if any(each.dynamic for each in regrets):
+            row["dynamic regret"] = spread_text(regret.dynamic)
+        for tau in sorted({tau for each in regrets for tau in each.adaptive}):
+            row[f"regret, worst {tau:,} rounds"] = spread_text(regret.adaptive.get(tau))
+        rows.append(row)
+    return list(rows[0]), [list(row.values()) for row in rows]
+
+
+def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
+    """The rows of all methods in Markdown."""
+    heads, rows = method_rows(summary, regrets)
+    return write_table(heads, ([markdown_text(title), *cells] for title, *cells in rows))
+
+
+def trial_table(results: Iterable[Result]) -> str:
+    """One line of CSV for each trial."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for place, result in enumerate(results):
+        trial = result.trial
+        row: dict[str, Any] = {
+            "label": trial.title,
+            "method": trial.method,
+            "data": trial.data.name,
+            "stream_rounds": trial.data.rounds,
+            "c": trial.c,
+            "options": msgspec.json.encode(trial.options, order="sorted").decode(),
+            "seed": trial.seed,
+            "first": trial.first,
+            "limit": trial.limit,
+            "rounds": result.rounds[-1],
+            "cut": result.cut,
+            "cumulative_loss": repr(result.loss[-1]),
+            "processor_seconds": f"{result.seconds[-1]:.3f}",
+            **{name: (getattr(result, name) or [0])[-1] for name in CALLS},
+        }
+        if place == 0:
+            writer.writerow(row)
+        writer.writerow(map(csv_cell, row.values()))
+    return text.getvalue()
+
+
+def tuning_notes(summary: Summary) -> list[str]:
+    """How c was chosen: what was tried, on how many rounds, and what was cut short."""
+    notes = []
+    for title, chosen in summary.chosen.items():
+        tried = summary.tuning(title)
+        if len(tried) < 2:
+            continue
+        cut = [series for series in tried if any(result.cut for result in series.results)]
+        text = f"{title}: {_c(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
+        orders = {result.trial.seed for series in tried for result in series.results}
+        if not orders & {result.trial.seed for result in chosen.results}:
+            text += f", chosen on {counted(len(orders), 'other order')}"
+        if (first := tried[0].trial.first) is not None:
+            text += f", chosen on the first {first:,} rounds of one order"
+        if cut:
+            ended = ", ".join(f"{_c(series)} after {series.played:,}" for series in cut)
+            limit = tried[0].trial.limit or 0.0
+            text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
+        notes.append(text + ".")
+        best = next((series for series in tried if series.c == chosen.c), chosen)
+        compared = [(series, paired(series, best, "loss")) for series in cut if series is not best]
+        if ahead := [_c(series) for series, found in compared if found and found.difference[0] < 0]:
+            notes.append(
+                f"{title}: {', '.join(ahead)} was ahead of {_c(chosen)} when its time was "
+                "up; with more time it might have won."
+            )
+        if chosen.c in (tried[0].c, tried[-1].c):
+            notes.append(f"{title}: the best c lies on the edge of what was tried.")
+    return notes
+
+
+def _c(series: Series) -> str:
+    return f"c = {short(series.c or 0.0)}"
 
 
 def write_report(
@@ -110,7 +228,6 @@ def write_report(
     *,
     regrets: Sequence[Sequence[RegretRow]] = (),
     title: str = "Projection-free online learning in changing environments",
-    notes: Sequence[str] = (),
     command: str | None = None,
 ) -> None:
     """Write an HTML page that needs nothing else: no network, no other files.
@@ -121,8 +238,8 @@ def write_report(
         At least one, each of which becomes a section; and the file, written whole or not at all.
     regrets
         Known regrets, for each of the summaries; empty for none.
-    title, notes, command
-        Of the page; sentences that stand at the top; what makes the results again, for a shell.
+    title, command
+        Of the page; and what makes the results again, for a shell.
     """
     if not summaries:
         raise ValueError("a report needs at least one summary")
@@ -146,7 +263,6 @@ def write_report(
         counted=counted,
         short=short,
         spread_text=spread_text,
-        notes=notes,
         command=command,
         sections=[_section(title, *parts) for parts in zip(summaries, known, charts, strict=True)],
         environments=environments(summaries),
@@ -169,7 +285,7 @@ def _section(
 ) -> dict[str, Any]:
     """What the page says about a stream."""
     found, missing = claims.claims(summary, title)
-    rows = tables.method_rows(summary, regrets)
+    rows = method_rows(summary, regrets)
     # The least loss of those that played all rounds, if several did.
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
@@ -179,7 +295,7 @@ def _section(
         "tables": [_columns("Loss and regret", rows, False), _columns("Cost", rows, True)],
         "best": best,
         "charts": charts,
-        "notes": tables.tuning_notes(summary),
+        "notes": tuning_notes(summary),
         "claims": found,
         "quotes": claims.quotes(found),
         "no_verdict": missing,
@@ -234,10 +350,8 @@ def overview(places: Iterable[Path]) -> list[str]:
         lines += in_brief(Store(place))
         if (place / "report.html").exists():
             opened[place / "report.html"] = "report"
-        for path in sorted(
-            [*place.glob("figures/panels.png"), *place.glob("figures/figure-?.png")]
-        ):
-            opened[path] = "figure"
+        for name in ("figure-?", "panels"):
+            opened |= dict.fromkeys(sorted(place.glob(f"figures/{name}.png")), "figure")
     if opened:
         widest = max(len(str(path)) for path in opened)
         lines.append("to open:")

@@ -1,18 +1,24 @@
-"""Results over seeds, and the methods of a sweep on one stream."""
+"""Results over seeds, the methods of a sweep on one stream, and their regrets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
+from driftwolfe import storage
 from driftwolfe.comparison import CALL_NAMES
-from driftwolfe.experiments.figure_style import UNTUNED, line_styles
+from driftwolfe.experiments.figure import UNTUNED, line_styles
 from driftwolfe.experiments.sweep import Store
-from driftwolfe.experiments.trial import DataSet, Result, canonical
+from driftwolfe.experiments.trial import DataSet, Result, canonical, read_file
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.terminal import Spread, counted, spread
 
 Calls = Literal["lmo", "projection", "gauge", "membership", "products"]
@@ -141,9 +147,7 @@ class Summary:
 
     def __init__(self, series: Sequence[Series], tuning: Sequence[Series] = ()) -> None:
         self.series = series
-        self._tuning = (
-            tuning  # runs on other orders, on which c was chosen and nothing else measured
-        )
+        self._tuning = tuning  # runs on other orders, which only chose c
         self.stream = series[0].results[0].stream
         titles = dict.fromkeys(each.title for each in series)
         # The series that stands for each method, see `preference`: where there are several, so c is
@@ -197,3 +201,112 @@ def summaries(store: Store) -> list[Summary]:
     """The summaries of a folder of results; trials that chose c are in its folder ``tuning``."""
     tuning = store.tuning
     return summarise(store.results, tuning.results if tuning.folder.exists() else ())
+
+
+# -- regret ----------------------------------------------------------------------------------------
+
+
+class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The least loss of a fixed point over ``losses[start:end]``: between value - gap and value."""
+
+    start: int
+    end: int
+    value: float  # the loss of a point that was found
+    gap: float
+
+
+def minima(data: DataSet, seed: int, folder: str | Path | None = None) -> list[Minimum]:
+    """Solve for the best fixed point of every stretch between drifts."""
+    stream = data.load(seed, folder)
+    assert stream.domain is not None  # every data set has one
+    # Relative to the loss of the origin.
+    tolerance = 1e-6 if math.prod(stream.domain.shape) <= 10_000 else 1e-2
+    found = []
+    for start, end in pairwise([0, *stream.drifts, len(stream)]):
+        best = offline_minimum(stream.domain, stream.losses[start:end], tolerance=tolerance)
+        found.append(Minimum(start, end, best.value, best.gap))
+    return found
+
+
+def stored_minima(
+    place: Path, data: DataSet, seed: int, folder: str | Path | None = None, *, solve: bool = True
+) -> list[Minimum]:
+    """The result of `minima`, kept in the folder of a sweep; empty if not there and not to `solve`."""
+    # Where a seed only changes the order of rounds within stretches, all seeds have one file.
+    used = 0 if data.source.order_within_stretches else seed
+    rounds = "" if data.rounds is None else f"-{data.rounds}"
+    path = place / "minima" / f"{data.name}{rounds}-seed{used}.json"
+    if not path.exists():
+        if not solve:
+            return []
+        storage.write_bytes(path, msgspec.json.encode(minima(data, seed, folder)) + b"\n")
+    remedy = "; delete it, and it is made again"
+    return read_file(path, list[Minimum], "a list of offline minima", remedy)
+
+
+@dataclass(frozen=True)
+class RegretRow:
+    """The regrets of a method."""
+
+    title: str
+    dynamic: Spread | None  # against the best fixed point of each stretch; None where unknown
+    adaptive: dict[int, Spread] = field(default_factory=dict)  # the largest over windows, by length
+    # Dynamic regret so far: a row for each seed, a column for each of the series' rounds.
+    so_far: Array | None = None
+
+
+def stored_regrets(place: Path, summary: Summary) -> list[RegretRow]:
+    """Regrets, as far as offline minima are kept in the folder of a sweep."""
+    data = summary.series[0].trial.data
+    seeds = {result.trial.seed for series in summary.series for result in series.results}
+    known = {seed: stored_minima(place, data, seed, solve=False) for seed in seeds}
+    # Windows as long as the shortest stretch, and a tenth of it.
+    shortest = min((m.end - m.start for found in known.values() for m in found), default=0)
+    return regret_rows(summary, known, (max(1, shortest // 10), shortest) if shortest else ())
+
+
+def regret_rows(
+    summary: Summary, minima: Mapping[int, Sequence[Minimum]], taus: Sequence[int] = ()
+) -> list[RegretRow]:
+    """Regrets of the methods; where trials did not measure adaptive regret, bounds for `taus`."""
+    rows = []
+    for title, series in summary.chosen.items():
+        adaptive, so_far = dict[int, list[float]](), list[Array]()
+        for result in series.results:
+            found: dict[int, float | None] = {each.tau: each.value for each in result.adaptive}
+            if series.complete and (best := minima.get(result.trial.seed)):
+                so_far.append(regret_so_far(result, best, series.rounds))
+                found = found or {tau: window_regret(result, best, tau) for tau in taus}
+            for tau, value in found.items():
+                if value is not None:
+                    adaptive.setdefault(tau, []).append(value)
+        # Only what is known of every seed is a mean over seeds.
+        seeds = len(series.results)
+        whole = {tau: spread(each) for tau, each in adaptive.items() if len(each) == seeds}
+        if len(so_far) == seeds:
+            regrets = np.array(so_far)
+            rows.append(RegretRow(title, spread(regrets[:, -1]), whole, regrets))
+        else:
+            rows.append(RegretRow(title, None, whole))
+    return rows
+
+
+def regret_so_far(result: Result, minima: Sequence[Minimum], rounds: Indices) -> Array:
+    """The loss beyond that of the best fixed points, which is spread evenly over each stretch."""
+    edges = [0, *(m.end for m in minima)]
+    best = np.cumsum([0.0, *(m.value for m in minima)])
+    played = np.interp(rounds, [0, *result.rounds], [0.0, *result.loss])
+    return np.asarray(played - np.interp(rounds, edges, best))
+
+
+def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float | None:
+    """A lower bound on the regret of the worst window of tau rounds; None if no window was read."""
+    # The best fixed point of a stretch loses no more in a window inside it: losses are not negative.
+    read = dict(zip([0, *result.rounds], [0.0, *result.loss], strict=True))
+    found = [
+        read[t + tau] - read[t] - m.value
+        for m in minima
+        for t in read
+        if m.start <= t and t + tau <= m.end and t + tau in read
+    ]
+    return max(found, default=None)

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 import msgspec
 
 from driftwolfe import storage
-from driftwolfe.experiments.executors import run_trials
+from driftwolfe.experiments.running import own_learner, run_trials
 from driftwolfe.experiments.trial import (
     DataSet,
     Option,
@@ -30,13 +30,11 @@ from driftwolfe.experiments.trial import (
     decode,
     is_own,
     own,
-    own_learner,
     read_file,
-    remove_checkpoint,
     short,
 )
 from driftwolfe.points import checks
-from driftwolfe.streams.data_files import Folder
+from driftwolfe.streams.datasets import Folder
 from driftwolfe.terminal import printable, show
 
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
@@ -224,7 +222,7 @@ class Store:
 
     def checkpoint(self, trial: Trial) -> Path:
         """Where a trial under way keeps what it needs to resume."""
-        return self.folder / "checkpoints" / f"{trial.name}.json"
+        return self.folder / "checkpoints" / f"{trial.name}.safetensors"
 
     def done(self, trial: Trial) -> bool:
         """Whether there is a result of the trial."""
@@ -243,7 +241,7 @@ class Store:
     def write(self, result: Result) -> None:
         storage.write_bytes(self.path(result.trial), result.encode())
         self._failure(result.trial).unlink(missing_ok=True)
-        remove_checkpoint(self.checkpoint(result.trial))
+        self.checkpoint(result.trial).unlink(missing_ok=True)
 
     def pack(self) -> Path:
         """Move all results, those of its tuning too, into one small file, and return its path."""
@@ -370,10 +368,8 @@ def run_sweep(
         if not missing:
             return 0
 
-        def checkpoint(trial: Trial) -> Path:
-            return homes[trial.identity].checkpoint(trial)
-
-        running = closing(run_trials(make_executor, missing, folder, device, checkpoint))
+        paths = {trial.identity: homes[trial.identity].checkpoint(trial) for trial in missing}
+        running = closing(run_trials(make_executor, missing, folder, device, paths))
         with Progress(stores) as progress, running as outcomes:
             for trial, result, problem in outcomes:
                 home = homes[trial.identity]

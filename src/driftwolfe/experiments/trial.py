@@ -1,44 +1,27 @@
-"""A trial (a learner, a stream, a seed), running it, and its result as it is stored."""
+"""A trial (a learner, a stream, a seed), and its result as it is stored."""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 import re
-import sys
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache, partial
 from importlib import import_module
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from threadpoolctl import threadpool_limits
 
-from driftwolfe import __version__, contrib, learners, regret, storage, streams
+from driftwolfe import contrib, learners, streams
 from driftwolfe.domains import L1Ball
-from driftwolfe.ensemble import threads
-from driftwolfe.experiments import rates
-from driftwolfe.experiments.machine import facts
-from driftwolfe.game import CALLS, play
 from driftwolfe.learners.base import Learner
-from driftwolfe.losses import Loss
 from driftwolfe.oracles import Oracle
-from driftwolfe.points import checks, devices
-from driftwolfe.points.devices import HOST
+from driftwolfe.points import checks
 from driftwolfe.streams import Stream
-from driftwolfe.streams.data_files import DataFile
-from driftwolfe.streams.datasets import RATINGS, ROWS
-from driftwolfe.terminal import show
-
-#: Rounds between readings of the curves, and readings of the curves per reading of the weights.
-_EVERY, _WEIGHTS_EVERY = 10, 2
-#: Seconds between checkpoints.
-SAVE_EVERY = 60.0
+from driftwolfe.streams.datasets import RATINGS, ROWS, DataFile
 
 
 class Source(NamedTuple):
@@ -114,10 +97,10 @@ def _jumping_target(seed: int, rounds: int | None) -> Stream:
     return streams.synthetic.piecewise_constant(ball, rounds=rounds or 400, pieces=4, seed=seed)
 
 
-def _random_drifts(make: Callable[..., Stream], name: str, seed: int, **options: Any) -> Stream:
+def _random_drifts(make: Callable[..., Stream], seed: int, **options: Any) -> Stream:
     """Ratings whose sign changes in two random rounds, drawn by the seed, and not with the copies."""
-    stream = make(copies=(1, 1, 1), seed=seed, **options)
-    return replace(streams.drift.random_flips(stream, 2, seed), name=name)
+    stream = streams.drift.random_flips(make(copies=(1, 1, 1), seed=seed, **options), 2, seed)
+    return _named(stream, "random drifts")
 
 
 #: Small enough that projections matter: in the ball of radius 100 the decisions of POLA, tuned on order
@@ -125,31 +108,32 @@ def _random_drifts(make: Callable[..., Stream], name: str, seed: int, **options:
 SMALL_RADIUS = 20.0
 
 
-def _small_ball(make: Callable[..., Stream], seed: int, **options: Any) -> Stream:
+def _small_ball(make: Callable[..., Stream], **options: Any) -> Stream:
     """Labelled rows, and a ball that cuts decisions off."""
-    stream = make(seed=seed, radius=SMALL_RADIUS, **options)
+    return _named(make(radius=SMALL_RADIUS, **options), f"radius {SMALL_RADIUS:g}")
+
+
+def _named(stream: Stream, variant: str) -> Stream:
+    """The stream under its name and that of a variant; that it is a twin comes last."""
     name, bracket, twin = stream.name.partition(" (")
-    return replace(stream, name=f"{name}, radius {SMALL_RADIUS:g}{bracket}{twin}")
+    return replace(stream, name=f"{name}, {variant}{bracket}{twin}")
 
 
+def _and_twin(name: str, make: Sequence[Any], file: DataFile, **known: bool) -> dict[str, Source]:
+    """A data set that is read from a file, and its synthetic twin."""
+    real, twin = make
+    return {name: Source(real, file, **known), f"{name}-twin": Source(twin, None, **known)}
+
+
+_RATED = (streams.movielens_100k, streams.movielens_twin)
+_LABELLED = (streams.shuttle, streams.shuttle_twin)
+_MOVED = [partial(_random_drifts, make) for make in _RATED]
+_SMALL = [partial(_small_ball, make) for make in _LABELLED]
 DATA_SETS: dict[str, Source] = {
-    "movielens-100k": Source(streams.movielens_100k, RATINGS, True, rates=True),
-    "movielens-100k-twin": Source(streams.movielens_twin, None, True, rates=True),
-    "movielens-100k-random-drifts": Source(
-        partial(_random_drifts, streams.movielens_100k, "MovieLens 100K, random drifts"),
-        RATINGS,
-        rates=True,
-    ),
-    "movielens-100k-random-drifts-twin": Source(
-        partial(
-            _random_drifts, streams.movielens_twin, "MovieLens 100K, random drifts (synthetic twin)"
-        ),
-        rates=True,
-    ),
-    "shuttle": Source(streams.shuttle, ROWS),
-    "shuttle-twin": Source(streams.shuttle_twin),
-    "shuttle-small-radius": Source(partial(_small_ball, streams.shuttle), ROWS),
-    "shuttle-small-radius-twin": Source(partial(_small_ball, streams.shuttle_twin)),
+    **_and_twin("movielens-100k", _RATED, RATINGS, order_within_stretches=True, rates=True),
+    **_and_twin("movielens-100k-random-drifts", _MOVED, RATINGS, rates=True),
+    **_and_twin("shuttle", _LABELLED, ROWS),
+    **_and_twin("shuttle-small-radius", _SMALL, ROWS),
     "jumping-target": Source(_jumping_target),
 }
 
@@ -270,28 +254,33 @@ class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window: tuple[int, int]  # start of the worst one, counted from 0, and the round after its end
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The curves of a trial, read after some numbers of rounds, and the machine it ran on."""
+class Curves(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a trial came to after some numbers of rounds; lists are of one length."""
 
     trial: Trial
     rounds: list[int]  # when curves were read, rising; the last is all that were played
     loss: list[float]  # cumulative
-    seconds: list[
-        float
-    ]  # of one thread, spent on updates: processor time, on a device by the clock
+    seconds: list[float]  # of one thread, on updates: processor time, on a device by the clock
     lmo: list[int]  # oracle calls so far
     projection: list[int]
     gauge: list[int]
+    membership: list[int] = []  # membership tests so far; empty for none
+    products: list[int] = []  # matrix-vector products so far; empty for none, or not counted
+    rates: list[
+        list[float]
+    ] = []  # cumulative losses with other rates, see `running.RATES`; or empty
+    wall: float  # seconds by the clock, everything included
+
+
+class Result(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The curves of a trial to its end, and the machine it ran on."""
+
     drifts: list[int]  # rounds at which the truth changed abruptly
     stream: str  # name of the data
     cut: bool = False  # whether the trial's time limit ended it
     adaptive: list[AdaptiveRegret] = []
     weights: StoredWeights | None = None  # where the learner has experts
-    membership: list[int] = []  # membership tests so far; empty for none
-    products: list[int] = []  # matrix-vector products so far; empty for none, or not counted
-    rates: list[list[float]] = []  # cumulative losses with other rates, see `rates.RATES`; or empty
-    wall: float  # seconds by the clock, everything included
-    environment: dict[str, Any]  # the machine and the versions, see `machine.facts`
+    environment: dict[str, Any]  # the machine and the versions, see `doctor.facts`
     format: str = FORMAT
 
     def __post_init__(self) -> None:
@@ -345,241 +334,3 @@ def read_file(path: Path, kind: type[T], what: str, remedy: str = "", largest: i
         return decode(path.read_bytes(), kind)
     except ValueError as problem:
         raise ValueError(f"{path} is not {what} ({problem}){remedy}") from problem
-
-
-def run_trial(
-    trial: Trial,
-    folder: str | Path | None = None,
-    device: str = "cpu",
-    checkpoint: Path | None = None,
-) -> Result:
-    """Play the trial's learner on one thread, and measure.
-
-    `folder` holds the real data. `device` is where factored points live; it decides how quick a run is,
-    not what comes out but for rounding. From the file `checkpoint` a run that was killed resumes.
-    """
-    started = time.perf_counter()
-    stream = on_device(trial.data.load(trial.seed, folder), device)
-    with threadpool_limits(1):
-        before = threads.chosen()
-        threads.set_threads(1)
-        try:
-            return _measured(trial, stream, started, checkpoint)
-        finally:
-            threads.set_threads(before)
-
-
-def on_device(stream: Stream, device: str) -> Stream:
-    """The stream with a set whose points live on a device."""
-    if device == "cpu":
-        return stream
-    domain: Any = stream.domain
-    if "device" not in inspect.signature(type(domain)).parameters:
-        raise ValueError(f"{type(domain).__name__} is for the cpu only; leave the device out")
-    return replace(stream, domain=type(domain)(**domain.arguments() | {"device": device}))
-
-
-def make_learner(trial: Trial, stream: Stream) -> Learner:
-    """The trial's learner, for that stream."""
-    known = {"horizon": len(stream), "lipschitz": stream.lipschitz}
-    if is_own(trial.method):
-        made: Any
-        made, keywords = own_learner(trial)
-        known = {name: value for name, value in known.items() if name in keywords}
-    else:
-        made = METHODS[trial.method]
-    options = {**step_options(trial.method, trial.c), **trial.options}
-    learner: Learner = made(stream.domain, **known, **with_oracle(made, options))
-    return learner
-
-
-def own_learner(trial: Trial) -> tuple[type[Learner], Collection[str]]:
-    """Import the class of a learner of the user's own; return it and the keywords that it takes."""
-    found = own(trial.method)
-    if not (isinstance(found, type) and issubclass(found, Learner)):
-        raise ValueError(f"{trial.method} is no learner: it must derive from driftwolfe.Learner")
-    keywords = keywords_of(found)
-    trial.check_options(keywords)
-    return found, keywords
-
-
-def with_oracle(learner: type[Learner], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with those of the learner's oracle in one `Oracle`, beside what it has by default."""
-    taken = learner.__signature__.parameters
-    own = {name: value for name, value in options.items() if name in taken}
-    if len(own) < len(options):
-        oracle = Oracle.of(own.get("oracle", taken["oracle"].default))
-        others = {name: value for name, value in options.items() if name not in taken}
-        own["oracle"] = replace(oracle, **others)
-    return own
-
-
-def step_options(method: str, c: float | None) -> dict[str, Any]:
-    """The options that give a learner the steps of the paper's experiments."""
-    # Those are c 2^(i-1) T^(-3/4) in POLD, c T^(-3/4) in BOGD_IP, c 2^(i-1) T^(-1/2) in Ader,
-    # c |I|^(-3/4) in POLA, c |I|^(-1/2) in PAMO, and c gamma^(-1/2) in Multi-OCG.
-    if c is None:
-        return {}
-    if method in ("Ader", "OneProjectionAder"):  # their own steps are c 2^(i-1) sqrt(7/(2T))
-        return {"step_scale": c / math.sqrt(3.5)}
-    return {"step_scale": c, **({"grid": "experiment"} if method == "POLD" else {})}
-
-
-class Reading(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The curves of a trial so far, as a `Result` has them; with a saved learner, a checkpoint."""
-
-    trial: Trial
-    rounds: list[int] = []
-    loss: list[float] = []
-    seconds: list[float] = []
-    calls: dict[str, list[int]] = msgspec.field(default_factory=lambda: {n: [] for n in CALLS})
-    products: list[int] = []
-    weights: dict[int, dict[str, float]] = {}
-    wall: float = 0.0
-    total: float = 0.0  # loss so far
-    rates: list[list[float]] = []
-    rate_totals: list[float] = []
-    version: str = __version__
-
-
-class Recorder:
-    """Reads the curves of a trial while it is played, and keeps a checkpoint."""
-
-    def __init__(self, learner: Learner, last: int, started: float, at: Reading) -> None:
-        self.learner, self.last, self.at = learner, last, at
-        self.limit = at.trial.limit or math.inf
-        # A thread waits for a device, which its own time need not show.
-        self.clock = time.thread_time if learner.domain.device is HOST else time.perf_counter
-        self.started = started - at.wall  # of the whole run, without the time between its parts
-        self.saved = time.perf_counter()
-        self.over = False
-        self.rated = at.trial.data.source.rates and rates.independent(learner)
-        if self.rated and not at.rates:
-            at.rates, at.rate_totals = [[] for _ in rates.RATES], [0.0 for _ in rates.RATES]
-        self.made = devices.counted_products() - (at.products[-1] if at.products else 0)
-        if not at.rounds:
-            self._read_weights()
-        self.since = self.clock()
-
-    @property
-    def spent(self) -> float:
-        return self.at.seconds[-1] if self.at.seconds else 0.0
-
-    @property
-    def wall(self) -> float:
-        return round(time.perf_counter() - self.started, 3)
-
-    def before(self, loss: Loss) -> bool:
-        """Look at the loss of the coming round, on no one's time; return whether it is played."""
-        if self.rated and not self.over:
-            started = self.clock()
-            found = zip(self.at.rate_totals, rates.losses_by_rate(self.learner, loss), strict=True)
-            self.at.rate_totals = [total + float(value) for total, value in found]
-            self.since += self.clock() - started
-        return not self.over
-
-    def __call__(self, learner: Learner, value: float, checkpoint: Path | None = None) -> None:
-        """Take note of a round; a callback of `play`."""
-        spent, at = self.spent + self.clock() - self.since, self.at
-        at.total += value
-        self.over = spent > self.limit
-        ends = self.over or learner.t == self.last
-        if learner.t % _EVERY and not ends:
-            return
-        at.rounds.append(learner.t)
-        at.loss.append(at.total)
-        at.seconds.append(round(spent, 6))
-        for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
-            at.calls[name].append(number)
-        at.products.append(devices.counted_products() - self.made)
-        for curve, total in zip(at.rates, at.rate_totals, strict=True):
-            curve.append(total)
-        if ends or len(at.rounds) % _WEIGHTS_EVERY == 0:
-            self._read_weights()
-        if checkpoint and not ends and time.perf_counter() - self.saved > SAVE_EVERY:
-            self._save(checkpoint)
-        self.since = self.clock()
-
-    def _read_weights(self) -> None:
-        values, names = self.learner.expert_weights, self.learner.expert_names
-        if values is not None and names is not None:
-            rounded = (round(weight, 5) for weight in values.tolist())
-            self.at.weights[self.learner.t] = dict(zip(names, rounded, strict=True))
-
-    def _save(self, path: Path) -> None:
-        """Write the learner, then the curves, which name it: a kill leaves the last whole pair."""
-        self.learner.save(_learner_beside(path, self.learner.t))
-        self.at.wall = self.wall
-        storage.write_bytes(path, msgspec.json.encode(self.at))
-        remove_checkpoint(path, keep=self.learner.t)
-        self.saved = time.perf_counter()
-
-
-def _learner_beside(path: Path, t: int) -> Path:
-    return path.with_name(f"{path.stem}-{t}.safetensors")
-
-
-def remove_checkpoint(path: Path, keep: int | None = None) -> None:
-    """Remove what a trial keeps in case it is killed, all or all but the learner of a round."""
-    for learner in path.parent.glob(f"{path.stem}-*.safetensors"):
-        if keep is None or learner != _learner_beside(path, keep):
-            learner.unlink(missing_ok=True)
-    if keep is None:
-        path.unlink(missing_ok=True)
-
-
-def _resumed(path: Path | None, trial: Trial, learner: Learner) -> tuple[Learner, Reading]:
-    """The learner and the curves of a checkpoint; new ones where there is none to resume from."""
-    new = Reading(trial=trial)
-    if path is None or not path.exists():
-        return learner, new
-    try:
-        at = read_file(path, Reading, "a checkpoint")
-        if at.trial.identity != trial.identity or at.version != __version__:
-            raise ValueError("it is of another trial or another version")
-        reached = type(learner).load(_learner_beside(path, at.rounds[-1]), domain=learner.domain)
-        if reached.t != at.rounds[-1]:
-            raise ValueError("its learner is at another round")
-    except (ValueError, OSError, IndexError) as problem:
-        show(f"{trial.name} starts anew, not from {path}: {problem}", sys.stderr)
-        return learner, new
-    return reached, at
-
-
-def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | None) -> Result:
-    played = stream if trial.first is None else stream[: trial.first]
-    if too_long := [tau for tau in trial.taus if tau > len(played)]:
-        raise ValueError(f"taus must be at most the {len(played)} rounds, got {too_long[0]}")
-    path = None if trial.taus else checkpoint  # windows need all losses; such runs are short
-    learner, at = _resumed(path, trial, make_learner(trial, stream))
-    recorder = Recorder(learner, len(played), started, at)
-    losses = takewhile(recorder.before, islice(played, learner.t, None))
-    callbacks = [partial(recorder, checkpoint=path)]
-    history = play(learner, losses, callbacks, keep_losses=bool(trial.taus), progress=False)
-    adaptive = []
-    for tau in trial.taus:
-        if tau <= len(history):  # where time ran out there may be no such window
-            found = regret.adaptive_regret(history, tau, tolerance=1e-3)
-            adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
-    # One column per expert, in the order in which they came.
-    experts = list(dict.fromkeys(name for read in at.weights.values() for name in read))
-    table = [[read.get(name) for name in experts] for read in at.weights.values()]
-    return Result(
-        trial=trial,
-        rounds=at.rounds,
-        loss=at.loss,
-        seconds=at.seconds,
-        lmo=at.calls["lmo"],
-        projection=at.calls["projection"],
-        gauge=at.calls["gauge"],
-        membership=at.calls["membership"],
-        products=at.products,
-        rates=at.rates,
-        drifts=[t for t in stream.drifts if t < at.rounds[-1]],
-        stream=stream.name,
-        cut=at.rounds[-1] < len(played),
-        adaptive=adaptive,
-        weights=StoredWeights(list(at.weights), experts, table) if at.weights else None,
-        wall=recorder.wall,
-        environment=facts(device=learner.domain.device),
-    )

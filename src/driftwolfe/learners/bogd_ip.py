@@ -15,7 +15,7 @@ from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import whole_below
+from driftwolfe.points.ops import whole_below
 from driftwolfe.storage import require
 
 

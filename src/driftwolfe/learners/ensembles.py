@@ -19,7 +19,7 @@ from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.rounding import near_largest
+from driftwolfe.points.ops import near_largest
 from driftwolfe.state import Field, Nested
 from driftwolfe.storage import require
 

@@ -16,6 +16,7 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
 from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
+from driftwolfe.oracles.infeasible_projection import CACHE_MOVED
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
@@ -186,8 +187,12 @@ def make_options(
     checks.one_of(tuning, "tuning", ("practical", "certified"))
     checks.one_of(feedback, "feedback", ("full", "linear"))
     given, certified, D = Oracle.of(oracle), tuning == "certified", 2.0 * domain.radius
+    cache, budget = domain.cached_vertices, given.lmo_budget
+    if cache:
+        cached = ("auto", "halfspace", "corrective")
+        checks.one_of(given.method, "on a CachedDomain, method", cached)
+        checks.one_of(given.schedule, "on a CachedDomain, schedule", ("blocks",))
     method = _method(domain, given, certified, leaders)
-    cache, budget = given.cache, given.lmo_budget
     if cache is None:
         scarce = leaders and budget is not None and not certified and given.schedule == "blocks"
         dense = method == "corrective" and not domain.rank_one_atoms
@@ -227,12 +232,13 @@ def projecting_options(
     learner: str, instead: str, domain: Domain, *given: Any, oracle: Oracle | str, **more: Any
 ) -> Options:
     """Check the options of a learner that projects exactly, or by an oracle without a budget."""
-    checked, asked = make_options(domain, *given, oracle=oracle, **more), Oracle.of(oracle)
-    if asked.lmo_budget is not None or asked.cache:
+    check_set(domain)
+    if Oracle.of(oracle).lmo_budget is not None or domain.cached_vertices:
         raise ValueError(
-            f"{learner} has no budget of LMO calls and no cache; leave lmo_budget and cache out of its "
-            f"oracle, or use {instead}"
+            f"{learner} has no budget of LMO calls and no cache; leave lmo_budget out of its oracle, give "
+            f"the set without CachedDomain, or use {instead}"
         )
+    checked = make_options(domain, *given, oracle=oracle, **more)
     if checked.oracle.method == "exact":
         require_projection(domain, learner, instead)
     return checked
@@ -245,6 +251,8 @@ MOVED = {field.name for field in fields(Oracle)}
 def check_moved(learner: str, taken: Container[str], given: Mapping[str, Any]) -> None:
     """Raise a TypeError for a keyword that the oracle of a learner has now."""
     for name in given:
+        if "oracle" in taken and name in ("cache", "lazy"):
+            raise TypeError(CACHE_MOVED.format(learner, given[name]))
         if "oracle" in taken and name in MOVED and name not in taken:
             way = f"driftwolfe.Oracle({name}={given[name]!r})"
             way = repr(given[name]) if name == "method" else way
@@ -286,9 +294,10 @@ def _method(domain: Domain, oracle: Oracle, certified: bool, leaders: bool) -> s
     """The method asked for; with a budget, one whose only cost is LMO calls."""
     if oracle.schedule == "even":
         return "halfspace"
-    if oracle.method != "auto" or (oracle.lmo_budget is None and not oracle.cache):
+    cache = domain.cached_vertices
+    if oracle.method != "auto" or (oracle.lmo_budget is None and not cache):
         return oracle.method
-    return "halfspace" if certified or (oracle.cache and not leaders) else domain.lmo_method
+    return "halfspace" if certified or (cache and not leaders) else domain.lmo_method
 
 
 def _loss_scale(given: Any, G: float | None, diameter: float) -> float | Literal["auto"]:

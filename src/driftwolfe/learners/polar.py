@@ -18,7 +18,7 @@ from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import near_largest, whole_above
+from driftwolfe.points.ops import near_largest, whole_above
 from driftwolfe.state import Nested
 from driftwolfe.storage import require
 

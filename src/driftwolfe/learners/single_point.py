@@ -14,7 +14,7 @@ from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import line_search_step
+from driftwolfe.points.ops import line_search_step
 from driftwolfe.state import POINT, Size
 
 

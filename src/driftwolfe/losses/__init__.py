@@ -1,13 +1,20 @@
 """Convex losses."""
 
 from driftwolfe.losses.base import Loss
-from driftwolfe.losses.classification import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
-from driftwolfe.losses.penalised import Penalised
-from driftwolfe.losses.regression import AbsoluteRows, HuberRows, PinballRows, SquaredRows
+from driftwolfe.losses.rows import (
+    AbsoluteRows,
+    HingeLoss,
+    HuberRows,
+    LogisticLoss,
+    MulticlassLogistic,
+    PinballRows,
+    SquaredRows,
+)
 from driftwolfe.losses.whole_point import (
     FunctionLoss,
     LinearLoss,
+    Penalised,
     PortfolioLoss,
     SquaredDistance,
 )

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, Loss
-from driftwolfe.losses.inputs import DeviceCache, batch_of_indices, batch_of_numbers
+from driftwolfe.losses.base import Ball, DeviceCache, Loss, batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix

@@ -2,12 +2,11 @@
 
 from driftwolfe.oracles.frank_wolfe import Approach, Atoms, InfeasibleProjection, frank_wolfe
 from driftwolfe.oracles.infeasible_projection import (
-    DEFAULT_ACCURACY,
-    METHODS,
     Oracle,
     gauge_by_bisection,
     infeasible_projection,
 )
+from driftwolfe.oracles.methods import DEFAULT_ACCURACY, METHODS
 
 __all__ = [
     "DEFAULT_ACCURACY",

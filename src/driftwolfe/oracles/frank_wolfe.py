@@ -12,8 +12,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.ops import FactorBuffer
-from driftwolfe.points.rounding import line_search_step
+from driftwolfe.points.ops import FactorBuffer, line_search_step
 from driftwolfe.state import POINT, Field, Stateful
 from driftwolfe.storage import require
 
@@ -414,7 +413,7 @@ class Run:
                 error = moved * moved / (2.0 * math.hypot(apart + 2.0 * self.domain.radius, moved))
                 if lands:
                     error = min(error, max(0.0, math.sqrt(self.stop.tolerance) - apart))
-                y, error = y.truncate(error=error)
+                y, error = y.truncate(error)
                 apart += error
         else:
             y = pair.y + fraction * pair.direction()

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.oracles.block import block
-from driftwolfe.oracles.corrective import corrective
-from driftwolfe.oracles.frank_wolfe import (
-    Atoms,
-    HalfspaceRun,
-    InfeasibleProjection,
-    LMORequests,
-    Pair,
-    Run,
-    Stopping,
-    run_together,
-)
-from driftwolfe.oracles.separation import separation
-from driftwolfe.points import checks, clip_to_ball, distance, norm
-from driftwolfe.points.devices import HOST
+from driftwolfe.oracles.frank_wolfe import Atoms, InfeasibleProjection
+from driftwolfe.oracles.methods import METHODS, Request, infeasible_projections
+from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import whole_above
+from driftwolfe.points.ops import whole_above
 
-#: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
-DEFAULT_ACCURACY = 0.1
+#: Of a former keyword of something, and what was given.
+CACHE_MOVED = (
+    "{} has no cache: vertices are cached on a set, give driftwolfe.CachedDomain(domain, {!r})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +42,6 @@ class Oracle:
     schedule
         ``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round. `POLAR` has less regret with blocks.
-    cache
-        Number of vertices to cache and to try before the LMO is called (`Atoms`); for methods
-        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``. None: 64 for `POLAR` where a
-        budget makes calls scarce and points are dense; else 0.
     tolerance_scale
         Factor on the tolerances of projections, :math:`3\epsilon` in the paper; smaller tightens the
         bound. None: 1 in the certified tuning, else 1e-6, so that the accuracy decides.
@@ -75,9 +61,13 @@ class Oracle:
     accuracy: float | None = None
     lmo_budget: float | None = None
     schedule: str = "blocks"
-    cache: int | None = None
     tolerance_scale: float | None = None
     seed: int = 0
+
+    def __new__(cls, *given: Any, **named: Any) -> Oracle:
+        if "cache" in named:
+            raise TypeError(CACHE_MOVED.format("Oracle", named["cache"]))
+        return object.__new__(cls)  # `super` would name the class without slots
 
     def __post_init__(self) -> None:
         checks.one_of(self.method, "method", ("auto", *METHODS))
@@ -85,8 +75,6 @@ class Oracle:
         numbers: dict[str, float] = {
             "seed": checks.count(self.seed, "seed", least=0, most=math.inf)
         }
-        if self.cache is not None:
-            numbers["cache"] = checks.count(self.cache, "cache", least=0)
         for name in ("accuracy", "lmo_budget", "tolerance_scale"):
             if (value := getattr(self, name)) is not None:
                 numbers[name] = checks.positive(value, name)
@@ -97,13 +85,8 @@ class Oracle:
                 raise ValueError(
                     'schedule="even" spreads a budget over the rounds; give lmo_budget=1.0'
                 )
-            if self.cache:
-                raise ValueError('cache works with schedule="blocks"; leave one of the two out')
             pausing = ("auto", "halfspace")  # runs that can pause
             checks.one_of(self.method, "with an even schedule, method", pausing)
-        if self.cache:
-            cached = ("auto", "halfspace", "corrective")
-            checks.one_of(self.method, "with a cache, method", cached)
 
     @staticmethod
     def of(given: Any) -> Oracle:
@@ -161,7 +144,7 @@ def infeasible_projection(
         exactly.
     atoms
         Vertices of the set found before: halfspace tries them before every LMO call, and adds those
-        that it finds.
+        that it finds. On a `CachedDomain`, an empty cache if not given.
     gap
         Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of
         the projection of y, however far y is. The result is (x', x'), `tolerance` and `accuracy` play
@@ -179,197 +162,6 @@ def infeasible_projection(
     """
     asked = Request(x, y, tolerance, method, accuracy, max_lmo_calls, rng, atoms, gap)
     return infeasible_projections(domain, [asked.checked(domain)])[0]
-
-
-class Request(NamedTuple):
-    """The arguments of one `infeasible_projection`."""
-
-    x: Point
-    y: Point
-    tolerance: float
-    method: str
-    accuracy: float | None = None
-    max_lmo_calls: int | None = None
-    rng: np.random.Generator | Sequence[int] | None = None
-    atoms: Atoms | None = None
-    gap: float | None = None
-
-    def checked(self, domain: Domain) -> Request:
-        """Return the request with points and numbers as they are computed with, or raise an error."""
-        x, y = domain.check_point(self.x, "x"), domain.check_point(self.y, "y")
-        checks.one_of(self.method, "method", ("auto", *METHODS))
-        accuracy, limit, gap = self.accuracy, self.max_lmo_calls, self.gap
-        far = norm(x if domain.center is None else x - domain.center)
-        if far > domain.radius * (1 + 1e-6):
-            raise ValueError(
-                f"x must be a point of the set, but lies {far:g} from its centre, "
-                f"outside the radius {domain.radius:g}; start from domain.origin()"
-            )
-        return self._replace(
-            x=x,
-            y=y,
-            tolerance=checks.nonnegative(self.tolerance, "tolerance"),
-            accuracy=None if accuracy is None else checks.positive(accuracy, "accuracy"),
-            max_lmo_calls=None if limit is None else checks.count(limit, "max_lmo_calls", least=0),
-            gap=None if gap is None else checks.positive(gap, "gap"),
-        )
-
-
-def infeasible_projections(
-    domain: Domain, requests: Sequence[Request]
-) -> list[InfeasibleProjection]:
-    """Return the projections of checked requests for one method, whose LMO calls the set answers together."""
-    method = requests[0].method if requests else "auto"
-    method = domain.default_method if method == "auto" else method
-    if method == "exact" and len(requests) > 1 and domain.device is not HOST:
-        found = domain.project_each([each.y for each in requests])
-        return [InfeasibleProjection(x, x, 0, 0.0, 0.0, "exact") for x in found]
-    return run_together(domain, [_project(domain, method, each) for each in requests])
-
-
-def _project(domain: Domain, method: str, asked: Request) -> LMORequests[InfeasibleProjection]:
-    """Run a method, and move y' to the ball; yields the LMO calls that can be batched."""
-    if asked.gap is not None and method in ("paper", "halfspace"):  # no half-space step serves it
-        method = domain.lmo_method
-    if asked.gap is None and asked.tolerance == 0 and method != "exact":
-        raise ValueError(f'tolerance must be positive for method "{method}", got 0')
-    found = METHODS[method](domain, asked)
-    result = found if isinstance(found, InfeasibleProjection) else (yield from found)
-    if result.infeasible is result.feasible or method in ("paper", "separation"):
-        return result
-    inside = clip_to_ball(result.infeasible, domain.center, domain.radius)  # nearer to all of K
-    if inside is result.infeasible:
-        return result
-    apart = distance(result.feasible, inside)
-    converged = result.converged or apart * apart <= asked.tolerance
-    return replace(result, infeasible=inside, distance=apart, converged=converged)
-
-
-def _exact(domain: Domain, asked: Request) -> InfeasibleProjection:
-    nearest = domain.project(asked.y)
-    return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
-
-
-def _separation(domain: Domain, asked: Request) -> InfeasibleProjection:
-    if asked.gap is not None:
-        raise ValueError('method "separation" has no gap to stop at; use another method or learner')
-    if not domain.can("separate"):
-        kind = type(domain.unwrapped).__name__
-        raise ValueError(f'{kind} separates no points; use another method than "separation"')
-    target = clip_to_ball(in_hull(domain, asked.y), domain.center, domain.radius)
-    return separation(domain, target, asked.tolerance)
-
-
-def _stopping(domain: Domain, asked: Request) -> Stopping:
-    accuracy = asked.accuracy
-    if accuracy is None:
-        by_default = asked.method in ("auto", "corrective", "block")
-        accuracy = DEFAULT_ACCURACY if by_default else math.inf
-    tolerance = asked.tolerance if asked.gap is None else 0.0
-    largest_squared = math.inf if domain.rank_one_atoms else 0.1 * domain.radius**2
-    return Stopping(tolerance, accuracy, asked.max_lmo_calls, largest_squared, asked.gap)
-
-
-def _at_once(
-    domain: Domain, asked: Request, method: str, y: Point, test: bool = True
-) -> InfeasibleProjection | None:
-    """The answer where y is surely in the set, which is tested where that is cheap, or no call is allowed."""
-    if test and domain.cheap_membership and domain.contains(y, atol=1e-12):
-        inside = y.copy()
-        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
-    if asked.max_lmo_calls == 0:
-        return Run(domain, _stopping(domain, asked), method, Pair(asked.x, y)).stay()
-    return None
-
-
-def _paper(domain: Domain, asked: Request) -> InfeasibleProjection:
-    target = clip_to_ball(asked.y, domain.center, domain.radius)
-    run = Run(domain, _stopping(domain, asked), "paper", Pair(asked.x, target))
-    return paper(run, given=asked.y)
-
-
-def _halfspace(domain: Domain, asked: Request) -> InfeasibleProjection:
-    y, accurate = in_hull(domain, asked.y), asked.accuracy is not None
-    if asked.gap is None:  # the bound on its calls needs ||x - y|| <= D
-        y = clip_to_ball(y, domain.center, domain.radius)
-    found = _at_once(domain, asked, "halfspace", y, accurate or asked.gap is not None)
-    if found is None:
-        run = HalfspaceRun(domain, asked.x, y, _stopping(domain, asked), asked.atoms)
-        while found is None:
-            found = run.advance()
-    return found
-
-
-def _corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
-    y = in_hull(domain, asked.y)
-    # On a trace-norm ball the spaces of x hold what was found before.
-    atoms = None if domain.rank_one_atoms else asked.atoms
-    run = Run(domain, _stopping(domain, asked), "corrective", Pair(asked.x, y), atoms=atoms)
-    return _at_once(domain, asked, "corrective", y) or corrective(run)
-
-
-def _block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
-    y = in_hull(domain, asked.y)
-    if (found := _at_once(domain, asked, "block", y)) is not None:
-        return found
-    rng = np.random.default_rng(0 if asked.rng is None else asked.rng)
-    return (yield from block(domain, asked.x, y, _stopping(domain, asked), rng))
-
-
-#: The methods that `infeasible_projection` knows, beside ``"auto"``: of a checked request, the answer, or a
-#: run that yields its LMO calls.
-METHODS: dict[str, Callable[[Domain, Request], Any]] = {
-    "paper": _paper,
-    "halfspace": _halfspace,
-    "corrective": _corrective,
-    "block": _block,
-    "exact": _exact,
-    "separation": _separation,
-}
-
-
-def in_hull(domain: Domain, y: Point) -> Point:
-    """Return the nearest point of the set's affine hull, which is nearer to all of K."""
-    offset = y if domain.center is None else y - domain.center
-    along = domain.tangent(offset)
-    if along is offset:
-        return y
-    return along if domain.center is None else domain.center + along
-
-
-def paper(run: Run, given: Point) -> InfeasibleProjection:
-    r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (COLT 2022).
-
-    Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,
-    :math:`y \leftarrow y - \gamma(y - x)`, :math:`\gamma = 2\epsilon/\lVert x_0 - y_0\rVert^2`, until
-    :math:`\lVert x - y\rVert^2 \le 3\epsilon`, the tolerance. At most n runs call the oracle,
-    :math:`n = \lceil \ln(\rho/3) / (-2\ln(1 - 2/\rho))\rceil`, :math:`\rho = \lVert x_0 - y_0\rVert^2/\epsilon`,
-    each at most :math:`4D^2/\epsilon` times.
-
-    The distance is tested before the LMO call, not after as in the paper's listing, which saves one
-    call per run. `given` is the target before it was moved to the ball.
-    """
-    pair, eps = run.pair, run.stop.tolerance / 3.0
-    hint = eps / (4.0 * run.domain.radius**2)
-    if run.near():
-        return run.stay()
-    y, apart = pair.y, distance(pair.x, given)
-    fraction = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
-    while True:
-        while not (run.near() or run.spent()):  # Algorithm 3
-            _, gap = run.ask(hint)
-            if pair.gap <= eps or not pair.step():
-                break
-        else:
-            result = run.stay()
-            break
-        # An oracle error above ||x - y||^2 - 2 eps would let the pull lengthen some ||y - z||.
-        if gap > pair.squared - eps or run.spent():
-            result = run.give_up(gap)
-            break
-        pair.pull(fraction)
-    # <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
-    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * run.domain.radius)
 
 
 def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> float:

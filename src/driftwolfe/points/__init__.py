@@ -1,6 +1,6 @@
 """Points: dense arrays, low-rank-plus-sparse matrices, products of those."""
 
-from driftwolfe.points.factored import FactoredMatrix, Truncation
+from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.lanczos import Triplet, leading_triplet
 from driftwolfe.points.ops import ProductPoint, clip_to_ball, distance, inner, norm
 
@@ -8,7 +8,6 @@ __all__ = [
     "FactoredMatrix",
     "ProductPoint",
     "Triplet",
-    "Truncation",
     "clip_to_ball",
     "distance",
     "inner",

@@ -91,11 +91,9 @@ class Device:
 
     def largest(self, array: Any) -> float:
         """The largest absolute value; 0 where there is none."""
-        return (
-            float(self.xp.linalg.vector_norm(array, ord=math.inf))
-            if min(array.shape, default=1)
-            else 0.0
-        )
+        if not min(array.shape, default=1):
+            return 0.0
+        return float(self.xp.linalg.vector_norm(array, ord=math.inf))
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, which are numbered."""
@@ -284,6 +282,15 @@ def eigh(symmetric: Array) -> tuple[Array, Array]:
         values, vectors = scipy.linalg.eigh(symmetric / scale, driver="ev")
         values = values * scale
     return values, vectors
+
+
+def thin_svd_of_product(U: Any, s: Array, V: Any) -> tuple[Any, Array, Any]:
+    """Return the thin decomposition of U diag(s) V^T; cancelling factors cost no digits."""
+    device = device_of(U)
+    left, left_core = device.xp.linalg.qr(U)
+    right, right_core = device.xp.linalg.qr(V)
+    inner_u, values, inner_vt = svd((device.host(left_core) * s) @ device.host(right_core).T)
+    return left @ device.put(inner_u), values, right @ device.put(inner_vt.T)
 
 
 class _Products(local):

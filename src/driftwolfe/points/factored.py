@@ -6,14 +6,22 @@ import math
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import reduce
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from driftwolfe.points import checks, devices
-from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    device_named,
+    device_of,
+    is_array,
+    svd,
+    thin_svd_of_product,
+    to_host,
+)
 from driftwolfe.points.kinds import Array, Indices, Shape
-from driftwolfe.points.orthogonal import thin_svd_of_product
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
@@ -21,26 +29,6 @@ _CANCELLED = 1e-5
 _CHUNK_ENTRIES = 1 << 20
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
 _SPARE_COLUMNS = 16
-
-
-class Truncation(NamedTuple):
-    """The result of `FactoredMatrix.truncate`.
-
-    Attributes
-    ----------
-    matrix
-        The matrix of lower rank.
-    error
-        The Frobenius norm of what was dropped.
-
-    Examples
-    --------
-    >>> FactoredMatrix.from_dense(np.diag([3.0, 1.0])).truncate(rank=1)
-    Truncation(matrix=FactoredMatrix(shape=(2, 2), rank=1, stored=0), error=1.0)
-    """
-
-    matrix: FactoredMatrix
-    error: float
 
 
 class FactoredMatrix:
@@ -169,7 +157,7 @@ class FactoredMatrix:
         """A dense array as a low-rank one, by its singular value decomposition."""
         device = device_of(array)
         U, s, Vt = svd(HOST.finite(array, "array"))
-        return cls(device.put(U), s, device.put(Vt.T)).truncate(error=0.0).matrix
+        return cls(device.put(U), s, device.put(Vt.T)).truncate(0.0)[0]
 
     @classmethod
     def combination(cls, weights: Any, matrices: Sequence[FactoredMatrix]) -> FactoredMatrix:
@@ -440,26 +428,24 @@ class FactoredMatrix:
 
         It has orthonormal factors and falling s > 0, and takes O((m + n) rank^2).
         """
-        return self.truncate(error=0.0).matrix
+        return self.truncate(0.0)[0]
 
-    def truncate(self, rank: int | None = None, error: float | None = None) -> Truncation:
+    def truncate(self, error: float) -> tuple[FactoredMatrix, float]:
         """The low-rank part with its smallest singular values dropped, and what that costs.
 
-        Keeps at most `rank` singular values, and drops as many as an `error` (Frobenius norm)
-        allows. Dropping never raises the nuclear norm, so a feasible point stays feasible.
+        Drops as many as an `error` (Frobenius norm) allows, and returns the error made. Dropping never
+        raises the nuclear norm, so a feasible point stays feasible.
         """
-        allowed = 0.0 if error is None else checks.nonnegative(error, "error")
+        allowed = checks.nonnegative(error, "error")
         U, s, V = self.U, self.s, self.V
         if not self.orthonormal or (np.diff(s, append=0.0) > 0).any():
             U, s, V = thin_svd_of_product(U, s, V)
         noise = s[:1].sum() * s.size * np.finfo(float).eps
         tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
         keep = int(np.count_nonzero((tails > allowed) & (s > noise)))
-        if rank is not None:
-            keep = min(keep, checks.count(rank, "rank", least=0))
         dropped = float(tails[keep]) if keep < s.size else 0.0
         kept = FactoredMatrix.from_orthonormal(U[:, :keep], s[:keep], V[:, :keep], self.sparse)
-        return Truncation(kept, dropped)
+        return kept, dropped
 
     def __repr__(self) -> str:
         return f"FactoredMatrix(shape={self.shape}, rank={self.rank}, stored={self.nnz})"

@@ -15,10 +15,9 @@ from driftwolfe import losses
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import Loss
-from driftwolfe.losses.classification import MarginLoss
+from driftwolfe.losses.base import dense_features
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.losses.inputs import dense_features
-from driftwolfe.losses.regression import RowLoss
+from driftwolfe.losses.rows import FeatureLoss
 from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
 
@@ -39,28 +38,24 @@ class Tangent(NamedTuple):
     slack: float = 0.0
 
 
-class FunctionSum(losses.FunctionLoss):
-    """The sum of a user's own functions: one loop over them, with few checks of each."""
+def _sum_of_functions(functions: Sequence[Any]) -> losses.FunctionLoss:
+    """Return the sum of a user's own functions: one loop over them, with few checks of each."""
 
-    def __init__(self, functions: Sequence[losses.FunctionLoss]) -> None:
-        self.functions = functions
-        super().__init__(self._sum_of_values, self._sum_of_gradients)
+    def value(x: Point) -> float:
+        return math.fsum(float(each._value(x)) for each in functions)
 
-    def _sum_of_values(self, x: Point) -> float:
-        return math.fsum(float(each._value(x)) for each in self.functions)
-
-    def _sum_of_gradients(self, x: Point) -> Point:
+    def gradient(x: Point) -> Point:
         if not isinstance(x, np.ndarray):
-            return weighted_sum(
-                np.ones(len(self.functions)), [each.slope_at(x) for each in self.functions]
-            )
+            return weighted_sum(np.ones(len(functions)), [each.slope_at(x) for each in functions])
         total = np.zeros(x.shape)
-        for each in self.functions:
-            gradient = each._gradient(x)
-            if np.shape(gradient) != x.shape:
+        for each in functions:
+            slope = each._gradient(x)
+            if np.shape(slope) != x.shape:
                 each.slope_at(x)  # says what is wrong
-            total += gradient
+            total += slope
         return total
+
+    return losses.FunctionLoss(value, gradient)
 
 
 class Objective:
@@ -121,9 +116,10 @@ def pool(functions: Sequence[Any]) -> Objective:
     """Return the sum of the losses, those of one known class joined into one term."""
     groups: dict[Hashable, list[Loss]] = {}
     for index, loss in enumerate(functions):
-        key: Hashable = FunctionSum if type(loss) is losses.FunctionLoss else index
+        own = type(loss) is losses.FunctionLoss
+        key: Hashable = losses.FunctionLoss if own else index
         if known := _KNOWN.get(type(loss)):
-            rows = loss.features.shape[0] if _is_mean(loss) else 0
+            rows = loss.features.shape[0] if isinstance(loss, FeatureLoss) else 0
             sparse = sp.issparse(getattr(loss, "features", None))
             key = type(loss), rows, sparse, *(getattr(loss, name) for name in known.options)
         groups.setdefault(key, []).append(loss)
@@ -131,7 +127,7 @@ def pool(functions: Sequence[Any]) -> Objective:
     for group in groups.values():
         term, rest = Term(1.0, group[0]), 0.0
         if len(group) > 1 and type(group[0]) is losses.FunctionLoss:
-            term = Term(1.0, FunctionSum(group))  # type: ignore[arg-type]
+            term = Term(1.0, _sum_of_functions(group))
         elif len(group) > 1:
             term, rest = _KNOWN[type(group[0])].join(group)
         terms.append(term)
@@ -149,12 +145,12 @@ def floor(loss: Loss, domain: Domain) -> float:
     return value + inner(gradient, vertex) - inner(gradient, origin) - error
 
 
-class SmoothHinge(losses.HingeLoss):
+class SmoothHinge(FeatureLoss):
     """The hinge loss, quadratic where a margin lacks less than the width to 1."""
 
     def __init__(self, loss: Any, width: float) -> None:
-        super().__init__(loss.features, loss.labels)
-        self.width = width
+        self._take(loss.features)
+        self.labels, self.width = loss.labels, width
 
     def value_at(self, scores: Array) -> Array:
         lacking = 1.0 - self.labels * scores
@@ -175,8 +171,12 @@ def _smoothed_absolute(term: Term, smoothing: float) -> Term:
     """The Huber loss over its width, a multiple of the mean absolute target."""
     loss: Any = term.loss
     width = smoothing * (float(np.abs(loss.targets).mean()) or 1.0)
-    smooth = losses.HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
-    return Term(term.weight / width, smooth, blur=0.5)
+    smooth: Loss
+    if isinstance(loss, losses.AbsoluteRows):
+        smooth, rows = losses.HuberRows(loss.features, loss.targets, width), len(loss.targets)
+    else:
+        smooth, rows = losses.HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape), 1
+    return Term(term.weight / width, smooth, blur=0.5 * rows)
 
 
 def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
@@ -188,35 +188,21 @@ def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
     return np.diag(diagonal)
 
 
-def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
-    margins = loss.labels * loss.scores(x)
-    if isinstance(loss, SmoothHinge):
-        curvatures = ((margins < 1.0) & (margins > 1.0 - loss.width)) / loss.width
-    else:
-        probabilities = expit(margins)
-        curvatures = probabilities * (1.0 - probabilities)
-    features = dense_features(loss.features)
-    return (features.T * (curvatures / loss.labels.size)) @ features
-
-
-def _smoothed_absolute_rows(term: Term, smoothing: float) -> Term:
-    """The Huber loss over its width, a multiple of the mean absolute target."""
-    loss: Any = term.loss
-    width = smoothing * (float(np.abs(loss.targets).mean()) or 1.0)
-    smooth = losses.HuberRows(loss.features, loss.targets, width)
-    return Term(term.weight / width, smooth, blur=0.5 * len(loss.targets))
-
-
-def _row_hessian(loss: RowLoss, x: Array) -> Array:
+def _row_hessian(loss: Any, x: Array) -> Array:
     """One block per output."""
-    errors = np.atleast_2d(loss.errors(loss.scores(x)))
-    features, blocks = dense_features(loss.features), []
-    for own in errors:
-        curvatures = np.full(own.size, 2.0)
-        if isinstance(loss, losses.HuberRows):
-            curvatures = (np.abs(own) < loss.width).astype(np.float64)
-        blocks.append((features.T * (curvatures / own.size)) @ features)
-    return block_diag(*blocks)
+    scores, features = loss.scores(x), dense_features(loss.features)
+    if isinstance(loss, losses.LogisticLoss):
+        probabilities = expit(loss.labels * scores)
+        curvatures = probabilities * (1.0 - probabilities)
+    elif isinstance(loss, SmoothHinge):
+        lacking = 1.0 - loss.labels * scores
+        curvatures = ((lacking > 0.0) & (lacking < loss.width)) / loss.width
+    elif isinstance(loss, losses.HuberRows):
+        curvatures = 1.0 * (np.abs(loss.errors(scores)) < loss.width)
+    else:
+        curvatures = np.full(scores.shape, 2.0)
+    own = np.atleast_2d(curvatures / features.shape[0])
+    return block_diag(*((features.T * each) @ features for each in own))
 
 
 def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
@@ -229,7 +215,7 @@ def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
     for c in range(loss.n_classes):
         block = slice(c * n_features, (c + 1) * n_features)
         matrix[block, block] += outer[:, block].T @ features
-    return matrix / rows if loss.reduction == "mean" else matrix
+    return matrix / rows
 
 
 def _joined(group: Sequence[Any]) -> tuple[Term, float]:
@@ -239,12 +225,8 @@ def _joined(group: Sequence[Any]) -> tuple[Term, float]:
     for name in known.data:
         parts = [getattr(loss, name) for loss in group]
         arguments[name] = sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
-    weight = float(len(group)) if _is_mean(first) else 1.0
+    weight = float(len(group)) if isinstance(first, FeatureLoss) else 1.0
     return Term(weight, type(first)(**arguments)), 0.0
-
-
-def _is_mean(loss: Loss) -> bool:
-    return isinstance(loss, MarginLoss | RowLoss) or getattr(loss, "reduction", "sum") == "mean"
 
 
 def _sum_of_linear(group: Sequence[losses.LinearLoss]) -> tuple[Term, float]:
@@ -276,13 +258,13 @@ _KNOWN: dict[type[Loss], _Known] = {
     losses.AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
     losses.HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
     losses.SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
-    losses.AbsoluteRows: _Known(_TARGETS, smoothed=_smoothed_absolute_rows),
+    losses.AbsoluteRows: _Known(_TARGETS, smoothed=_smoothed_absolute),
     losses.HuberRows: _Known(_TARGETS, ("width",), _row_hessian),
     losses.SquaredRows: _Known(_TARGETS, (), _row_hessian),
     losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
-    SmoothHinge: _Known(hessian=_margin_hessian),
-    losses.LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
-    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
+    SmoothHinge: _Known(hessian=_row_hessian),
+    losses.LogisticLoss: _Known(_ROWS, hessian=_row_hessian),
+    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes",), _multiclass_hessian),
     losses.LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
     losses.SquaredDistance: _Known(
         hessian=lambda f, x: 2.0 * f.weight * np.eye(x.size), join=_sum_of_squared_distances

@@ -213,17 +213,15 @@ class WindowSearch:
             self._offer(*windows.best(self._beyond_origin), self._origin)
             node = _Node(windows, (0, 0), 0.0, self._origin)
             heapq.heappush(heap, (-self._upper(node), next(order), node))
-        ceiling, bar = -math.inf, None
-        if self._progress:
-            from tqdm import tqdm  # slow to import
+        from tqdm import tqdm  # slow to import
 
-            bar = tqdm(unit="minimum", leave=False, delay=1.0)
+        ceiling = -math.inf
+        bar = tqdm(unit="minimum", leave=False, delay=1.0, disable=not self._progress)
         while heap and -heap[0][0] > self._best + self._accuracy:
             if time.monotonic() >= self._deadline:
                 break
-            if bar is not None:
-                bar.set_postfix_str(f"gap {-heap[0][0] - self._best:.3g}", refresh=False)
-                bar.update()
+            bar.set_postfix_str(f"gap {-heap[0][0] - self._best:.3g}", refresh=False)
+            bar.update()
             negative, _, node = heapq.heappop(heap)
             upper, (start, end) = -negative, node.windows.core
             if node.windows.single:
@@ -236,8 +234,7 @@ class WindowSearch:
             for child in children:
                 bound = min(upper, self._upper(child))
                 heapq.heappush(heap, (-bound, next(order), child))
-        if bar is not None:
-            bar.close()
+        bar.close()
         if heap:
             ceiling = max(ceiling, -heap[0][0])
         best = self._best

@@ -2,8 +2,8 @@
 
 from driftwolfe.streams import drift, synthetic
 from driftwolfe.streams.adversary import ResistingOracle, SignAdversary, against
-from driftwolfe.streams.data_files import DataUnavailable
 from driftwolfe.streams.datasets import (
+    DataUnavailable,
     matrix_completion,
     movielens_100k,
     movielens_twin,

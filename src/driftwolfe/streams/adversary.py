@@ -14,7 +14,7 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.losses import LinearLoss
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.rounding import whole_below
+from driftwolfe.points.ops import whole_below
 from driftwolfe.streams.drift import Seed
 from driftwolfe.streams.synthetic import opposite_losses, wide_direction, width_along
 

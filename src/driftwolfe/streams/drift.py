@@ -307,7 +307,7 @@ _REFLECTIONS: dict[type[Loss], Callable[[Any], Loss]] = {
     losses.HuberEntries: lambda f: type(f)(f.rows, f.cols, -f.targets, f.width, f.shape),
     losses.HingeLoss: lambda f: type(f)(-f.features, f.labels),
     losses.LogisticLoss: lambda f: type(f)(-f.features, f.labels),
-    losses.MulticlassLogistic: lambda f: type(f)(-f.features, f.labels, f.n_classes, f.reduction),
+    losses.MulticlassLogistic: lambda f: type(f)(-f.features, f.labels, f.n_classes),
     losses.SquaredRows: lambda f: type(f)(-f.features, f.targets),
     losses.AbsoluteRows: lambda f: type(f)(-f.features, f.targets),
     losses.HuberRows: lambda f: type(f)(-f.features, f.targets, f.width),

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads
 from driftwolfe.state import Field
 from driftwolfe.storage import require
 
@@ -66,35 +65,6 @@ class Ids:
             self.numbers[key] = later
 
 
-class UsersAndItems(Guarded):
-    """The ids that recommenders know."""
-
-    _users: Ids
-    _items: Ids
-
-    @property
-    @reads
-    def users_(self) -> list[Any]:
-        """Users known, in order of appearance, less those forgotten."""
-        return list(self._users.names)
-
-    @property
-    @reads
-    def items_(self) -> list[Any]:
-        """Items known, in order of appearance."""
-        return list(self._items.names)
-
-    @property
-    def n_users_(self) -> int:
-        """Number of users known."""
-        return len(self._users)
-
-    @property
-    def n_items_(self) -> int:
-        """Number of items known."""
-        return len(self._items)
-
-
 #: How keys of each type are written in JSON: as a tag and a text. Numbers are in base 16, so exact.
 _KEYS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "text": (str, str, str),
@@ -133,6 +103,13 @@ def check_keys(keys: Collection[Any], what: str) -> None:
         )
 
 
+def check_labels(labels: Any, what: str) -> None:
+    """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
+        check_keys(list(labels), what)
+
+
 def _parts(key: Any, what: str, depth: int = 1) -> Iterator[Any]:
     """Yield all that a tuple or frozenset holds, those in it and what they hold too."""
     if depth > DEEPEST_KEY:
@@ -150,15 +127,6 @@ def _is_missing(key: Any) -> bool:
         return True
     except ValueError:  # an array, which is no key
         return False
-
-
-def set_feature_names(model: Any, names: Ids, features: int) -> None:
-    """Set the number of features, and their names if there are some, of a model read from a file."""
-    model.n_features_in_ = features
-    if names.names:
-        texts = all(type(name) is str for name in names.names)
-        require(texts and len(names) == features, "names of features")
-        model.feature_names_in_ = np.array(names.names, dtype=object)
 
 
 def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import lru_cache
-from operator import is_
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -17,9 +14,9 @@ from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.state import Field, Part
 from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.estimators.core.row_kernels")
+kernels = compiled("driftwolfe.estimators.core.shared_kernels")
 
-#: Larger features are refused, smaller ones count as 0: their squares could overflow. As in `row_kernels`.
+#: Larger features are refused, smaller ones count as 0: their squares could overflow. As in `shared_kernels`.
 LARGEST, SMALLEST = 1e100, 1e-100
 #: A feature whose scale is at most this fraction of its mean is constant: what varies is rounding.
 CONSTANT = 1e-12
@@ -57,6 +54,12 @@ class SparseRows(NamedTuple):
         starts = self.starts[first : last + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
         return SparseRows(starts - starts[0], self.places[entries], self.values[entries])
+
+
+def sound(given: Any, name: str) -> Any:
+    """Check what scikit-learn does not check: masks, and indices of sparse matrices."""
+    checks.refuse_masked(given, name)
+    return checks.sound_sparse(given, name)
 
 
 def as_rows(X: Any) -> SparseRows:
@@ -141,96 +144,8 @@ FULL_FEATURES = 256
 POWER = 0.75
 #: Rows' worth of uncorrelated data that the correlations are mixed with.
 PRIOR_ROWS = 30.0
-#: The map is recomputed after so many rounds, as a fraction of those played.
-RENEWAL = 0.05
-
-
-def renewal_gap(features: int, t: int) -> int:
-    """Rounds from round t to the next renewal of the map, which takes the time of many rows."""
-    return max(1, features // 16, int(RENEWAL * t))
-
-
-#: Rows between checks whether a feature has a scale at last.
-BLOCK = 16
 #: Numbers of rows.
 COUNT = Field(int, least=0, below=1 << 53)
-#: The weight of one row.
-ONE = np.ones(1)
-
-
-class MappedLearner(Part, ABC):
-    """What learners on top of a feature map share."""
-
-    map: FeatureMap
-    renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
-
-    def check(self) -> None:
-        gap = renewal_gap(self.map.features, self.t)
-        require(self.t < self.renewal <= self.t + gap, "rounds")
-
-    @property
-    @abstractmethod
-    def t(self) -> int:
-        """Rounds played."""
-
-    def _renew(self, t: int) -> None:
-        """Recompute the map, if it is time."""
-        if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
-            self.map.renew()
-            self.renewal = t + renewal_gap(self.map.features, t)
-
-    def learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
-        """Learn rows with weights; return False, and do nothing, if the only one has a number out of range."""
-        done, count, t = 0, rows.number, self.t
-        some, aims, weights = rows, targets, parts
-        while done < count:
-            # Up to the next renewal of the map or end of a round at a time.
-            end = done + min(BLOCK - t % BLOCK, self.renewal - t, count - done)
-            if count > 1:
-                own = slice(done, end)
-                some, aims, weights = rows.stretch(done, end), targets[own], parts[own]
-            given = self.mapped(some, weights)
-            if given is None or not self._learn(given, aims, weights):
-                return False
-            done, t = end, t + end - done
-            self._renew(t)
-        return True
-
-    def learn_one(self, row: SparseRows, targets: Any) -> bool:
-        """Learn one row; return False, and do nothing, if a number is out of range."""
-        return self.learn(row, targets, ONE)
-
-    @abstractmethod
-    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
-        """Learn rows, those of many features mapped, up to the end of a round at most."""
-
-    def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
-        """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
-        return rows if self.map.full else self.map.rows(rows, parts)
-
-    def one_row(self, places: Indices, values: Array) -> SparseRows:
-        """Return one row, its entries sorted by place where sums depend on it; -1 is an unknown place."""
-        if not self.map.full:
-            order = places.argsort()
-            places, values = places[order], values[order]
-        return SparseRows(ends(places.size), places, values)
-
-
-#: Arrays that a loop reads or writes, its sizes and their addresses as it takes them, and working memory.
-UNBOUND: tuple[Any, ...] = ((None,), None, None)
-
-
-def bound(
-    known: tuple[Any, ...], held: tuple[Array, ...], sizes: Callable[..., Any], *given: Any
-) -> tuple[Any, ...]:
-    """Return what a loop is given of these arrays: what is known, unless one has been replaced."""
-    if all(map(is_, held, known[0])) and len(held) == len(known[0]):
-        return known
-    if not all(array.flags.carray for array in held):
-        raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
-    numbers, room = sizes(*given)
-    places = [array.__array_interface__["data"][0] for array in held]
-    return held, np.array(numbers + places), np.empty(room)
 
 
 class FeatureMap(Part):

@@ -1,4 +1,4 @@
-"""Compiled loops that rescale rows of features: those of `FeatureMap`."""
+"""Compiled loops that several estimators share: rows of features, weights, errors, and steps in a ball."""
 
 from __future__ import annotations
 
@@ -26,10 +26,70 @@ WILD = 1e70
 NEGLIGIBLE = 1e-12
 #: Larger features are refused, smaller ones count as 0: their squares could overflow.
 LARGEST, SMALLEST = 1e100, 1e-100
+#: Rate of the weights of experts, per unit of loss; the unit of errors, over their running mean.
+RATE, UNIT = 0.8, 1.33
+#: Mean errors and scales up to this fraction of the largest number are rounding: nothing is learned from them.
+ROUNDING = 1e-12
 
 
 # Conditions in place of `min` and `max`, and working memory that is handed over: each kind of either that numba
 # knows would be compiled too.
+
+
+@jit(allocates=False)
+def clip(value, low, high):
+    """Return the nearest number in a range."""
+    value = value if value > low else low
+    return value if value < high else high
+
+
+@jit(allocates=False)
+def add(total, factor, values, number):
+    """Add a multiple of values to others."""
+    for c in range(number if factor != 0.0 else 0):  # many are 0
+        total[c] += factor * values[c]
+
+
+@jit(allocates=False)
+def reweigh(weights, gains, first, last, rate, share):
+    """Multiply some weights by exp(rate * gain) and normalise; then spread a fixed share of them evenly."""
+    total, top = 0.0, gains[first]
+    for i in range(first, last):
+        top = gains[i] if gains[i] > top else top
+    for i in range(first, last):
+        weights[i] *= math.exp(rate * (gains[i] - top))
+        total += weights[i]
+    for i in range(first, last):
+        weights[i] = (1.0 - share) * weights[i] / total + share / (last - first)
+
+
+@jit(allocates=False)
+def mean_error(mean, error, part, count, memory):
+    """Return the running mean of errors, over about so many, after the one that makes `count`."""
+    return mean + part * (error - mean) * clip(1.0 / count, 1.0 / memory, 1.0)
+
+
+@jit(allocates=False)
+def descend(norms, i, experts, scores, slopes, columns, step, squared):
+    """Replace the slopes of the scores of expert i by the step of its matrix; return a bound on its trace norm.
+
+    The row that was scored has this squared norm. `norms` are the bounds of all experts, then squared norms.
+    """
+    length, inner = 0.0, 0.0
+    for c in range(columns):
+        slope = slopes[c]
+        length += slope * slope
+        inner += slope * scores[c]
+        slopes[c] = slope * -step
+    length *= squared
+    # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is at most its
+    # norm times the root of its number of columns.
+    square = norms[experts + i] - 2.0 * step * inner + step * step * length
+    square = square if square > 0.0 else 0.0
+    bound, most = norms[i] + step * math.sqrt(length), math.sqrt(columns * square)
+    bound = bound if bound < most else most
+    norms[i], norms[experts + i] = bound, square
+    return bound
 
 
 @jit(allocates=False)

@@ -1,0 +1,260 @@
+"""What models share: files, known ids, learners on top of a feature map, and the arrays that a loop is given."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from operator import is_
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from driftwolfe.estimators.core.ids import Ids, plain_keys
+from driftwolfe.estimators.core.rows import COUNT, FeatureMap, SparseRows, ends
+from driftwolfe.points import checks
+from driftwolfe.points.access import Guarded, reads, reads_whole
+from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.state import Field, Part, read_state, write_state
+from driftwolfe.storage import require
+
+
+class SavedModel(Guarded):
+    """A model whose settings and parts make up a file."""
+
+    OPTIONS: ClassVar[Mapping[str, Any]] = {}  # of the constructor, as files have them
+    SETTINGS: ClassVar[Mapping[str, Any]]  # all that files have besides parts
+    PARTS: ClassVar[Mapping[str, Any]]  # classes of the attributes of these names, after a "_"
+    OPTIONAL: ClassVar[str] = ""  # the part that may be None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, without any code; `load` resumes bit-identically.
+
+        Ids must be texts, numbers, booleans, None, bytes or tuples of these.
+        """
+        self._write(path, type(self).__name__)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the model that `save` wrote; it resumes bit-identically."""
+        return cls._read(path, cls.__name__)[0]
+
+    @reads_whole
+    def _write(self, path: str | os.PathLike[str], kind: str, **settings: Any) -> None:
+        """Write everything, for this class or a wrapper of that name, with settings of its own."""
+        given = {**self._settings(), **settings}
+        write_state(path, kind, given, {name: getattr(self, f"_{name}") for name in self.PARTS})
+
+    @classmethod
+    def _read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
+        """Read what `_write` wrote under that name, and the settings."""
+        settings, *parts = read_state(path, kind, cls.SETTINGS, cls.PARTS, cls.OPTIONAL)
+        return cls._restored(settings, *parts), settings
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        """Return the model of these settings and parts, if they fit together."""
+        model = cls(**{name: settings[name] for name in cls.OPTIONS})
+        for name, part in zip(cls.PARTS, parts, strict=True):
+            setattr(model, f"_{name}", part)
+        return model
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings as JSON has them, at least the options."""
+        return {name: np.asarray(getattr(self, name)).tolist() for name in self.OPTIONS}
+
+
+class UsersAndItems(SavedModel):
+    """The ids that recommenders know."""
+
+    COUNTED: ClassVar[str]  # what they learn
+    _pool: Any
+    _users: Ids
+    _items: Ids
+
+    @property
+    @reads
+    def users_(self) -> list[Any]:
+        """Users known, in order of appearance, less those forgotten."""
+        return list(self._users.names)
+
+    @property
+    @reads
+    def items_(self) -> list[Any]:
+        """Items known, in order of appearance."""
+        return list(self._items.names)
+
+    def __repr__(self) -> str:
+        sizes = f"users={self.n_users_}, items={self.n_items_}, {self.COUNTED}"
+        return f"{type(self).__name__}({sizes}={self._pool.t})"
+
+    def _user(self, user: Hashable) -> tuple[Any, int]:
+        """Return the id of a user as it is kept, and its number, -1 for a new one."""
+        (key,) = plain_keys([user], "the id of one user")
+        return key, self._users.numbers.get(key, -1)
+
+    @property
+    def n_users_(self) -> int:
+        """Number of users known."""
+        return len(self._users)
+
+    @property
+    def n_items_(self) -> int:
+        """Number of items known."""
+        return len(self._items)
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        pool, users, items, *_ = parts
+        require((len(users), len(items)) == pool.sizes, "ids")
+        return super()._restored(settings, *parts)
+
+
+#: Options of several models as files hold them.
+RADII_OPTION = Field((str, list, int, float), items=Field((int, float)))
+SEED_OPTION = Field(int, least=0, below=1 << 32)
+#: Squares of scores do not overflow.
+SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
+#: By which fraction the trace norm may pass the radius before an expert is projected. Measured losses
+#: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
+SLACK = 0.5
+
+
+def checked_radii(radii: Any, default: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the radii as numbers, from one or several, or the default ones for "auto"."""
+    if isinstance(radii, str) and radii == "auto":
+        return default
+    given = [] if isinstance(radii, str) else np.atleast_1d(radii).tolist()
+    if not given:
+        raise ValueError(f'radii must be "auto", a number or several, got {radii!r:.60}')
+    found = tuple(checks.positive(radius, "each of radii") for radius in given)
+    if not SMALLEST_RADIUS <= min(found) <= max(found) <= LARGEST_RADIUS:
+        raise ValueError(
+            f"each of radii must lie between {SMALLEST_RADIUS:g} and {LARGEST_RADIUS:g}, got {radii!r}"
+        )
+    return found
+
+
+#: The map is recomputed after so many rounds, as a fraction of those played.
+RENEWAL = 0.05
+
+
+def renewal_gap(features: int, t: int) -> int:
+    """Rounds from round t to the next renewal of the map, which takes the time of many rows."""
+    return max(1, features // 16, int(RENEWAL * t))
+
+
+#: Rows between checks whether a feature has a scale at last; no expert of the classifier lives shorter.
+BLOCK = 16
+#: The weight of one row.
+ONE = np.ones(1)
+
+
+class MappedLearner(Part, ABC):
+    """What learners on top of a feature map share."""
+
+    RADII: ClassVar[tuple[float, ...]]  # default ones
+    map: FeatureMap
+    renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
+
+    def check(self) -> None:
+        gap = renewal_gap(self.map.features, self.t)
+        require(self.t < self.renewal <= self.t + gap, "rounds")
+
+    @classmethod
+    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
+        """Raise ValueError unless the options of a file are sound, and those of its learner."""
+        checked_radii(options["radii"], cls.RADII)
+
+    @property
+    @abstractmethod
+    def t(self) -> int:
+        """Rounds played."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What each expert is."""
+
+    @property
+    @abstractmethod
+    def expert_weights(self) -> Array:
+        """The weights of the experts, a row for each output if there may be several."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """What ids are for: the number of classes, if there are some, and of features."""
+
+    def _renew(self, t: int) -> None:
+        """Recompute the map, if it is time."""
+        if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
+            self.map.renew()
+            self.renewal = t + renewal_gap(self.map.features, t)
+
+    def learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
+        """Learn rows with weights; return False, and do nothing, if the only one has a number out of range."""
+        done, count, t = 0, rows.number, self.t
+        some, aims, weights = rows, targets, parts
+        while done < count:
+            # Up to the next renewal of the map or end of a round at a time.
+            end = done + min(BLOCK - t % BLOCK, self.renewal - t, count - done)
+            if count > 1:
+                own = slice(done, end)
+                some, aims, weights = rows.stretch(done, end), targets[own], parts[own]
+            given = self.mapped(some, weights)
+            if given is None or not self._learn(given, aims, weights):
+                return False
+            done, t = end, t + end - done
+            self._renew(t)
+        return True
+
+    def learn_one(self, row: SparseRows, targets: Any) -> bool:
+        """Learn one row; return False, and do nothing, if a number is out of range."""
+        return self.learn(row, targets, ONE)
+
+    @abstractmethod
+    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
+        """Learn rows, those of many features mapped, up to the end of a round at most."""
+
+    @abstractmethod
+    def predict(self, rows: SparseRows) -> Array:
+        """Return what is predicted for every row; none if a number is out of range."""
+
+    def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
+        """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
+        return rows if self.map.full else self.map.rows(rows, parts)
+
+    def one_row(self, places: Indices, values: Array) -> SparseRows:
+        """Return one row, its entries sorted by place where sums depend on it; -1 is an unknown place."""
+        if not self.map.full:
+            order = places.argsort()
+            places, values = places[order], values[order]
+        return SparseRows(ends(places.size), places, values)
+
+
+class Bound(NamedTuple):
+    """What a loop is given of arrays; they stay where they are as long as this is kept."""
+
+    held: tuple[Any, ...]  # arrays, and tuples of arrays
+    at: int  # address of sizes, and then of addresses: those of the arrays, and of `spare`
+    spare: Any  # working memory
+    kept: Any = None
+
+
+UNBOUND = Bound((None,), 0, None)
+
+
+def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given: Any) -> Bound:
+    """Return what a loop is given of these arrays: what is known, unless one has been replaced."""
+    if all(map(is_, held, known.held)) and len(held) == len(known.held):
+        return known
+    groups = (each if isinstance(each, tuple) else (each,) for each in held)
+    arrays = [array for group in groups for array in group]
+    if not all(array.flags.carray for array in arrays):
+        raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
+    numbers, room = sizes(*given)
+    spare = np.empty(room)
+    places = [array.__array_interface__["data"][0] for array in (*arrays, spare)]
+    at = np.array([*numbers, *places])
+    return Bound(held, at.__array_interface__["data"][0], spare, at)

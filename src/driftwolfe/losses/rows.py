@@ -1,0 +1,430 @@
+"""Losses of products with rows of features: classification and regression."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.losses.base import (
+    Ball,
+    DeviceCache,
+    Loss,
+    batch_of_features,
+    batch_of_indices,
+    batch_of_numbers,
+    dense_features,
+    read_only,
+    row_norms,
+)
+from driftwolfe.points import checks
+from driftwolfe.points.devices import HOST, device_of, to_host
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.kinds import Array, Point, Shape, compiled
+
+kernels = compiled("driftwolfe.losses.loss_kernels")
+
+#: Multiplications up to which one compiled loop is quicker than calls of BLAS.
+_COMPILED = 50_000
+
+
+class FeatureLoss(Loss):
+    r"""A mean over rows of losses of their products with a vector, or with each row of a matrix.
+
+    .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
+
+    Targets of shape (b,) have one output, and points are vectors; targets of shape (b, outputs) make
+    points of shape (outputs, features). A new one overrides `value_at` and `slope_at`, and
+    `steepest` where slopes of :math:`\varphi_c` are not in [-1, 1].
+    """
+
+    on_devices = True
+    #: The largest slope of each phi, one number for all outputs or one for each.
+    steepest: Any = 1.0
+
+    def __init__(self, features: Any, targets: Any) -> None:
+        self._take(features)
+        rows, given = self.features.shape[0], read_only(checks.finite_array(targets, "targets"))
+        if given.ndim not in (1, 2) or 0 in given.shape or len(given) != rows:
+            raise ValueError(
+                f"targets must have shape ({rows},) or ({rows}, outputs), got {given.shape}"
+            )
+        self.targets, self.shape = given, (*given.shape[1:], *self.shape)
+
+    def _take(self, features: Any, *outputs: int) -> None:
+        """Check and keep the features; points have a row for each output, or are vectors."""
+        self.features = batch_of_features(features)
+        self.shape: Shape = (*outputs, self.features.shape[1])
+        self._cache = DeviceCache(self.features)
+
+    def scores(self, x: Point) -> Array:
+        self.check_shape(x.shape)
+        if not isinstance(x, FactoredMatrix):
+            return (self.features @ x.T).T
+        columns = self.features.T
+        return x.times(columns) if x.device is HOST else to_host(x @ columns)
+
+    def stacked_scores(self, stack: Array) -> Array:
+        self.check_shape(tuple(stack.shape[1:]))
+        device, points = device_of(stack), stack.reshape(-1, stack.shape[-1])
+        (rows,) = self._cache[device.name]
+        products = points @ rows.T if device is HOST else device.host(rows @ points.T).T
+        return products.reshape(*stack.shape[:-1], -1)
+
+    def pull_back(self, slope: Array, like: Point) -> Point:
+        if not isinstance(like, FactoredMatrix):
+            return slope @ self.features
+        classes, rows = slope.shape
+        if rows <= classes:
+            return FactoredMatrix(slope, np.ones(rows), dense_features(self.features).T)
+        return FactoredMatrix(np.eye(classes), np.ones(classes), self.features.T @ slope.T)
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        device = device_of(stack)
+        weights = device.put(slopes.reshape(-1, slopes.shape[-1]))
+        return (weights @ self._cache[device.name][0]).reshape(stack.shape)
+
+    def errors(self, scores: Array) -> Array:
+        """Return scores minus targets; leading axes are kept."""
+        return scores - self.targets.T
+
+    def mean(self, losses: Array) -> Array:
+        """Return the sum over the outputs of the mean over the rows."""
+        if self.targets.size == 1:  # half of the time of a sum
+            return losses.reshape(losses.shape[: -self.targets.ndim])
+        axes = tuple(range(-self.targets.ndim, 0))
+        return losses.sum(axis=axes) / len(self.targets)
+
+    def lipschitz(self, domain: Ball) -> float:
+        steepest = np.broadcast_to(self.steepest, self.shape[:-1])
+        return float(np.linalg.norm(steepest) * row_norms(self.features).mean())
+
+
+def _signs(labels: Any, rows: int) -> Array:
+    """Return checked labels -1 and +1, one for each row."""
+    signs = batch_of_numbers(labels, "labels", rows)
+    strange = signs[np.abs(signs) != 1.0]
+    if strange.size:
+        raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
+    return signs
+
+
+class HingeLoss(FeatureLoss):
+    r"""Binary classification by margins.
+
+    .. math:: f(x) = \frac1b \sum_{k=1}^b \max(0,\; 1 - y_k \langle a_k, x\rangle)
+
+    A subgradient is :math:`-\frac1b \sum_k y_k a_k` over the rows with margin below 1. Its norm is
+    at most the mean of the :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    labels
+        The signs :math:`y_k`, each -1 or +1.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.losses.HingeLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).value_and_gradient([2.0, 0.0])
+    (0.5, array([0., 1.]))
+    """
+
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = _signs(labels, self.features.shape[0])
+
+    def value_at(self, scores: Array) -> Array:
+        return np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
+
+    def slope_at(self, scores: Array) -> Array:
+        return (self.labels * scores < 1.0) * (-self.labels / self.labels.size)
+
+
+class LogisticLoss(FeatureLoss):
+    r"""Binary classification by probabilities.
+
+    .. math:: f(x) = \frac1b \sum_{k=1}^b \log\big(1 + e^{-y_k \langle a_k, x\rangle}\big)
+
+    The gradient is :math:`-\frac1b \sum_k \sigma(-y_k \langle a_k, x\rangle)\, y_k a_k` with
+    :math:`\sigma(m) = 1/(1 + e^{-m})`. Its norm is at most the mean of the
+    :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    labels
+        The signs :math:`y_k`, each -1 or +1.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).gradient([0.0, 0.0])
+    array([-0.25,  0.5 ])
+    """
+
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = _signs(labels, self.features.shape[0])
+
+    def value_at(self, scores: Array) -> Array:
+        return np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
+
+    def slope_at(self, scores: Array) -> Array:
+        # 1 / (1 + exp(z)) through its logarithm: no overflow for any z.
+        other = np.exp(-np.logaddexp(0.0, self.labels * scores))
+        return other * (-self.labels / self.labels.size)
+
+
+class MulticlassLogistic(FeatureLoss):
+    r"""Classification by a matrix with one row per class.
+
+    .. math::
+
+        f(X) = \frac1b \sum_{k=1}^b \Big(\log \sum_c e^{\langle X_c, a_k\rangle}
+               - \langle X_{y_k}, a_k\rangle\Big), \qquad
+        \nabla f(X) = \frac1b \sum_k (p_k - e_{y_k})\, a_k^\top
+
+    with :math:`p_k` the class probabilities of row k. Every gradient has norm at most
+    :math:`\sqrt2` times the mean of the :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    labels
+        The classes :math:`y_k`, from 0 to n_classes - 1.
+    n_classes
+        Number of classes; points have shape (n_classes, n_features).
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.MulticlassLogistic([[1.0, 0.0], [0.0, 2.0]], [0, 2], n_classes=3)
+    >>> loss.gradient(np.zeros((3, 2))).round(3)
+    array([[-0.333,  0.333],
+           [ 0.167,  0.333],
+           [ 0.167, -0.667]])
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI, section "Experiments".
+    """
+
+    def __init__(self, features: Any, labels: Any, n_classes: int) -> None:
+        self.n_classes = checks.count(n_classes, "n_classes", least=2)
+        self._take(features, self.n_classes)
+        rows = self.features.shape[0]
+        self.labels = batch_of_indices(labels, "labels", self.n_classes, rows)
+        self._row_weight = 1.0 / rows
+        self._label_places = self.labels * rows + np.arange(rows)
+        self._indicator = np.zeros((self.n_classes, rows))
+        self._indicator.flat[self._label_places] = self._row_weight
+
+    def value_at(self, scores: Array) -> Array:
+        return self.value_and_slope_at(scores)[0]
+
+    def slope_at(self, scores: Array) -> Array:
+        return self.value_and_slope_at(scores)[1]
+
+    def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
+        shifted = scores - scores.max(axis=-2, keepdims=True)
+        label_scores = shifted.reshape(*shifted.shape[:-2], -1).take(self._label_places, axis=-1)
+        slope = np.exp(shifted, out=shifted)
+        totals = slope.sum(axis=-2)
+        value = (np.log(totals) - label_scores).sum(axis=-1)
+        slope *= self._row_weight / totals[..., None, :]
+        slope -= self._indicator
+        return value * self._row_weight, slope
+
+    def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
+        self.check_shape(tuple(stack.shape[1:]))
+        dense = isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray)
+        if not dense or stack.size * self.labels.size > _COMPILED:
+            return super().stacked_round(stack, weights)
+        points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
+        values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
+        value = kernels().logistic_round(
+            points, weights, self.features, self.labels, self._row_weight, values, pulled
+        )
+        return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
+
+    def lipschitz(self, domain: Ball) -> float:
+        return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
+
+
+class SquaredRows(FeatureLoss):
+    r"""Least squares: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert^2`.
+
+    There is no factor 1/2: the gradient is :math:`\frac2b \sum_k (X a_k - y_k)\, a_k^\top`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    targets
+        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
+        points of shape (outputs, n_features).
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.SquaredRows([[1.0, 0.0], [0.0, 2.0]], [3.0, -1.0])
+    >>> loss.value_and_gradient([1.0, 1.0])
+    (6.5, array([-2.,  6.]))
+    """
+
+    def value_at(self, scores: Array) -> Array:
+        return self.mean(self.errors(scores) ** 2)
+
+    def slope_at(self, scores: Array) -> Array:
+        return (2.0 / len(self.targets)) * self.errors(scores)
+
+    def lipschitz(self, domain: Ball) -> float:
+        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, with c the centre of the set.
+
+        The gradient moves by 2 (X - c) A'A/b, so by at most :math:`2\lambda R` within the distance
+        R = `domain.radius`, with :math:`\lambda` the largest eigenvalue of A'A/b.
+        """
+        center = np.zeros(self.shape or ()) if domain.center is None else domain.center
+        slope = self.slope_at(self.scores(center))
+        at_center = np.linalg.norm(self.pull_back(slope, np.zeros(self.shape or ())))
+        rows, columns = self.features.shape
+        gram = (
+            self.features @ self.features.T if rows < columns else self.features.T @ self.features
+        )
+        largest = np.linalg.norm(dense_features(gram), 2)
+        return float(at_center + 2.0 * largest / rows * domain.radius)
+
+
+class AbsoluteRows(FeatureLoss):
+    r"""Least absolute deviations: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert_1`.
+
+    The subgradient is :math:`\frac1b \sum_k \mathrm{sign}(X a_k - y_k)\, a_k^\top` with sign(0) = 0.
+    Its norm is at most :math:`\sqrt{\text{outputs}}` times the mean of the :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    targets
+        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
+        points of shape (outputs, n_features).
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.AbsoluteRows([[1.0, 0.0], [0.0, 2.0]], [3.0, -1.0])
+    >>> loss.value_and_gradient([1.0, 1.0])
+    (2.5, array([-0.5,  1. ]))
+    """
+
+    def value_at(self, scores: Array) -> Array:
+        return self.mean(np.abs(self.errors(scores)))
+
+    def slope_at(self, scores: Array) -> Array:
+        return np.sign(self.errors(scores)) / len(self.targets)
+
+
+class HuberRows(FeatureLoss):
+    r"""Robust least squares: :math:`f(X) = \frac1b \sum_k \sum_c h(\langle X_c, a_k\rangle - y_{kc})`.
+
+    .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
+
+    The gradient is that of `AbsoluteRows` with the error, clipped to [-w, w], for its sign.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    targets
+        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
+        points of shape (outputs, n_features).
+    width
+        The error w > 0 from which on h is linear, in units of the targets.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.HuberRows([[1.0, 0.0], [0.0, 2.0]], [3.0, 1.5], width=1.0)
+    >>> loss.value_and_gradient([1.0, 1.0])
+    (0.8125, array([-0.5,  0.5]))
+    """
+
+    def __init__(self, features: Any, targets: Any, width: float = 1.0) -> None:
+        super().__init__(features, targets)
+        self.width = self.steepest = checks.positive(width, "width")
+
+    def value_at(self, scores: Array) -> Array:
+        errors = np.abs(self.errors(scores))
+        near = np.minimum(errors, self.width)
+        # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
+        return self.mean(near * (errors - 0.5 * near))
+
+    def slope_at(self, scores: Array) -> Array:
+        return self.errors(scores).clip(-self.width, self.width) / len(self.targets)
+
+
+class PinballRows(FeatureLoss):
+    r"""Quantile regression at levels :math:`\tau_c`.
+
+    .. math:: f(X) = \frac1b \sum_k \sum_c p_c(y_{kc} - \langle X_c, a_k\rangle), \qquad
+              p_c(e) = \max(\tau_c e, (\tau_c - 1) e)
+
+    In expectation it is least where :math:`\langle X_c, a\rangle` is the :math:`\tau_c`-quantile of
+    the target. At the kink the subgradient 0 is used. Norms of subgradients are at most the mean of
+    the :math:`\lVert a_k\rVert` times the norm of the numbers :math:`\max(\tau_c, 1 - \tau_c)`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    targets
+        The numbers :math:`y_k`, shape (b,); or (b, outputs), one column for each level.
+    levels
+        One level above 0 and below 1, or several. With several and one target per row, points have a
+        row for each level.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.PinballRows([[1.0], [1.0]], [3.0, -1.0], levels=[0.5, 0.75])
+    >>> loss.value_and_gradient([[0.0], [1.0]])
+    (2.0, array([[ 0.  ],
+           [-0.25]]))
+
+    References
+    ----------
+    Koenker and Bassett (1978), Regression quantiles, Econometrica.
+    """
+
+    def __init__(self, features: Any, targets: Any, levels: Any = 0.5) -> None:
+        self.levels = read_only(checks.finite_array(levels, "levels"))
+        if self.levels.ndim > 1 or not self.levels.size:
+            raise ValueError(f"levels must be a number or several, got shape {self.levels.shape}")
+        if not ((self.levels > 0.0) & (self.levels < 1.0)).all():
+            raise ValueError(f"levels must lie above 0 and below 1, got {levels!r}")
+        if self.levels.ndim and np.ndim(targets) == 1:
+            targets = np.repeat(
+                checks.finite_array(targets, "targets")[:, None], self.levels.size, 1
+            )
+        super().__init__(features, targets)
+        if self.levels.ndim and self.targets.shape[1:] != self.levels.shape:
+            raise ValueError(
+                f"targets must have one column for each of {self.levels.size} levels, "
+                f"got shape {self.targets.shape}"
+            )
+        self.steepest = np.maximum(self.levels, 1.0 - self.levels)
+        self._levels = self.levels[:, None] if self.levels.ndim else self.levels
+
+    def value_at(self, scores: Array) -> Array:
+        errors = self.errors(scores)
+        return self.mean(np.maximum((1.0 - self._levels) * errors, -self._levels * errors))
+
+    def slope_at(self, scores: Array) -> Array:
+        errors = self.errors(scores)
+        return ((errors > 0.0) - self._levels * (errors != 0.0)) / len(self.targets)
