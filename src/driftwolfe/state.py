@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 
@@ -220,9 +220,8 @@ class Growing(Generic[T]):
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
     """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
-    wider = np.zeros(
-        [n + more for n, more in zip(table.shape, (rows, columns), strict=False)], table.dtype
-    )
+    more = zip(table.shape, (rows, columns), strict=False)
+    wider = np.zeros([size + added for size, added in more], table.dtype)
     wider[tuple(map(slice, table.shape))] = table  # new rows take no memory before they are used
     return wider
 
@@ -272,11 +271,10 @@ def _spec(hint: Any) -> Field | Nested | None:
         kind = get_args(kind)[0]
     holder = get_origin(kind) if get_origin(kind) in (Growing, dict, tuple) else None
     inner = get_args(kind)[0 if holder is tuple else -1] if holder else kind
-    if not isinstance(inner, type):
+    if not isinstance(inner, type) or (hasattr(inner, "_fields") and not declared(inner)):
         return None
-    if issubclass(inner, Stateful) or hasattr(inner, "SAVED"):
-        return Nested(inner, holder, extra)
-    return Nested(inner, holder, extra) if hasattr(inner, "_fields") and declared(inner) else None
+    known = issubclass(inner, Stateful) or hasattr(inner, "SAVED") or hasattr(inner, "_fields")
+    return Nested(inner, holder, extra) if known else None
 
 
 #: Declarations that many parts share, and that of an attribute which stays as it was when it was made:
@@ -303,9 +301,7 @@ def _fields(
         path = prefix + name
         if isinstance(spec, Field):
             shape = spec.shape and tuple(_renamed(size, sizes) for size in spec.shape)
-            below = _renamed(spec.below, sizes)
-            same = not sizes or (shape, below) == (spec.shape, spec.below)
-            found[path] = spec if same else replace(spec, shape=shape, below=below)
+            found[path] = replace(spec, shape=shape, below=_renamed(spec.below, sizes))
         elif hasattr(spec.kind, "SAVED"):
             found[path] = spec.kind.SAVED
         else:
@@ -340,15 +336,20 @@ def _values(part: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         path = f"{prefix}.{name}" if prefix else name
         if isinstance(spec, Field):
             yield path, value
-        elif spec.holder is tuple:
-            for k, each in enumerate(value):
-                yield from _values(each, f"{path}.{k}")
         elif spec.holder is dict:
             yield path, list(value)
             for k, each in value.items():
                 yield from _values(each, f"{path}.{k}")
-        elif value is not None:
-            yield from _values(value.known if spec.holder is Growing else value, path)
+        else:
+            for place, each in _inner(spec, value, path):
+                yield from _values(each.known if spec.holder is Growing else each, place)
+
+
+def _inner(spec: Nested, value: Any, path: str) -> list[tuple[str, Any]]:
+    """What is nested under a name: one part, several in a tuple, or none."""
+    if spec.holder is tuple:
+        return [(f"{path}.{k}", each) for k, each in enumerate(value)]
+    return [] if value is None else [(path, value)]
 
 
 def _made(spec: Field | Nested, values: Mapping[str, Any], path: str) -> Any:
@@ -377,17 +378,8 @@ class Kind(NamedTuple):
     """How objects of one class are saved."""
 
     of: Any  # the class
-    make: Callable[..., Any] | None = (
-        None  # makes one from its fields by name, in place of the class
-    )
-    table: Mapping[str, Field] | None = (
-        None  # the fields, in place of those that the class declares
-    )
-
-    @property
-    def fields(self) -> Any:
-        """The attributes that make it up."""
-        return declared(self.of) if self.table is None else self.table
+    make: Callable[..., Any] | None = None  # from its fields by name, if not the class
+    table: Mapping[str, Field] = {}  # its fields, if not those that the class declares
 
 
 class Writer:
@@ -413,6 +405,8 @@ class Writer:
         if type(value) is list or type(value) is tuple:
             items = [self.write(item, f"{path}.{k}") for k, item in enumerate(value)]
             return items if type(value) is list else {"tuple": items}
+        if type(value) is dict:
+            return {"dict": {k: self.write(item, f"{path}.{k}") for k, item in value.items()}}
         if id(value) in self._known:
             return self._known[id(value)][1]
         if isinstance(value, np.ndarray) or hasattr(value, "__dlpack_device__"):
@@ -425,12 +419,12 @@ class Writer:
             name = self._names.get(type(value), "") or getattr(value, "SAVED_AS", "")
             if not name:
                 raise TypeError(f"a {type(value).__name__} cannot be written to a file")
-            fields = self._kinds[name].fields
+            fields = self._kinds[name].table or declared(self._kinds[name].of)
             parts = {part: self.write(getattr(value, part), f"{path}.{part}") for part in fields}
-            number = len(self._known)
-            self._known[id(value)] = (value, {"same": number})
-            return {name: parts, "number": number}
-        self._known[id(value)] = (value, written)  # holds the value, so that its id stays its own
+            written = {name: parts, "number": len(self._known)}
+        # This holds the value, so that its id stays its own.
+        same = {"same": written["number"]} if "number" in written else written
+        self._known[id(value)] = (value, same)
         return written
 
     def write_part(self, part: Any) -> dict[str, Any]:
@@ -462,6 +456,8 @@ class Reader:
         name, content = next(iter(written.items()))
         if name == "tuple" and isinstance(content, list):
             return tuple(self.read(content, depth))
+        if name == "dict" and isinstance(content, dict):
+            return {k: self.read(item, depth + 1) for k, item in content.items()}
         if name == "float" and content in ("inf", "-inf", "nan"):
             return float(content)
         if name in ("array", "turned") and isinstance(content, str) and content in self._given:
@@ -475,7 +471,7 @@ class Reader:
         if name in self.kinds and isinstance(content, dict) and isinstance(number, int):
             kind = self.kinds[name]
             parts = {part: self.read(value, depth + 1) for part, value in content.items()}
-            check_fields(kind.fields, parts, name)
+            check_fields(kind.table or cast(Any, declared(kind.of)), parts, name)
             self._made[number] = made = (kind.make or kind.of)(**parts)
             return made
         raise ValueError("this archive holds something unknown")
@@ -489,21 +485,19 @@ class Reader:
         self._restore(part, "", {})
 
     def _restore(self, part: Any, prefix: str, sizes: dict[str, Any]) -> None:
-        own = part.own_sizes()
-        sizes = sizes if own is None else own
+        if (own := part.own_sizes()) is not None:
+            sizes = own
         for name, spec in declared(type(part)).items():
             path, old = prefix + name, getattr(part, name)
             if isinstance(spec, Nested):
-                several = enumerate(old) if spec.holder is tuple else ()
-                one = [] if old is None or spec.holder is tuple else [(f"{path}.", old)]
-                for place, each in [*one, *((f"{path}.{k}.", each) for k, each in several)]:
-                    self._restore(each, place, sizes)
+                for place, each in _inner(spec, old, path):
+                    self._restore(each, f"{place}.", sizes)
                 continue
             written = self._state.get(path, {"array": path})
             new = self.read(written)
             if not (_like(old) if spec == Field() else spec).fits(new, sizes):
-                what = f"{type(part).__name__} whose {name.strip('_')}"
-                raise ValueError(f"this archive holds a {what} does not fit")
+                whose = f"{type(part).__name__} whose {name.strip('_')}"
+                raise ValueError(f"this archive holds a {whose} does not fit")
             if isinstance(new, np.ndarray):
                 (source,) = written.values()
                 # A file may say that two of them are one array; loops write to each by itself.
@@ -519,7 +513,7 @@ class Reader:
 
 def _like(old: Any) -> Field:
     """What may take the place of a value: of arrays, any number of rows."""
-    if isinstance(old, int) and not isinstance(old, bool):
+    if type(old) is int:
         return Field(int, least=1 - (1 << 62), below=1 << 62)
     if hasattr(old, "__dlpack_device__"):  # a tensor is read as an array, and put there again
         kind = old.dtype.type if isinstance(old, np.ndarray) else np.float64

@@ -166,7 +166,7 @@ def test_a_file_cannot_name_a_learner_that_is_none(tmp_path):
     dw.contrib.Mixture(dw.L1Ball(3)).save(path)
     archive = storage.read_archive(path, lambda archive: None)
     for name in ("Learner", "load", "Mine"):
-        archive.settings["arguments"]["learners"]["learners"][0]["class"] = name
+        archive.settings["arguments"]["learners"]["tuple"][0]["made"]["kind"] = name
         storage.write_archive(path, archive.kind, archive.settings, archive.arrays)
         with pytest.raises(ValueError, match="no learner to load"):
             dw.load(path)

@@ -60,6 +60,11 @@ def rewritten(path, change):
     path.write_bytes(crafted(json.dumps(header), archive.arrays))
 
 
+def described(kind, arguments):
+    """A set in a file."""
+    return {"made": {"kind": kind, "arguments": {"dict": arguments}, "module": None}, "number": 0}
+
+
 HUGE = 10**12
 TOO_LARGE = {
     "L1Ball": {"n": HUGE},
@@ -74,7 +79,7 @@ TOO_LARGE = {
     "UniformMatroidPolytope": {"n": HUGE, "k": 2},
     "TraceNormBall": {"shape": {"tuple": [10**6, 10**6]}},
     "ProductDomain": {
-        "domains": {"sets": [{"kind": "L1Ball", "arguments": {"n": 3}, "module": None}] * 20_000},
+        "domains": [described("L1Ball", {"n": 3})] * 20_000,
     },
 }
 
@@ -86,7 +91,7 @@ def test_sets_larger_than_the_file_are_refused_before_they_are_made(kind, tmp_pa
     dw.POLA(dw.L1Ball(3)).save(path)
 
     def change(settings, arrays):
-        settings["domain"] = {"kind": kind, "arguments": TOO_LARGE[kind], "module": None}
+        settings["domain"] = described(kind, TOO_LARGE[kind])
 
     rewritten(path, change)
     with pytest.raises(ValueError, match=r"larger points than any in it|does not take|cannot join"):
@@ -99,7 +104,7 @@ def test_factored_sets_of_absurd_size(tmp_path, little_memory):
     dw.POLA(dw.TraceNormBall((5, 4), representation="factored")).save(path)
 
     def change(settings, arrays):
-        settings["domain"]["arguments"]["shape"] = {"tuple": [HUGE, HUGE]}
+        settings["domain"]["made"]["arguments"]["dict"]["shape"] = {"tuple": [HUGE, HUGE]}
         for name, array in arrays.items():
             if array.ndim == 2:  # empty factors of any height take no bytes
                 arrays[name] = np.zeros((HUGE, 0))

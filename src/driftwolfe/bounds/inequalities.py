@@ -21,9 +21,7 @@ __all__ = [
     "asked",
     "blocked_descent",
     "curved_distance",
-    "cut_violation",
     "frank_wolfe_tracking",
-    "gradient_variation",
     "lazy_descent",
     "over_game",
     "over_windows",
@@ -35,7 +33,7 @@ __all__ = [
 
 #: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
 ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
-#: Inverse rate of weights that are slow enough for `gradient_variation`, in units of smoothness times D^2.
+#: Inverse rate of weights for smooth losses (docs/theory/benign.md), in units of smoothness times D^2.
 SLOW_WEIGHTS = math.sqrt(7.5)
 
 
@@ -150,32 +148,6 @@ def lazy_descent(
     if shrinking_steps:
         found += squares * G**2 / 2.0 + 2.0 * delay_factor * longest * G * D
     return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
-
-
-def cut_violation(
-    L: float, G: float, rounds: int, eta: float, block: int, tolerance: float, slack: float
-) -> float:
-    r"""Return the bound on the violation of blocked descent with half-spaces.
-
-    .. math:: L \big(K \sqrt{2 \eta M S} + T \sqrt{tol} + \eta K T G\big), \qquad M = \lceil T/K\rceil.
-
-    Parameters
-    ----------
-    L, G
-        Bounds on the gradient norms of constraints and losses.
-    rounds, eta, block, tolerance
-        As in `blocked_descent`.
-    slack
-        S: the bound on the regret, plus what comparators may lose to the decisions, :math:`G D T`.
-
-    Examples
-    --------
-    >>> cut_violation(1.0, 1.0, 100, eta=0.02, block=10, tolerance=0.0, slack=10.0)
-    40.0
-    """
-    blocks = -(-rounds // block)
-    pushes = block * np.sqrt(2.0 * eta * blocks * slack)
-    return float(L * (pushes + rounds * np.sqrt(tolerance) + eta * block * rounds * G))
 
 
 def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:
@@ -339,45 +311,6 @@ def smooth_frank_wolfe(
     if fraction is None:
         return float(np.sqrt(2.0 * curvature * rounds * total) + 2.0 * total)
     return float(total / fraction + curvature * fraction * rounds / 2.0)
-
-
-def gradient_variation(
-    G: float,
-    D: float,
-    smoothness: float,
-    steps: Array,
-    path_length: float = 0.0,
-    variation: float = 0.0,
-) -> float:
-    r"""Return a bound on the regret of `Sword` that knows the losses' smoothness.
-
-    .. math:: \min_{\eta \le 1/(16\beta)}\Big(\frac{D^2/8 + D P/2}{\eta} + \eta B\Big)
-              + D\sqrt{B\ln N} + (7.5 + \sqrt{7.5})\,\beta D^2\ln N + 4 G D, \qquad B = 2 G^2 + 4 V
-
-    Infinite where no step is small enough. `docs/theory/benign.md` has the proof.
-
-    Parameters
-    ----------
-    G, D, smoothness, steps
-        Bound on gradients, twice the radius, :math:`\beta`, and the N step sizes.
-    path_length, variation
-        P of the comparators, and :math:`V = \sum_{t > 1}\max_x\lVert\nabla f_t(x) - \nabla
-        f_{t-1}(x)\rVert^2`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> steps = 2.0 ** -np.arange(10)
-    >>> round(gradient_variation(1.0, 2.0, 0.1, steps, variation=4.0))
-    37
-    """
-    total, ways = 2.0 * G**2 + 4.0 * variation, math.log(len(steps))
-    small = np.asarray(steps)[np.multiply(16.0 * smoothness, steps) <= 1.0]
-    if not small.size:
-        return math.inf
-    best = float(((AT_CENTER * D + 0.5 * path_length) * D / small + small * total).min())
-    slow = (7.5 + SLOW_WEIGHTS) * smoothness * D**2 * ways
-    return best + D * math.sqrt(total * ways) + slow + 4.0 * G * D
 
 
 def curved_distance(G: float, curvature: float, distance: float) -> float:

@@ -31,14 +31,6 @@ BLOCKED = (BOGDIP, POLD, POLA)
 BASELINE_ROUNDS = 64
 
 
-class Estimates(NamedTuple):
-    """Bounds on the norms of estimated gradients, in units that the learner sees."""
-
-    mean: float  # of their means
-    spread: float  # root mean square of their deviations from it
-    largest: float
-
-
 class Wrapper(Outer):
     """Plays by a learner that sees estimates of the losses; what both kinds of partial feedback share."""
 
@@ -77,8 +69,8 @@ class Wrapper(Outer):
 
     @property
     @abstractmethod
-    def _estimates(self) -> Estimates:
-        """How long estimates are in this round."""
+    def _estimates(self) -> tuple[float, float, float]:
+        """Bounds on estimates, as the learner sees them: their mean's norm, spread (root mean square), norm."""
 
     @property
     @abstractmethod
@@ -225,9 +217,9 @@ class Bandit(Wrapper):
         super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
 
     @property
-    def _estimates(self) -> Estimates:
+    def _estimates(self) -> tuple[float, float, float]:
         factor = self.exploration.factor
-        return Estimates(self._slope, factor, factor)
+        return self._slope, factor, factor
 
     @property
     def exploration(self) -> Exploration:
@@ -244,19 +236,19 @@ class Bandit(Wrapper):
     @property
     def decision(self) -> Array:
         """The centre x of the points played."""
-        return self._centre(self.exploration.alpha)
+        alpha = self.exploration.alpha
+        inside = (1.0 - alpha) * self.learner.decision
+        return inside if self.domain.center is None else inside + alpha * self.domain.center
 
     @reads
     def query(self) -> Array:
         """Return the point to play in the coming round, or two in a stack; the same until `update`."""
-        explored = self.exploration
-        points = self._around(self._centre(explored.alpha), explored.delta, self._direction())
+        points, _ = self._played()
         return points[0].copy() if self.points == 1 else points.copy()
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Take the values at the points played, or a loss; let the learner see the estimate."""
-        explored, u = self.exploration, self._direction()
-        played = self._around(self._centre(explored.alpha), explored.delta, u)
+        explored, (played, u) = self.exploration, self._played()
         values = _values(loss, played)
         value = float(values.mean())
         if self.points == 2:  # as a difference over the diameter
@@ -273,19 +265,13 @@ class Bandit(Wrapper):
         self._largest = largest
         return value
 
-    def _centre(self, alpha: float) -> Array:
-        inside = (1.0 - alpha) * self.learner.decision
-        return inside if self.domain.center is None else inside + alpha * self.domain.center
-
-    def _around(self, x: Array, delta: float, u: Array) -> Array:
+    def _played(self) -> tuple[Array, Array]:
+        """The points of this round, and the unit vector between them, uniform along the affine hull."""
+        along = self.domain.tangent(self._random().standard_normal(self.domain.shape))
+        u, x, delta = along / norm(along), self.decision, self.exploration.delta
         points = np.stack([x + delta * u, x - delta * u][: self.points])
         points.flags.writeable = False
-        return points
-
-    def _direction(self) -> Array:
-        """A unit vector, uniform among those along the affine hull."""
-        along = self.domain.tangent(self._random().standard_normal(self.domain.shape))
-        return along / norm(along)
+        return points, u
 
     @property
     def _exploring(self) -> float:
@@ -399,9 +385,9 @@ class SemiBandit(Wrapper):
         return float(min(0.5, (len(self._cover) / self._rounds) ** (1 / 3)))
 
     @property
-    def _estimates(self) -> Estimates:
+    def _estimates(self) -> tuple[float, float, float]:
         least = self.exploration / len(self._cover)  # chance of any component
-        return Estimates(1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least)
+        return 1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least
 
     @property
     def decision(self) -> Array:

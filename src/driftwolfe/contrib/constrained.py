@@ -35,15 +35,15 @@ class Constrained:
     takes_constraints = True
     violation: Size
 
-    def _update_late(self, loss: Any, ticket: Any, constraint: Any = None) -> float:
+    def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
         """Learn from the constraint as it is now, and count its violation at the ticket's decision."""
-        learner = cast(Learner, self)
+        learner, constraint = cast(Learner, self), more.get("constraint")
         tickets = Tickets() if learner._tickets is None else learner._tickets
         decision = tickets.points[tickets.find(ticket)]
         excess = 0.0 if constraint is None else max(0.0, as_loss(constraint).value(decision))
         require_finite(excess)
         before = self.violation
-        value = Learner._update_late(learner, loss, ticket, constraint=constraint)
+        value = Learner._update_late(learner, loss, ticket, **more)
         self.violation = before + excess
         return value
 
@@ -355,7 +355,9 @@ class CutBOGDIP(Constrained, BOGDIP):
             eta = known.step_scale * plan.step
             tolerance = max(plan.tolerance, known.largest_distance**2)
             gain = G * self.domain.diameter * rounds
-            found = bounds.cut_violation(L, G, rounds, eta, plan.block, tolerance, regret + gain)
+            blocks, K = -(-rounds // plan.block), plan.block
+            pushes = K * math.sqrt(2.0 * eta * blocks * (regret + gain))
+            found = L * (pushes + rounds * math.sqrt(tolerance) + eta * K * rounds * G)
             # An interval cuts off a block, whose violations are at most L D each.
             return found + (L * D * plan.block if window else 0.0)
 

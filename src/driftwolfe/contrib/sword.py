@@ -45,7 +45,7 @@ class Sword(GridLearner):
         more where losses have kinks: N more per round, for arrays and exact projections.
     smoothness
         :math:`\beta` of the losses: then :math:`\kappa = 1`, experts are charged :math:`2\beta` times their squared
-        moves, as published, and regret is small where gradients change little (`bounds.gradient_variation`).
+        moves, as published, and regret is small where gradients change little as functions (proved there).
     {options}
 
     References

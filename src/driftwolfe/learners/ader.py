@@ -126,16 +126,6 @@ class OneProjectionAder(GridLearner):
     (array([-1.,  0.]), 50)
     """
 
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play the mean of the experts; weigh them by their losses; let each step; project their mean."""
-        f = as_loss(loss)
-        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
-        self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation.slopes, evaluation.shared)
-        self._next_round()
-        self._experts.settle(self._meta.weights)
-        return float(evaluation.value)
-
     def __init__(
         self,
         domain: Domain,

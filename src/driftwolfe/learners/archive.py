@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -54,7 +54,6 @@ _FACTORED = {
     "U": _ENTRIES(("m", "k")),
     "s": _ENTRIES(("k",)),
     "V": _ENTRIES(("n", "k")),
-    "sparse": Field(scipy.sparse.csr_array, ("m", "n"), optional=True),
     "orthonormal": Field(bool),
 }
 _PRODUCT = {"parts": Field(tuple, items=Field(POINTS))}
@@ -104,16 +103,22 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         rows, cols, values = ([move(each) for each in part] for part in (rows, cols, values))
         return GradientSum(rows, cols, values, rest)
 
+    def oracle(**given: Any) -> Oracle:
+        with refused("this archive holds an oracle that is none"):
+            return Oracle(**given)
+
+    csr = scipy.sparse.csr_array
+    stored = {"sparse": Field(csr, ("m", "n"), optional=True)}
     return {
-        "sparse": Kind(scipy.sparse.csr_array, sparse_matrix, _SPARSE),
-        "factored": Kind(FactoredMatrix, factored, _FACTORED),
+        "sparse": Kind(csr, sparse_matrix, _SPARSE),
+        "factored": Kind(FactoredMatrix, factored, _FACTORED | stored),
         "product": Kind(ProductPoint, None, _PRODUCT),
         "factor_buffer": Kind(FactorBuffer, factor_buffer, _BUFFER),
         "gradient sum": Kind(GradientSum, gradient_sum),
         "job": Kind(Job),
         "leader": Kind(Leader),
         "memory": Kind(Memory),
-        "oracle": Kind(Oracle, None, _ORACLE),
+        "oracle": Kind(Oracle, oracle, _ORACLE),
         "tickets": Kind(Tickets),
     }
 
@@ -135,19 +140,20 @@ LEARNER = {
 
 def save_learner(learner: Learner, path: PathLike) -> None:
     """Write a learner to a file."""
-    writer, cls = Writer(ensemble_kinds()), type(learner)
+    writer, cls = learner_writer(), type(learner)
     settings = learner_settings(learner, writer)
-    kind = OWN if _is_own(cls) else cls.__name__
+    kind = cls.__name__ if _is_part(cls) else OWN
     storage.write_archive(path, kind, settings, writer.arrays)
 
 
 def learner_settings(learner: Learner, writer: Writer) -> dict[str, Any]:
     """Return the set, the arguments and the state of a learner as JSON."""
     require_declared_state(learner)
-    own, cls = _is_own(type(learner)), type(learner)
+    cls = type(learner)
+    own = not _is_part(cls)
     arguments = _written_arguments(learner, writer)
     try:
-        domain = _written_set(learner.domain, writer)
+        domain = writer.write(_described(learner.domain), "set/")
     except (NotImplementedError, TypeError):  # functions, own classes, odd vertices
         domain = None
     return {
@@ -160,34 +166,55 @@ def learner_settings(learner: Learner, writer: Writer) -> dict[str, Any]:
     }
 
 
-def _written_arguments(learner: Learner, writer: Writer, path: str = "arguments") -> dict[str, Any]:
+def _written_arguments(learner: Learner, writer: Writer) -> dict[str, Any]:
     """The arguments that a learner was made with, less its set; learners within it as theirs."""
-    cls, arguments = type(learner).__name__, dict[str, Any]()
-
-    def within(each: Learner, place: str) -> dict[str, Any]:
-        if _is_own(type(each)):
-            raise TypeError(f"a {type(each).__name__} cannot be written to a file")
-        given = _written_arguments(each, writer, place)
-        return {"class": type(each).__name__, "arguments": given}
-
-    for name, value in learner._arguments.items():
-        if name == "domain" or value is learner.domain:
-            continue
-        if isinstance(value, Oracle) and value == Oracle(value.method):
-            value = value.method  # so that both ways to say it are one
-        place = f"{path}/{name}"
+    arguments = dict[str, Any]()
+    for name, value in _arguments(learner).items():
         try:
-            if isinstance(value, tuple) and value and isinstance(value[0], Learner):
-                several = [within(each, f"{place}/{k}") for k, each in enumerate(value)]
-                arguments[name] = {"learners": several}
-            elif isinstance(value, Learner):
-                arguments[name] = {"learner": within(value, place)}
-            else:
-                arguments[name] = writer.write(value, place)
+            arguments[name] = writer.write(_described(value), f"arguments/{name}")
         except TypeError as error:
-            shown = one_line(repr(value))[:60]
-            raise TypeError(f"this {cls} was made with {name}={shown}, and {error}") from error
+            shown = f"{type(learner).__name__} was made with {name}={one_line(repr(value))[:60]}"
+            raise TypeError(f"this {shown}, and {error}") from error
     return arguments
+
+
+def _arguments(learner: Learner) -> dict[str, Any]:
+    given = learner._arguments.items()
+    held = {name: v for name, v in given if name != "domain" and v is not learner.domain}
+    for name, value in held.items():
+        if isinstance(value, Oracle) and value == Oracle(value.method):
+            held[name] = value.method  # so that both ways to say it are one
+    return held
+
+
+class Described(NamedTuple):
+    """What a set, or a learner within another, is in a file."""
+
+    kind: Annotated[str, Field(str)]
+    arguments: Annotated[dict[str, Any], Field(dict)]
+    module: Annotated[str | None, Field(str, optional=True)]  # of a set of the user's own class
+
+
+def _described(value: Any) -> Any:
+    """A value with sets and learners in it as they are described."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_described, value))
+    if not isinstance(value, Domain | Learner):
+        return value
+    cls, is_set = type(value), isinstance(value, Domain)
+    own = cls is not getattr(domains, cls.__name__, None) if is_set else not _is_part(cls)
+    # Inherited, the arguments of a set may not be all.
+    if own and (not is_set or _is_part(cls) or "arguments" not in cls.__dict__):
+        raise TypeError(f"a {cls.__name__} cannot be written to a file")
+    given = value.arguments() if isinstance(value, Domain) else _arguments(value)
+    described = {name: _described(each) for name, each in given.items()}
+    return Described(cls.__name__, described, cls.__module__ if own else None)
+
+
+#: All that can be written.
+def learner_writer() -> Writer:
+    """Return what writes learners."""
+    return Writer({**ensemble_kinds(), "made": Kind(Described)})
 
 
 def require_declared_state(learner: Learner) -> None:
@@ -230,52 +257,27 @@ def load_learner(
             except ValueError as error:
                 warnings.warn(f"loaded on the cpu: {one_line(error)}", stacklevel=3)
                 place = "cpu"
-        reader = _SetReader(archive, place)
+        maker = _Maker(archive, place)
+        reader = Reader({**ensemble_kinds(), "made": Kind(Described, maker)}, archive)
         if domain is None:
-            domain = reader.read_set(settings["domain"])
+            domain = reader.read(settings["domain"])
+            require(isinstance(domain, Domain), "sets")
+        maker.domain = domain
         if device not in (None, "auto") and _device(domain) is not device_named(device):
             raise ValueError(
                 f"{path} holds a {held.__name__} on a {type(domain).__name__}, which is for the cpu "
                 "only; load it without device"
             )
-        learner = _made(held, settings["arguments"], domain, reader)
+        arguments = {name: reader.read(each) for name, each in settings["arguments"].items()}
+        learner = maker.learner(held, arguments)
         Reader(ensemble_kinds(domain.device), archive).restore(learner)
         return learner
-
-
-def _made(
-    cls: type[Learner],
-    written: Mapping[str, Any],
-    domain: Domain,
-    reader: _SetReader,
-    depth: int = 0,
-) -> Learner:
-    """Make a learner, and those within it, from arguments in a file."""
-    arguments = dict[str, Any]()
-    for name, value in written.items():
-        match value:
-            case {"learners": list() as several} if len(value) == 1 and depth < 8:
-                arguments[name] = [
-                    _made_within(each, domain, reader, depth + 1) for each in several
-                ]
-            case {"learner": dict() as one} if len(value) == 1 and depth < 8:
-                arguments[name] = _made_within(one, domain, reader, depth + 1)
-            case _:
-                arguments[name] = reader.read(value)
-    with refused(f"this archive holds arguments that {cls.__name__} does not take"):
-        return cls(domain, **arguments)
-
-
-def _made_within(written: Any, domain: Domain, reader: _SetReader, depth: int) -> Learner:
-    """Make a learner that is part of another."""
-    check_fields({"class": Field(str), "arguments": Field(dict)}, written, "learner")
-    return _made(_of_library(written["class"]), written["arguments"], domain, reader, depth)
 
 
 @reads
 def restored(learner: Learner, archive: Archive) -> Learner:
     """Return a learner made as the given one, in the state that an archive holds."""
-    writer, name = Writer(ensemble_kinds()), type(learner).__name__
+    writer, name = learner_writer(), type(learner).__name__
     made, held = learner_settings(learner, writer), archive.settings
     if held["learner"] != name:
         raise ValueError(f"it holds a {held['learner'][:40]}, not a {name}")
@@ -297,17 +299,12 @@ def check_settings(archive: Archive, fields: Mapping[str, Field], what: str) -> 
         raise ValueError("this archive refers to arrays that it does not hold")
 
 
-def _is_own(cls: type[Learner]) -> bool:
-    """Whether a class is no part of the library, whatever its name is."""
-    return not _is_part(cls)
-
-
 def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> type[Learner]:
     """The class of the learner in a file: `cls`, or one that is imported already."""
     own = archive.kind == OWN
     name = str(archive.settings.get("class") if own else archive.kind)[:40]
     if cls is not None:
-        if name != cls.__name__ or own != _is_own(cls):
+        if name != cls.__name__ or own == _is_part(cls):
             raise ValueError(f"{path} holds a {name}, not this {cls.__name__}")
         return cls
     if own:
@@ -356,69 +353,41 @@ def _device(domain: Domain) -> Device:
 # -- sets ------------------------------------------------------------------------------------------
 
 
-def _written_set(domain: Domain, writer: Writer, path: str = "set") -> dict[str, Any]:
-    """A set as its name and arguments, with its module if it is of the user's own class."""
-    cls, written = type(domain), dict[str, Any]()
-    name, own = cls.__name__, cls is not getattr(domains, cls.__name__, None)
-    if own and (_is_part(cls) or "arguments" not in cls.__dict__):  # inherited, they may not be all
-        raise TypeError(f"a {name} cannot be written to a file")
-    for argument, value in domain.arguments().items():
-        place = f"{path}/{argument}"
-        if isinstance(value, Domain):
-            written[argument] = {"set": _written_set(value, writer, place)}
-        elif isinstance(value, tuple) and value and isinstance(value[0], Domain):
-            several = [_written_set(each, writer, f"{place}/{k}") for k, each in enumerate(value)]
-            written[argument] = {"sets": several}
-        else:
-            written[argument] = writer.write(value, place)
-    return {"kind": name, "arguments": written, "module": cls.__module__ if own else None}
-
-
-#: What a file says of a set; the module if it is of the user's own class.
-SET = {"kind": Field(str), "arguments": Field(dict), "module": Field(str, optional=True)}
-
-
-class _SetReader(Reader):
-    """Makes sets too, none of which is larger than what a file holds: it holds points of theirs."""
+class _Maker:
+    """Makes what a file describes; no set is larger than what the file holds: it holds points of theirs."""
 
     def __init__(self, archive: Archive, device: str) -> None:
-        super().__init__(ensemble_kinds(), archive)
         self._device = device  # where points are to live
+        self.domain: Domain | None = None  # of the learners
         # Numbers that points of all sets may have together.
         self._room = sum(array.size for array in archive.arrays.values())
         if archive.kind == OWN:  # whose state may hold no point
             self._room += 1 << 16
 
-    def read(self, written: Any, depth: int = 0) -> Any:
-        match written:
-            case {"set": one} if len(written) == 1:
-                return self.read_set(one, depth)
-            case {"sets": list() as several} if len(written) == 1:
-                return [self.read_set(each, depth) for each in several]
-        return super().read(written, depth)
-
-    def read_set(self, written: Any, depth: int = 0) -> Domain:
-        """Make a set, and those within it."""
-        check_fields(SET, written, "set")
-        name: str = written["kind"][:40]
-        if written["module"] is not None:
-            kind: Any = _imported(Domain, written["kind"], written["module"])
-            if kind is None:
+    def __call__(self, kind: str, arguments: Any, module: str | None) -> Domain | Learner:
+        """Return a set, or a learner within another."""
+        name, cls = kind[:40], getattr(domains, kind, None)
+        if module is not None:
+            cls = _imported(Domain, kind, module)
+            if cls is None:
                 raise ValueError(
                     f"this archive holds a {name}, a set of your own: import the module that defines it "
                     "first, or load with driftwolfe.load(path, domain=...)"
                 )
-        else:
-            kind = getattr(domains, written["kind"], None)
-        known = isinstance(kind, type) and issubclass(kind, Domain) and kind is not Domain
-        if not known or depth > 8:
+        if self.domain is not None and cls is None:
+            return self.learner(_of_library(kind), arguments)
+        if not (isinstance(cls, type) and issubclass(cls, Domain) and cls is not Domain):
             raise ValueError(f"this archive holds a set of an unknown kind, {name!r}")
-        given = {name: self.read(each, depth + 1) for name, each in written["arguments"].items()}
-        with refused(f"this archive holds arguments that {kind.__name__} does not take"):
-            self._take_room(kind.__name__, given)
-            if "device" in inspect.signature(kind).parameters:
-                given["device"] = self._device
-            return kind(**given)
+        with refused(f"this archive holds arguments that {cls.__name__} does not take"):
+            self._take_room(cls.__name__, arguments)
+            if "device" in inspect.signature(cls).parameters:
+                arguments["device"] = self._device
+            return cls(**arguments)
+
+    def learner(self, cls: type[Learner], arguments: dict[str, Any]) -> Learner:
+        """Return a learner on the set."""
+        with refused(f"this archive holds arguments that {cls.__name__} does not take"):
+            return cls(cast(Domain, self.domain), **arguments)
 
     def _take_room(self, kind: str, arguments: Mapping[str, Any]) -> None:
         """Refuse a set that is too large, before anything is made of it."""

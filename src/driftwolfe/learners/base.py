@@ -361,8 +361,7 @@ class Learner(Stateful, Guarded, ABC):
     @reads
     def clone(self) -> Self:
         """Return an independent copy in the same state, on the same set."""
-        kept = self.domain, self.__dict__.get("_arguments")  # these never change
-        return copy.deepcopy(self, {id(each): each for each in kept})
+        return copy.deepcopy(self, {id(self.domain): self.domain})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, t={self.t})"

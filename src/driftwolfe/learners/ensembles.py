@@ -34,8 +34,8 @@ class GridLearner(Learner):
 
     `plans` is the grid: the experts for an epoch of so many rounds, smallest step first. `experts` makes
     those of some plans on the counted set, at a point, and `weights` the weights of so many experts for
-    so many rounds; by default these are gradient descents and Hedge. Each learner writes its own `update`.
-    One whose bound has costs as measured defines `_epoch_costs`, and declares `_past`.
+    so many rounds; by default these are gradient descents and Hedge. One whose bound has costs as measured
+    defines `_epoch_costs`, and declares `_past`.
     """
 
     _experts: Annotated[Any, Nested()]
@@ -57,6 +57,16 @@ class GridLearner(Learner):
         self._make_experts = experts or partial(Options.experts, options)
         self._make_weights = weights or partial(Hedge, loss_scale=options.loss_scale)
         self._begin(next(self._epochs()), domain.origin())
+
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Play the mean of the experts; weigh them by their losses; let each step."""
+        f = as_loss(loss)
+        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
+        self._meta.update(evaluation.losses)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
+        self._next_round()
+        self._experts.settle(self._meta.weights)
+        return float(evaluation.value)
 
     @property
     def decision(self) -> Point:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 from driftwolfe.bounds.ensembles import best_expert, leader_regret
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners.base import Epoch, as_loss
+from driftwolfe.learners.base import Epoch
 from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import WeightOptions, make_options
 from driftwolfe.points import checks
@@ -66,15 +66,6 @@ class MultiOCG(GridLearner):
     >>> bool(learner.decision[0] < -0.8), learner.oracle_calls.projection
     (True, 0)
     """
-
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play the mean of the experts; weigh them by their losses; let each take its step."""
-        f = as_loss(loss)
-        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
-        self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation.slopes, evaluation.shared)
-        self._next_round()
-        return float(evaluation.value)
 
     def __init__(
         self,
