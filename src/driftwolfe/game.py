@@ -27,7 +27,7 @@ from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.ops import POINTS
-from driftwolfe.state import Field, Reader, Writer, check_fields
+from driftwolfe.state import Field, Reader, check_fields
 from driftwolfe.storage import Archive, refused, require
 
 Callback = Callable[[Any, float], None]
@@ -372,7 +372,7 @@ class Checkpoint:
                 f"is at round {learner.t:,}: a callback or another thread has moved it; {self.path} "
                 "stays as it was"
             )
-        writer = Writer(archive.WRITTEN)
+        writer = archive.learner_writer()
         settings = {
             **archive.learner_settings(learner, writer),
             "learner": type(learner).__name__,

@@ -282,7 +282,7 @@ WITH_ORACLE = [cls for cls in LEARNER_CASES if "oracle" in inspect.signature(cls
 
 @pytest.mark.parametrize("cls", WITH_ORACLE)
 def test_what_an_oracle_has_is_no_keyword_of_a_learner(cls):
-    former = {"accuracy": 0.5, "lmo_budget": 1.0, "schedule": "even", "cache": 3, "seed": 1}
+    former = {"accuracy": 0.5, "lmo_budget": 1.0, "schedule": "even", "seed": 1}
     former |= {"tolerance_scale": 0.1}
     for name, value in former.items():
         way = f"{cls.__name__} has no {name}: give oracle=driftwolfe.Oracle({name}={value!r})"

@@ -411,7 +411,9 @@ def test_a_device_that_is_no_name_is_refused(saved, name):
 
 def test_a_file_cannot_name_a_device_as_an_argument(saved):
     _, path = saved
-    rewritten(path, lambda held: held["domain"]["arguments"].update(device="cuda:99"))
+    rewritten(
+        path, lambda held: held["domain"]["made"]["arguments"]["dict"].update(device="cuda:99")
+    )
     assert is_there(dw.load(path, device="cpu").decision, "cpu")
     assert is_there(dw.load(path).decision, dw.load(path).domain.device.name)
 

@@ -270,7 +270,7 @@ class AFLH(Learner):
     def _wake(self) -> None:
         """Start the expert of the coming round."""
         start = self.t + 1
-        new = copy.deepcopy([getattr(self._newton, name) for name in KNOWN])
+        new = [copy.copy(getattr(self._newton, name)) for name in KNOWN]
         self._known = [*self._known, new]
         self._births = np.append(self._births, start)
         self._log_weights = np.append(self._log_weights, -math.log(start) - math.log(start + 1))

@@ -103,8 +103,7 @@ class Mixture(Learner):
     @property
     def oracle_calls(self) -> OracleCalls:
         """Calls of all learners so far."""
-        calls = [each.oracle_calls.numbers() for each in self.learners]
-        return OracleCalls(*np.sum(calls, axis=0).tolist())
+        return OracleCalls(*np.sum([x.oracle_calls.numbers() for x in self.learners], 0).tolist())
 
     def check(self) -> None:
         super().check()

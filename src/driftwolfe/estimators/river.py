@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
@@ -497,7 +498,7 @@ def _number_of(value: Any, *what: Any) -> float:
     except OverflowError:
         raise ValueError(f"{_named(*what)} is beyond the range of numbers") from None
     except (TypeError, ValueError):
-        raise TypeError(f"{_named(*what)} must be a number, got {value!r:.80}") from None
+        raise TypeError(f"{_named(*what)} must be a number, got {reprlib.repr(value)}") from None
 
 
 def _named(word: str, *name: Any) -> str:

@@ -48,7 +48,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import devices
 from driftwolfe.points.devices import HOST
-from driftwolfe.state import Field, Writer
+from driftwolfe.state import Field
 from driftwolfe.streams import Stream
 from driftwolfe.terminal import Output, show
 
@@ -229,7 +229,7 @@ class Recorder:
 
     def _save(self, path: Path) -> None:
         """Write the learner and the curves, whole or not at all."""
-        writer = Writer(archive.ensemble_kinds())
+        writer = archive.learner_writer()
         at = msgspec.structs.replace(self.at, wall=self.wall, total=self.total)
         settings = archive.learner_settings(self.learner, writer)
         settings["learner"] = type(self.learner).__name__

@@ -54,7 +54,6 @@ _FACTORED = {
     "U": _ENTRIES(("m", "k")),
     "s": _ENTRIES(("k",)),
     "V": _ENTRIES(("n", "k")),
-    "sparse": Field(scipy.sparse.csr_array, ("m", "n"), optional=True),
     "orthonormal": Field(bool),
 }
 _PRODUCT = {"parts": Field(tuple, items=Field(POINTS))}
@@ -108,9 +107,11 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         with refused("this archive holds an oracle that is none"):
             return Oracle(**given)
 
+    csr = scipy.sparse.csr_array
+    stored = {"sparse": Field(csr, ("m", "n"), optional=True)}
     return {
-        "sparse": Kind(scipy.sparse.csr_array, sparse_matrix, _SPARSE),
-        "factored": Kind(FactoredMatrix, factored, _FACTORED),
+        "sparse": Kind(csr, sparse_matrix, _SPARSE),
+        "factored": Kind(FactoredMatrix, factored, _FACTORED | stored),
         "product": Kind(ProductPoint, None, _PRODUCT),
         "factor_buffer": Kind(FactorBuffer, factor_buffer, _BUFFER),
         "gradient sum": Kind(GradientSum, gradient_sum),
@@ -139,7 +140,7 @@ LEARNER = {
 
 def save_learner(learner: Learner, path: PathLike) -> None:
     """Write a learner to a file."""
-    writer, cls = Writer(WRITTEN), type(learner)
+    writer, cls = learner_writer(), type(learner)
     settings = learner_settings(learner, writer)
     kind = cls.__name__ if _is_part(cls) else OWN
     storage.write_archive(path, kind, settings, writer.arrays)
@@ -211,7 +212,9 @@ def _described(value: Any) -> Any:
 
 
 #: All that can be written.
-WRITTEN = {**ensemble_kinds(), "made": Kind(Described)}
+def learner_writer() -> Writer:
+    """Return what writes learners."""
+    return Writer({**ensemble_kinds(), "made": Kind(Described)})
 
 
 def require_declared_state(learner: Learner) -> None:
@@ -274,7 +277,7 @@ def load_learner(
 @reads
 def restored(learner: Learner, archive: Archive) -> Learner:
     """Return a learner made as the given one, in the state that an archive holds."""
-    writer, name = Writer(WRITTEN), type(learner).__name__
+    writer, name = learner_writer(), type(learner).__name__
     made, held = learner_settings(learner, writer), archive.settings
     if held["learner"] != name:
         raise ValueError(f"it holds a {held['learner'][:40]}, not a {name}")
