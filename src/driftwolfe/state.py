@@ -5,22 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+import typing
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import SimpleNamespace, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Generic,
-    NamedTuple,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 
@@ -268,7 +259,7 @@ def _evaluated(hint: str, cls: type) -> Any:
     try:
         one = SimpleNamespace(__annotations__={"it": hint})
         known = vars(sys.modules[cls.__module__])
-        return get_type_hints(one, known, dict(vars(cls)), include_extras=True)["it"]
+        return typing.get_type_hints(one, known, dict(vars(cls)), include_extras=True)["it"]
     except NameError as error:
         if "State" in hint or cls.__module__.startswith("driftwolfe."):
             raise TypeError(f"{cls.__name__} declares {hint}, and {error}") from error
