@@ -324,7 +324,9 @@ def test_many_open_tickets_are_few_arrays_in_a_file(tmp_path, monkeypatch):
     learner.ask()
     factored = dw.OGD(dw.TraceNormBall((4, 3), representation="factored"), lipschitz=1.0)
     tickets = [factored.ask() for _ in range(600)]
-    with pytest.raises(ValueError, match=r"600 tickets are open, the most .*update\(loss, ticket\)"):
+    with pytest.raises(
+        ValueError, match=r"600 tickets are open, the most .*update\(loss, ticket\)"
+    ):
         factored.ask()
     factored.update(AbsoluteEntries([0], [0], [1.0]), tickets[7])
     assert factored.ask().number == 600
