@@ -13,7 +13,7 @@ from driftwolfe.estimators.completer_experts import CompleterPool, Factors
 from driftwolfe.estimators.completer_features import FeatureModel, with_features
 from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, columns, single
-from driftwolfe.estimators.core.models import UsersAndItems
+from driftwolfe.estimators.core.models import UsersAndItems, not_fitted
 from driftwolfe.estimators.core.rows import copies
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import reads, writes
@@ -204,7 +204,7 @@ class MatrixCompleter(UsersAndItems):
     def prequential(self, pairs: Any, ratings: Any, delay: int = 0) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as `predict` and `partial_fit` for each rating, and quicker. With a delay of n, a rating
+        The same as `predict_one` and `learn_one` for each rating, and quicker. With a delay of n, a rating
         is learned just before that n rows later is predicted, as in river; the last n at the end.
         """
         if (late := checks.count(delay, "delay", least=0)) <= 1:
@@ -254,9 +254,15 @@ class MatrixCompleter(UsersAndItems):
             numbers = map(np.array, ([number], [col], [predicted], [rating]))
             self._features.blend(([user], [item]), *numbers)
 
-    @reads
     def predict(self, pairs: Any) -> Array:
-        """Return a rating for each pair, 0 before the first; new users and items count as average."""
+        """Return a rating for each pair; new users and items count as average."""
+        if not self._items.names:
+            raise not_fitted(self)
+        return self._answers(pairs)
+
+    @reads
+    def _answers(self, pairs: Any) -> Array:
+        """Return a rating for each pair, 0 before the first one learned."""
         if pair := single(pairs):
             prediction = np.empty(1)
             prediction[0] = self._predict_one(pair[0], pair[1])
@@ -282,7 +288,7 @@ class MatrixCompleter(UsersAndItems):
 
     @reads
     def predict_one(self, user: Hashable, item: Hashable) -> float:
-        """Return a rating for one pair, as `predict` does."""
+        """Return a rating for one pair, as `predict` does; 0 before the first, as river's models do."""
         if type(user) not in SIMPLE or type(item) not in SIMPLE:
             (user,), (item,) = columns([(user, item)])
         return self._predict_one(user, item)
@@ -301,9 +307,12 @@ class MatrixCompleter(UsersAndItems):
         """Remove all that is stored of a user: id, features, biases, taste, rated pairs, and exact steps.
 
         What items, means and directions of taste have learned from them stays, as it cannot be told
-        apart. Nothing happens for a user who is not known. Takes time in proportion to the users.
+        apart. KeyError for a user who is not known. Takes time in proportion to the users.
         """
         key, number = self._user(user)
+        described = self._features and key in self._features.user_features.ids.numbers
+        if number < 0 and not described:
+            raise self._unknown(key)
         if self._features:
             self._features.forget(key, number)
         if number >= 0:

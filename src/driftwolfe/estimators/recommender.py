@@ -278,17 +278,18 @@ class Recommender(UsersAndItems):
     def forget(self, user: Hashable) -> Self:
         """Remove all that is stored of a user: id and items seen.
 
-        What items have learned from them stays, as it cannot be told apart. Nothing happens for a user
-        who is not known.
+        What items have learned from them stays, as it cannot be told apart. KeyError for a user who
+        is not known.
         """
         key, number = self._user(user)
-        if number >= 0:
-            del self._users.numbers[key]
-            self._pool.forget(number)
-            last = self._users.names.pop()  # takes the number that is free now
-            if number < len(self._users.names):
-                self._users.names[number] = last
-                self._users.numbers[last] = number
+        if number < 0:
+            raise self._unknown(key)
+        del self._users.numbers[key]
+        self._pool.forget(number)
+        last = self._users.names.pop()  # takes the number that is free now
+        if number < len(self._users.names):
+            self._users.names[number] = last
+            self._users.numbers[last] = number
         return self
 
     @reads

@@ -97,8 +97,12 @@ class RiverMatrixCompleter(_PairModel):
         self.completer.learn_one(user, item, _number_of(y, "a rating"))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
-        """Predict a rating; x is not used."""
+        """Predict a rating, 0 before the first; x is not used."""
         return self.completer.predict_one(user, item)
+
+    def predict_many(self, pairs: Any) -> Any:
+        """Return what `predict_one` does for each of several (user, item) pairs."""
+        return self.completer._answers(pairs)
 
     def learn_many(self, pairs: Any, y: Any) -> None:
         """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
@@ -342,6 +346,8 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
         labels, (order, parts) = plain_keys(list(y), "a label"), copies(w, len(table), "w")
+        if None in labels:
+            raise ValueError("a label is missing (None); leave such rows out or give it a name")
         if len(labels) != len(table):
             raise ValueError(
                 f"y must hold a label for each of {len(table)} rows, got {len(labels)}"

@@ -64,6 +64,15 @@ class SavedModel(Guarded):
         return {name: np.asarray(getattr(self, name)).tolist() for name in self.OPTIONS}
 
 
+def not_fitted(model: Any) -> Exception:
+    """Return scikit-learn's error for a model that has learned nothing; one like it where that is not installed."""
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        NotFittedError = type("NotFittedError", (ValueError, AttributeError), {})
+    return NotFittedError(f"this {type(model).__name__} has learned nothing yet: call partial_fit")
+
+
 class UsersAndItems(SavedModel):
     """The ids that recommenders know."""
 
@@ -92,6 +101,12 @@ class UsersAndItems(SavedModel):
         """Return the id of a user as it is kept, and its number, -1 for a new one."""
         (key,) = plain_keys([user], "the id of one user")
         return key, self._users.numbers.get(key, -1)
+
+    def _unknown(self, key: Any) -> KeyError:
+        """Return the error for a user who is to be forgotten and is not known."""
+        near = next((each for each in self._users.names if str(each) == str(key)), None)
+        hint = "" if near is None else f"; there is {near!r}, of type {type(near).__name__}"
+        return KeyError(f"no user {key!r:.80}, of type {type(key).__name__}, is known{hint}")
 
     @property
     def n_users_(self) -> int:
