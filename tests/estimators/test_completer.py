@@ -309,9 +309,9 @@ def test_polars_frames_are_read_by_rows():
             Recommender().partial_fit(frame),
         ):
             assert model.users_ == users and model.items_ == items
-    for given in (ArrowTable(), PolarsFrame({"user": users, "item": items, "more": items})):
-        with pytest.raises(ValueError, match="pairs must (be a list|have two columns)"):
-            Recommender().partial_fit(given)
+    for frame in (ArrowTable(), PolarsFrame({"user": users, "item": items, "more": items})):
+        with pytest.raises(ValueError, match=r"pairs must (be a list|have two columns)"):
+            Recommender().partial_fit(frame)
 
 
 @pytest.mark.parametrize("model", [MatrixCompleter(), Recommender()])
@@ -323,7 +323,7 @@ def test_a_user_who_is_not_known_is_not_forgotten_silently(model):
         KeyError, match="no user '1', of type str, is known; there is 1, of type int"
     ):
         model.forget("1")
-    with pytest.raises(KeyError, match="no user 'bob', of type str, is known\"$"):
+    with pytest.raises(KeyError, match=r"no user 'bob', of type str, is known\"$"):
         model.forget("bob")
     assert model.forget(1).users_ == ["ann"]
 
