@@ -66,7 +66,8 @@ def errors_in_batches(stream: RatingStream, completer: MatrixCompleter | None = 
     for start in range(0, stream.ratings.size, BATCH):
         batch = slice(start, start + BATCH)
         pairs, ratings = stream.pairs[batch], stream.ratings[batch]
-        errors.append(np.abs(completer.predict(pairs) - ratings))
+        told = completer.predict(pairs) if completer.n_ratings_ else 0.0
+        errors.append(np.abs(told - ratings))
         completer.partial_fit(pairs, ratings)
     return np.concatenate(errors)
 
@@ -223,7 +224,8 @@ def _records(stream: RatingStream) -> Iterator[tuple[int, int, float]]:
 def _one_by_one(stream: RatingStream) -> None:
     completer = MatrixCompleter()
     for user, film, rating in _records(stream):
-        completer.predict([(user, film)])
+        if completer.n_ratings_:
+            completer.predict([(user, film)])
         completer.partial_fit([(user, film)], [rating])
 
 

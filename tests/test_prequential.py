@@ -44,7 +44,7 @@ def test_late_ratings(delay):
         learned = k - max(1, delay)
         if learned >= 0:
             by_hand.partial_fit(PAIRS[learned : learned + 1], RATINGS[learned : learned + 1])
-        expected.append(float(by_hand.predict(PAIRS[k : k + 1])[0]))
+        expected.append(by_hand.predict_one(*PAIRS[k].tolist()))
     left = slice(max(0, 150 - max(1, delay)), 150)
     by_hand.partial_fit(PAIRS[left], RATINGS[left])
     assert told == pytest.approx(expected, abs=1e-12)

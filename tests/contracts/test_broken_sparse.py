@@ -9,7 +9,12 @@ import scipy.sparse as sp
 
 import driftwolfe as dw
 from contracts.graphs import differences
-from driftwolfe.estimators import TraceNormClassifier
+from driftwolfe.estimators import (
+    MatrixCompleter,
+    MatrixCompletionRegressor,
+    Recommender,
+    TraceNormClassifier,
+)
 from driftwolfe.points import FactoredMatrix, leading_triplet
 from driftwolfe.points.checks import sound_sparse
 
@@ -171,6 +176,18 @@ def test_what_cannot_take_sparse_matrices_says_so():
     ):
         with pytest.raises(ValueError, match=r"must be an array of real numbers, got csr_array"):
             give(table())
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_pairs_are_no_sparse_matrix(form):
+    for spoil in (put("indices", 2, 10**8), lambda matrix: None):
+        for give in (
+            MatrixCompleter().partial_fit,
+            MatrixCompletionRegressor().fit,
+            lambda S, y: Recommender().partial_fit(S, weights=y),
+        ):
+            with pytest.raises(ValueError, match="pairs must be a list"):
+                give(broken(sp.csr_array, form, spoil), LABELS)
 
 
 def test_a_refused_matrix_leaves_a_classifier_as_it_was():

@@ -27,7 +27,8 @@ def one_by_one(completer, pairs, ratings):
     """Predict and learn each rating in a call of its own; the predictions."""
     predictions = []
     for pair, rating in zip(pairs, ratings.tolist(), strict=True):
-        predictions.append(completer.predict([pair])[0])
+        known = completer.n_ratings_
+        predictions.append(completer.predict([pair])[0] if known else completer.predict_one(*pair))
         completer.partial_fit([pair], [rating])
     return np.array(predictions)
 

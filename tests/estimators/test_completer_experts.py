@@ -27,7 +27,7 @@ def test_mean_and_biases_are_those_of_plain_python(loss, learner):
     for (user, item), rating in zip(pairs, ratings.tolist(), strict=True):
         probes = [(user, item), (0, "new"), ("new", 0), ("new", "new")]
         expected = [plain.predict(*probe) for probe in probes]
-        assert completer.predict(probes) == pytest.approx(expected, abs=1e-9)
+        assert completer._answers(probes) == pytest.approx(expected, abs=1e-9)
         assert plain.learn(user, item, rating) == expected[0]
         completer.partial_fit([(user, item)], [rating])
         assert completer.expert_weights_ == pytest.approx(plain.weights, abs=1e-9)
@@ -110,7 +110,7 @@ def played(loss, learner, count, **options):
     plain, ours, theirs = PlainPool(loss), [], []
     for pair, rating in zip(*turning(count, seed=3), strict=True):
         answers = completer.expert_predictions([pair])[0]
-        predicted = completer.predict([pair])[0]
+        predicted = completer.predict_one(*pair)
         completer.partial_fit([pair], [rating])
         unit = 1.33 * completer._pool.scale.numbers[0]
         if unit > 0.0:

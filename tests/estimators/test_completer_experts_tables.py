@@ -51,8 +51,10 @@ def test_of_both_new_the_mean_is_predicted():
 
 def test_before_the_first_rating():
     completer = MatrixCompleter()
-    assert completer.predict([("new", "new")]).tolist() == [0.0]
-    assert completer.predict([]).shape == (0,)
+    with pytest.raises(ValueError, match="has learned nothing yet: call partial_fit") as refused:
+        completer.predict([("new", "new")])
+    assert type(refused.value).__name__ == "NotFittedError"
+    assert completer.predict_one("new", "new") == 0.0
     assert completer.recommend("new") == completer.users_ == completer.items_ == []
     assert completer.factors().users.shape[0] == 0
     assert completer.n_ratings_ == 0

@@ -183,7 +183,8 @@ def test_a_forgotten_user_leaves_nothing(few_rows, tmp_path, keep_seen):
 def test_forgetting_strangers_and_everyone(tmp_path):
     completer = MatrixCompleter().partial_fit(*turning(300))
     before = state_of(completer)
-    completer.forget("a stranger")
+    with pytest.raises(KeyError, match="no user 'a stranger', of type str, is known"):
+        completer.forget("a stranger")
     assert state_of(completer) == before
     for user in completer.users_:
         completer.forget(user)

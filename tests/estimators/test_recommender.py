@@ -246,7 +246,7 @@ def test_forget():
     pairs, _ = events(500)
     model = Recommender().partial_fit(pairs)
     kept = {user: model.seen(user) for user in range(USERS)}
-    model.forget(3).forget("nobody")
+    model.forget(3)
     assert model.n_users_ == USERS - 1 and model.seen(3) == []
     assert all(model.seen(user) == kept[user] for user in range(USERS) if user != 3)
     assert model.recommend(3, 5) == model.recommend("new", 5)

@@ -77,10 +77,10 @@ def test_classes_come_and_go():
         model.learn_one({"a": float(k % 2)}, ("red", "green")[k % 2])
     assert model.predict_one({"a": 1.0}) == "green"
     for k in range(200):
-        model.learn_one({"a": float(k % 2)}, ("red", None)[k % 2])
-    assert model.classes == ["red", "green", None]
+        model.learn_one({"a": float(k % 2)}, ("red", "blue")[k % 2])
+    assert model.classes == ["red", "green", "blue"]
     found = model.predict_proba_one({"a": 1.0})
-    assert max(found, key=found.get) is None and sum(found.values()) == pytest.approx(1.0)
+    assert max(found, key=found.get) == "blue" and sum(found.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,10 @@ REFUSED = {
     "NaN": lambda model: model.learn_one({"x0": 1.0, "new": float("nan")}, "black"),
     "range": lambda model: model.learn_one({"x0": 1e200, "new": 1.0}, "black"),
     "label": lambda model: model.learn_one({"new": 1.0}, ["red"]),
+    "no label": lambda model: model.learn_one({"new": 1.0}, None),
+    "no label in a frame": lambda model: model.learn_many(
+        pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["red", None], dtype=object)
+    ),
     "NaN label": lambda model: model.learn_one({"new": 1.0}, float("nan")),
     "weight": lambda model: model.learn_one({"new": 1.0}, "black", w=-1.0),
     "huge weight": lambda model: model.learn_one({"new": 1.0}, "black", w=1e300),
@@ -213,7 +217,9 @@ def test_predictions_change_nothing():
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize("labels", [("red", "green", "blue"), (True, 2, None), ((1, 2), 0.5, b"x")])
+@pytest.mark.parametrize(
+    "labels", [("red", "green", "blue"), (True, 2, "none"), ((1, 2), 0.5, b"x")]
+)
 def test_a_loaded_model_goes_on_like_the_saved_one(labels, tmp_path):
     rows = stream(rows=600, labels=labels)
     model = learned(rows[:333], radii=(4.0, 40.0))

@@ -144,7 +144,7 @@ def test_the_river_api_is_the_completer():
     plain = MatrixCompleter(**SETTINGS, seed=4)
     assert isinstance(model, reco.base.Ranker)
     for (user, item), rating in zip(pairs[:200], ratings[:200].tolist(), strict=True):
-        assert model.predict_one(user, item) == plain.predict([(user, item)])[0]
+        assert model.predict_one(user, item) == plain.predict_one(user, item)
         model.learn_one(user, item, rating)
         plain.partial_fit([(user, item)], [rating])
     model.learn_many(pairs[200:], ratings[200:])

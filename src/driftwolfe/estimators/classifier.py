@@ -538,6 +538,10 @@ class ClassLearner(MappedLearner):
         views = (self.map, self.random) if self.map.full else None
         return self.experts.learn(rows, targets, parts, views)
 
+    def _ended(self, t: int) -> bool:
+        self.experts.t = t
+        return bool((self.experts.norms[0] <= self.experts._limits).all())
+
     def predict(self, rows: SparseRows) -> Array:
         if self.map.full:
             return self.experts.probabilities(rows, (self.map, self.random))

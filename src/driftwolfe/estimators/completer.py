@@ -13,10 +13,10 @@ from driftwolfe.estimators.completer_experts import CompleterPool, Factors
 from driftwolfe.estimators.completer_features import FeatureModel, with_features
 from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, columns, single
-from driftwolfe.estimators.core.models import UsersAndItems
+from driftwolfe.estimators.core.models import UsersAndItems, not_fitted
 from driftwolfe.estimators.core.rows import copies
 from driftwolfe.points import FactoredMatrix, checks
-from driftwolfe.points.access import reads, writes
+from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.ops import ProductPoint
 from driftwolfe.state import Field
@@ -177,7 +177,7 @@ class MatrixCompleter(UsersAndItems):
         self._features = with_features(self._features, loss, users, items)
         return self
 
-    @writes
+    @writes_or_undoes
     def partial_fit(self, pairs: Any, ratings: Any, sample_weight: Any = None) -> Self:
         """Learn ratings, in the order given.
 
@@ -204,7 +204,7 @@ class MatrixCompleter(UsersAndItems):
     def prequential(self, pairs: Any, ratings: Any, delay: int = 0) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as `predict` and `partial_fit` for each rating, and quicker. With a delay of n, a rating
+        The same as `predict_one` and `learn_one` for each rating, and quicker. With a delay of n, a rating
         is learned just before that n rows later is predicted, as in river; the last n at the end.
         """
         if (late := checks.count(delay, "delay", least=0)) <= 1:
@@ -232,31 +232,58 @@ class MatrixCompleter(UsersAndItems):
             given = (values[order], parts)
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
-        predictions = self._pool.learn(rows, cols, *given)
-        if self._features:
-            predictions = self._features.blend((users, items), rows, cols, predictions, *given)
-        self._users.add(new_users)
-        self._items.add(new_items)
+        before = self._pool.scale.clock.item(0), self._pool.users.size
+        try:
+            predictions = self._pool.learn(rows, cols, *given)
+            if self._features:
+                predictions = self._features.blend((users, items), rows, cols, predictions, *given)
+            self._users.add(new_users)
+            self._items.add(new_items)
+        except BaseException:
+            half_written(self, lambda: self._settled(*before, rows.size, new_users, new_items))
+            raise
         return predictions
+
+    def _settled(self, t: int, rows: int, ratings: int, users: Any, items: Any) -> bool:
+        """Undo a call that was interrupted before its first rating, complete one after its last; return whether."""
+        if self._pool.undone(t, rows, len(self._users), len(self._items)):
+            return True
+        learned = not self._features and self._pool.is_done(t + ratings)
+        if learned:
+            self._users.add(users)
+            self._items.add(items)
+        return learned
 
     def _learn_one(self, user: Hashable, item: Hashable, rating: float) -> None:
         """Learn one rating of ids that have been checked."""
         users, items = self._users, self._items
         number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
-        if number < 0 or col < 0:
-            number, col = (n if n >= 0 else len(ids) for n, ids in ((number, users), (col, items)))
-            predicted = self._pool.learn_one(number, col, rating)
-            users.add((user,))
-            items.add((item,))
-        else:
-            predicted = self._pool.learn_one(number, col, rating)
-        if self._features:
-            numbers = map(np.array, ([number], [col], [predicted], [rating]))
-            self._features.blend(([user], [item]), *numbers)
+        before = self._pool.scale.clock.item(0), self._pool.users.size
+        try:
+            if number < 0 or col < 0:
+                number = number if number >= 0 else len(users)
+                col = col if col >= 0 else len(items)
+                predicted = self._pool.learn_one(number, col, rating)
+                users.add((user,))
+                items.add((item,))
+            else:
+                predicted = self._pool.learn_one(number, col, rating)
+            if self._features:
+                numbers = map(np.array, ([number], [col], [predicted], [rating]))
+                self._features.blend(([user], [item]), *numbers)
+        except BaseException:
+            half_written(self, lambda: self._settled(*before, 1, (user,), (item,)))
+            raise
+
+    def predict(self, pairs: Any) -> Array:
+        """Return a rating for each pair; new users and items count as average."""
+        if not self._items.names:
+            raise not_fitted(self)
+        return self._answers(pairs)
 
     @reads
-    def predict(self, pairs: Any) -> Array:
-        """Return a rating for each pair, 0 before the first; new users and items count as average."""
+    def _answers(self, pairs: Any) -> Array:
+        """Return a rating for each pair, 0 before the first one learned."""
         if pair := single(pairs):
             prediction = np.empty(1)
             prediction[0] = self._predict_one(pair[0], pair[1])
@@ -271,7 +298,7 @@ class MatrixCompleter(UsersAndItems):
             return self._features.blend((users, items), rows, cols, predictions)
         return predictions
 
-    @writes
+    @writes_or_undoes
     def learn_one(self, user: Hashable, item: Hashable, rating: Any) -> None:
         """Learn one rating: `partial_fit` of one pair."""
         value = single_rating([rating])
@@ -282,7 +309,7 @@ class MatrixCompleter(UsersAndItems):
 
     @reads
     def predict_one(self, user: Hashable, item: Hashable) -> float:
-        """Return a rating for one pair, as `predict` does."""
+        """Return a rating for one pair, as `predict` does; 0 before the first, as river's models do."""
         if type(user) not in SIMPLE or type(item) not in SIMPLE:
             (user,), (item,) = columns([(user, item)])
         return self._predict_one(user, item)
@@ -301,9 +328,12 @@ class MatrixCompleter(UsersAndItems):
         """Remove all that is stored of a user: id, features, biases, taste, rated pairs, and exact steps.
 
         What items, means and directions of taste have learned from them stays, as it cannot be told
-        apart. Nothing happens for a user who is not known. Takes time in proportion to the users.
+        apart. KeyError for a user who is not known. Takes time in proportion to the users.
         """
         key, number = self._user(user)
+        described = self._features and key in self._features.user_features.ids.numbers
+        if number < 0 and not described:
+            raise self._unknown(key)
         if self._features:
             self._features.forget(key, number)
         if number >= 0:

@@ -257,6 +257,19 @@ class CompleterPool(Part):
         self._events(self.scale.clock.item(0))
         return predicted
 
+    def undone(self, t: int, rows: int, users: int, items: int) -> bool:
+        """Set sizes back if still t ratings are learned, and no user at rest got a row; return whether."""
+        if self.t != t or self.users.size - rows > self.everyone.size - users:
+            return False
+        self.users.size, self.recent.size = rows, t - self.first
+        self.everyone.size, self.items.size = users, items
+        return True
+
+    def is_done(self, t: int) -> bool:
+        """Whether t ratings are learned, and nothing follows the last."""
+        between = t < self.next_projection < t + self.block()
+        return self.t == t and between and t & (t - 1) > 0
+
     def _events(self, t: int) -> None:
         """What happens once t ratings are learned: experts that join, projections, and a fold."""
         if t & (t - 1) == 0:

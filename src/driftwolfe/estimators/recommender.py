@@ -18,7 +18,7 @@ from driftwolfe.estimators.recommender_tables import (
     ranking_tables,
 )
 from driftwolfe.points import checks
-from driftwolfe.points.access import reads, writes
+from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Field
 from driftwolfe.storage import require
@@ -118,7 +118,7 @@ class Recommender(UsersAndItems):
         self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
         self.note_: dict[str, Any] | None = None
 
-    @writes
+    @writes_or_undoes
     def partial_fit(self, pairs: Any, *, weights: Any = None, times: Any = None) -> Self:
         """Learn events, in the order given.
 
@@ -152,7 +152,12 @@ class Recommender(UsersAndItems):
         row, col = self._users.numbers.get(user), self._items.numbers.get(item)
         if row is None or col is None or not 0.0 <= weight <= LARGEST_WEIGHT:
             return False
-        self._pool.learn_single(row, col, weight)
+        t = self._pool.ranks.clock.item(0)
+        try:
+            self._pool.learn_single(row, col, weight)
+        except BaseException:
+            half_written(self, lambda: self._settled(t, 1))
+            raise
         return True
 
     @writes
@@ -205,13 +210,32 @@ class Recommender(UsersAndItems):
             elapsed, clock = self._elapsed(events.times)
         rows, new_users = self._users.number(events.users)
         cols, new_items = self._items.number(events.items)
-        if new_users or new_items:
-            self._pool.grow(len(self._users) + len(new_users), len(self._items) + len(new_items))
-        found = self._pool.learn(rows, cols, events.weights, elapsed, ranked)
-        self._users.add(new_users)
-        self._items.add(new_items)
-        self._times = clock
+        t, users, items = self._pool.t, len(self._users), len(self._items)
+        try:
+            if new_users or new_items:
+                self._pool.grow(users + len(new_users), items + len(new_items))
+            found = self._pool.learn(rows, cols, events.weights, elapsed, ranked)
+            self._users.add(new_users)
+            self._items.add(new_items)
+            self._times = clock
+        except BaseException:
+            new = new_users, new_items, clock
+            half_written(self, lambda: self._settled(t, len(events.users), *new))
+            raise
         return found
+
+    def _settled(
+        self, t: int, events: int, users: Any = (), items: Any = (), clock: Any = None
+    ) -> bool:
+        """Undo a call that was interrupted before its first event, complete one after its last; return whether."""
+        if (learned := self._pool.t - t) == 0:
+            self._pool.users = len(self._users)  # rows of others are empty still
+        elif learned == events:
+            self._pool.refresh()
+            self._users.add(users)
+            self._items.add(items)
+            self._times = self._times if clock is None else clock
+        return learned in (0, events)
 
     def _elapsed(self, times: Array) -> tuple[Array, Array]:
         """Return the times between events in units of their mean so far, and the new clock."""
@@ -278,17 +302,18 @@ class Recommender(UsersAndItems):
     def forget(self, user: Hashable) -> Self:
         """Remove all that is stored of a user: id and items seen.
 
-        What items have learned from them stays, as it cannot be told apart. Nothing happens for a user
-        who is not known.
+        What items have learned from them stays, as it cannot be told apart. KeyError for a user who
+        is not known.
         """
         key, number = self._user(user)
-        if number >= 0:
-            del self._users.numbers[key]
-            self._pool.forget(number)
-            last = self._users.names.pop()  # takes the number that is free now
-            if number < len(self._users.names):
-                self._users.names[number] = last
-                self._users.numbers[last] = number
+        if number < 0:
+            raise self._unknown(key)
+        del self._users.numbers[key]
+        self._pool.forget(number)
+        last = self._users.names.pop()  # takes the number that is free now
+        if number < len(self._users.names):
+            self._users.names[number] = last
+            self._users.numbers[last] = number
         return self
 
     @reads

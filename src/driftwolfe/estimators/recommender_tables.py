@@ -263,7 +263,7 @@ class RecommenderPool(Part):
             learned = kernels().run.unchecked(task, (*events, chances), self.ranks, room)
             if learned < events[0].size:
                 self._extend(int(events[0][learned]))
-            self._refresh()
+            self.refresh()
             columns = tuple(column[learned:] for column in columns)
         return found[:, 0]
 
@@ -274,7 +274,7 @@ class RecommenderPool(Part):
         event[2][0], event[3][0] = weight, weight > 0.0
         while not loops.run.unchecked(loops.LEARN, event, self.ranks, room):
             self._extend(user + 1)
-        self._refresh()
+        self.refresh()
 
     def recommend(self, users: Indices, n: int) -> tuple[Indices, Array]:
         """Return the best items of each user and their probabilities; -1 where there are no more."""
@@ -331,12 +331,13 @@ class RecommenderPool(Part):
             seen=_grown(ranks.seen, seen),
         )
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Find the popular items, if that is due."""
         if self.t < self.due():
             return
-        ranks, self.refreshed = self.ranks, self.t
+        ranks, t = self.ranks, self.t
         if self.items > 2 * kernels().POPULAR:  # else all are popular
             kinds = ranks.items[1 : self.items + 1, [kernels().EVENTS, kernels().DECAYING]]
             leading = np.argsort(-kinds, axis=0, kind="stable")[: kernels().POPULAR]
-            self.ranks = ranks._replace(popular=np.unique(leading) + 1)
+            ranks = ranks._replace(popular=np.unique(leading) + 1)
+        self.ranks, self.refreshed = ranks, t  # together, for an interrupt

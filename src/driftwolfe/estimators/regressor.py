@@ -182,6 +182,9 @@ class RegressionLearner(MappedLearner):
             done = abs(found)
         return True
 
+    def _ended(self, t: int) -> bool:
+        return bool((self.state.norms[0] <= self._limits).all())
+
     def _project(self) -> None:
         """Project the experts in balls that are too far outside."""
         norms, m = self.state.norms, self.outputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from functools import wraps
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
@@ -21,7 +22,7 @@ from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_r
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
-from driftwolfe.points.access import reads, writes
+from driftwolfe.points.access import Method, half_written, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
@@ -97,8 +98,12 @@ class RiverMatrixCompleter(_PairModel):
         self.completer.learn_one(user, item, _number_of(y, "a rating"))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
-        """Predict a rating; x is not used."""
+        """Predict a rating, 0 before the first; x is not used."""
         return self.completer.predict_one(user, item)
+
+    def predict_many(self, pairs: Any) -> Any:
+        """Return what `predict_one` does for each of several (user, item) pairs."""
+        return self.completer._answers(pairs)
 
     def learn_many(self, pairs: Any, y: Any) -> None:
         """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
@@ -169,6 +174,21 @@ class RiverRecommender(_PairModel):
         return model
 
 
+def _not_undone(change: Method) -> Method:
+    """Mark a part of a write that leaves its object half written where it is interrupted."""
+
+    @wraps(change)
+    def changing(self: Any, *given: Any) -> Any:
+        try:
+            return change(self, *given)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                half_written(self)
+            raise
+
+    return changing  # type: ignore[return-value]
+
+
 class _RowModel(SavedModel):
     """What models of rows share; features are numbered as they appear."""
 
@@ -191,7 +211,7 @@ class _RowModel(SavedModel):
             return {}
         return dict(zip(learner.names, learner.expert_weights.ravel().tolist(), strict=True))
 
-    @writes
+    @writes_or_undoes
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
         self._learn(_table_of(X), X.columns, y, w)
@@ -223,11 +243,15 @@ class _RowModel(SavedModel):
             places = self._known(x)
         except KeyError:
             check_keys(x, "the name of a feature")
-            if not (np.abs(values) <= LARGEST).all():
-                return False
-            self._grow(x)
-            places = self._features.find(x)
-        return self._learner.learn_one(self._learner.one_row(places, values), target)
+            return bool((np.abs(values) <= LARGEST).all()) and self._learn_new(x, values, target)
+        return self._teach(self._learner, self._learner.one_row(places, values), target)
+
+    @_not_undone
+    def _learn_new(self, x: dict[Any, Any], values: Array, target: Any) -> bool:
+        """Learn a row with new features, as `_learn_one` does."""
+        self._grow(x)
+        row = self._learner.one_row(self._features.find(x), values)
+        return bool(self._learner.learn_one(row, target))
 
     def _known(self, x: dict[Any, Any]) -> Indices:
         """The places of the features of a row; KeyError if one is new."""
@@ -305,7 +329,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """The labels seen so far, in order of appearance."""
         return list(self._classes.names)
 
-    @writes
+    @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
         known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
@@ -339,9 +363,12 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"fit_intercept": bool(self.fit_intercept)}
 
+    @_not_undone
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
         labels, (order, parts) = plain_keys(list(y), "a label"), copies(w, len(table), "w")
+        if None in labels:
+            raise ValueError("a label is missing (None); leave such rows out or give it a name")
         if len(labels) != len(table):
             raise ValueError(
                 f"y must hold a label for each of {len(table)} rows, got {len(labels)}"
@@ -392,7 +419,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         self._features = Ids()
         self._learner = None
 
-    @writes
+    @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
         known = w == 1.0 and type(y) in _PLAIN and abs(y) <= LARGEST
@@ -419,6 +446,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         require(learner is None or learner.outputs == 1, "outputs")
         return super()._restored(settings, learner, *keys)
 
+    @_not_undone
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
         given = list(y)

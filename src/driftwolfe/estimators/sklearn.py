@@ -20,7 +20,7 @@ from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes_or_undoes
 from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import refused, require
@@ -33,7 +33,7 @@ class _RowEstimator(SavedModel, BaseEstimator):
     _checked: Any  # returns the learner and what it learns
     _single = True  # whether there is one output, as a number
 
-    @writes
+    @writes_or_undoes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, going through the rows once, in their order."""
         self._learn(X, y, sample_weight, True)
@@ -75,10 +75,13 @@ class _RowEstimator(SavedModel, BaseEstimator):
         before = self.__dict__.copy()
         try:
             learner, *checked = self._checked(X, sound(y, "y"), sample_weight, first, *more)
+            if first:
+                learner.learn(*checked)
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
-        learner.learn(*checked)
+        if not first:
+            self._teach(learner, *checked)
         self._learner = learner
 
     def _predict(self, X: Any) -> Array:
@@ -219,7 +222,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
         self.features, self.random_state = features, random_state
 
-    @writes
+    @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn rows one by one, in their order; the first call names all classes that will ever come."""
         first = not self.__sklearn_is_fitted__()
@@ -340,7 +343,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         number = self.classes_.searchsorted(y)
         if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
-        return self._learner.learn_one(row, number)
+        return self._teach(self._learner, row, number)
 
     def _coefficients(self) -> tuple[Array, Array]:
         weights, intercepts = self._fitted().coefficients()
@@ -431,7 +434,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     ) -> None:
         self.radii, self.random_features, self.random_state = radii, random_features, random_state
 
-    @writes
+    @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rows one by one, in their order."""
         first = not self.__sklearn_is_fitted__()
@@ -489,7 +492,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:
             return False
-        return self._learner.learn_one(row, y.reshape(1, -1))
+        return self._teach(self._learner, row, y.reshape(1, -1))
 
 
 class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
@@ -540,7 +543,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         self.weighting, self.memory, self.keep_seen = weighting, memory, keep_seen
         self.passes, self.random_state = passes, random_state
 
-    @writes
+    @writes_or_undoes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn all rows from scratch; a row of weight 2 is the same as two."""
         passes = checks.count(self.passes, "passes")
@@ -556,7 +559,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         self.completer_, self.n_features_in_ = completer, 2
         return self
 
-    @writes
+    @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows; a row of weight 2 is the same as two."""
         completer = getattr(self, "completer_", None) or self._new_completer()

@@ -28,15 +28,23 @@ class _Access(NamedTuple):
     readers: list[int]
 
 
-#: No thread has this number: the first writer for ever, where a fork left a write unfinished.
+#: No thread has this number: the first writer for ever, where a fork or an interrupt left a write unfinished.
 HALF_WRITTEN = 0
 #: By id: beside the objects, as this is no part of their state. An entry goes with its object.
 _ACCESS: dict[int, _Access] = {}
 
 
 def writes(method: Method) -> Method:
-    """Mark a method that changes its object: one thread at a time, and none that reads."""
+    """Mark a method that changes its object: one thread at a time, and none that reads.
+
+    After an interrupt in its middle (Ctrl-C) the object refuses all marked methods, as half written.
+    """
     return _guarded(method, writing=True)
+
+
+def writes_or_undoes(method: Method) -> Method:
+    """Mark as by `writes` a method that an interrupt leaves done or undone, and its object in use."""
+    return _guarded(method, writing=True, undoes=True)
 
 
 def reads(method: Method) -> Method:
@@ -49,7 +57,9 @@ def reads_whole(method: Method) -> Method:
     return _guarded(method, whole=True)
 
 
-def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Method:
+def _guarded(
+    method: Method, writing: bool = False, whole: bool = False, undoes: bool = False
+) -> Method:
     @wraps(method)
     def guarded(self: Any, *given: Any, **named: Any) -> Any:
         access = _ACCESS.get(id(self))
@@ -76,10 +86,24 @@ def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Meth
             if refused:
                 raise _refusal(self, access)
             return method(self, *given, **named)
+        except BaseException as error:
+            unfinished = writing and not undoes and not isinstance(error, Exception)
+            if unfinished and writers[:1] == [me]:
+                writers[0] = HALF_WRITTEN
+            raise
         finally:
-            entered.remove(me)
+            if me in entered:  # not where an interrupt came before, or left the write unfinished
+                entered.remove(me)
 
     return guarded  # type: ignore[return-value]
+
+
+def half_written(owner: Any, settle: Callable[[], bool] = bool) -> None:
+    """Mark an object, in a write that was interrupted, as half written; not if `settle` can undo or complete it."""
+    writers = _ACCESS[id(owner)].writers
+    writers.insert(0, HALF_WRITTEN)  # first: another interrupt may come
+    if settle():
+        writers.remove(HALF_WRITTEN)
 
 
 class Guarded(Constructed):
@@ -108,8 +132,8 @@ def _refusal(owner: Any, access: _Access) -> RuntimeError:
     name = type(owner).__name__
     if HALF_WRITTEN in access.writers:
         return RuntimeError(
-            f"this {name} is half updated: another thread was updating it when this process was "
-            "forked; load it from a file or make a new one, and fork between updates"
+            f"this {name} is half updated: an update was interrupted, or in progress in another thread "
+            "when this process was forked; load it from a file or make a new one"
         )
     return RuntimeError(
         f"this {name} is at work in another thread; give each thread its own, or let them take turns"

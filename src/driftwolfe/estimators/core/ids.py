@@ -194,27 +194,39 @@ def _decoded(item: Any) -> Any:
     return _KEYS[tag][2](content)
 
 
+#: Attributes of frames of pandas and polars, and of others, which are refused.
+_OF_FRAMES = ("iloc", "__dataframe__", "__arrow_c_stream__")
+
+
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     """Return the users and the items of pairs, or raise an error that says what is wrong with them."""
     if checks.has_masked_entries(pairs, depth=1):
         raise ValueError("pairs has masked entries; fill them in (with .filled) or leave them out")
-    if hasattr(pairs, "iloc") or isinstance(pairs, np.ndarray):
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError(
-                f"pairs must have two columns, user and item: shape (n, 2), got {pairs.shape}"
+    try:
+        if isinstance(pairs, np.ndarray) or any(hasattr(pairs, name) for name in _OF_FRAMES):
+            if len(pairs.shape) != 2 or pairs.shape[1] != 2:
+                raise ValueError(
+                    f"pairs must have two columns, user and item: shape (n, 2), got {pairs.shape}"
+                )
+            table = getattr(pairs, "iloc", pairs)  # columns of a frame keep their types
+            users, items = (
+                column.tolist() if hasattr(column, "tolist") else column.to_list()
+                for column in (table[:, 0], table[:, 1])
             )
-        table = getattr(pairs, "iloc", pairs)  # columns of a frame keep their types
-        users, items = table[:, 0].tolist(), table[:, 1].tolist()
-    else:
-        try:
+        elif hasattr(
+            pairs, "tocsr"
+        ):  # sparse: to iterate over a malformed one reads foreign memory
+            raise TypeError
+        else:
             rows = list(pairs)
             if any(len(row) != 2 or isinstance(row, str | bytes) for row in rows):
                 raise TypeError
             users, items = [row[0] for row in rows], [row[1] for row in rows]
-        except (TypeError, KeyError):
-            raise ValueError(
-                "pairs must be a list of (user, item) pairs, an array or a frame of two columns"
-            ) from None
+    except (TypeError, KeyError, AttributeError):
+        raise ValueError(
+            "pairs must be a list of (user, item) pairs, an array, or a pandas or polars frame of "
+            "two columns"
+        ) from None
     return plain_keys(users, "the id of one user"), plain_keys(items, "the id of one item")
 
 

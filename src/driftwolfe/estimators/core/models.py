@@ -13,7 +13,7 @@ import numpy as np
 from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.estimators.core.rows import COUNT, FeatureMap, SparseRows, ends
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole
+from driftwolfe.points.access import Guarded, half_written, reads, reads_whole
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Field, Part, read_state, write_state
 from driftwolfe.storage import require
@@ -51,6 +51,17 @@ class SavedModel(Guarded):
         settings, *parts = read_state(path, kind, cls.SETTINGS, cls.PARTS, cls.OPTIONAL)
         return cls._restored(settings, *parts), settings
 
+    def _teach(self, learner: Any, rows: SparseRows, targets: Any, *parts: Any) -> bool:
+        """Let the learner learn; an interrupt leaves it as before or as after that, or half written."""
+        t, weight = learner.t, learner.map.totals.item(0)
+        try:
+            if not parts:
+                return learner.learn_one(rows, targets)
+            return learner.learn(rows, targets, *parts)
+        except BaseException:
+            half_written(self, lambda: learner.settled(t, weight, rows.number, *parts))
+            raise
+
     @classmethod
     def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
         """Return the model of these settings and parts, if they fit together."""
@@ -62,6 +73,15 @@ class SavedModel(Guarded):
     def _settings(self) -> dict[str, Any]:
         """Return the settings as JSON has them, at least the options."""
         return {name: np.asarray(getattr(self, name)).tolist() for name in self.OPTIONS}
+
+
+def not_fitted(model: Any) -> Exception:
+    """Return scikit-learn's error for a model that has learned nothing; one like it where that is not installed."""
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        NotFittedError = type("NotFittedError", (ValueError, AttributeError), {})
+    return NotFittedError(f"this {type(model).__name__} has learned nothing yet: call partial_fit")
 
 
 class UsersAndItems(SavedModel):
@@ -92,6 +112,12 @@ class UsersAndItems(SavedModel):
         """Return the id of a user as it is kept, and its number, -1 for a new one."""
         (key,) = plain_keys([user], "the id of one user")
         return key, self._users.numbers.get(key, -1)
+
+    def _unknown(self, key: Any) -> KeyError:
+        """Return the error for a user who is to be forgotten and is not known."""
+        near = next((each for each in self._users.names if str(each) == str(key)), None)
+        hint = "" if near is None else f"; there is {near!r}, of type {type(near).__name__}"
+        return KeyError(f"no user {key!r:.80}, of type {type(key).__name__}, is known{hint}")
 
     @property
     def n_users_(self) -> int:
@@ -208,6 +234,20 @@ class MappedLearner(Part, ABC):
             done, t = end, t + end - done
             self._renew(t)
         return True
+
+    def settled(self, t: int, weight: float, number: int, parts: Array = ONE) -> bool:
+        """Complete what was interrupted after the only row, of round t; return whether it was, or not begun."""
+        if weight + parts.min(initial=1.0) == weight:  # then the weight of all rows does not tell
+            return False
+        if self.map.totals[0] == weight:
+            return True
+        t += 1
+        quiet = number == 1 and self.map.full and t % BLOCK > 0 and t < self.renewal
+        return quiet and self._ended(t)
+
+    @abstractmethod
+    def _ended(self, t: int) -> bool:
+        """Count the row that was learned, unless an expert is to be projected; return whether."""
 
     def learn_one(self, row: SparseRows, targets: Any) -> bool:
         """Learn one row; return False, and do nothing, if a number is out of range."""

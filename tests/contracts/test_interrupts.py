@@ -1,0 +1,148 @@
+"""Ctrl-C at any moment of a call leaves an estimator as before, as after, or refusing everything."""
+
+from __future__ import annotations
+
+import copy
+import json
+import opcode
+import random
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import driftwolfe as dw
+from contracts.estimator_cases import ESTIMATOR_CASES
+from driftwolfe.estimators import MatrixCompleter, Recommender
+
+SOURCE = str(Path(dw.__file__).parent)
+#: After these, and when a function is entered, CPython handles signals.
+HANDLES = {"CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
+REFUSED = "is half updated: .*load it from a file or make a new one"
+
+
+class Moments:
+    """Counts the moments of a call at which a signal may be handled, and raises at one of them."""
+
+    def __init__(self, at=0):
+        self.at, self.count, self._due = at, 0, set()
+
+    def run(self, call):
+        sys.settrace(self._enter)
+        try:
+            return call()
+        finally:
+            sys.settrace(None)
+
+    def _enter(self, frame, event, arg):
+        if not frame.f_code.co_filename.startswith(SOURCE):
+            return None
+        self._moment()
+        if (
+            frame.f_code.co_name == "guarded"
+        ):  # its `return` of a call is in a try, the next opcode is not
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._step
+
+    def _step(self, frame, event, arg):
+        if event == "opcode":
+            if frame in self._due:
+                self._due.discard(frame)
+                self._moment()
+            if opcode.opname[frame.f_code.co_code[frame.f_lasti]] in HANDLES:
+                self._due.add(frame)
+        return self._step
+
+    def _moment(self):
+        self.count += 1
+        if self.count == self.at:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+
+def saved(model, path):
+    model.save(path)
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]  # its names are in no order
+
+
+def interrupted(make, call, number, path, seed=0):
+    """Yield models that were interrupted in a call, and whether they are as before, 0, or after, 1; None if refusing."""
+    before, after, moments = make(), make(), Moments()
+    call(make())  # what is first done only once
+    moments.run(lambda: call(after))
+    states = saved(before, path), saved(after, path)
+    for at in random.Random(seed).sample(range(1, moments.count + 1), min(number, moments.count)):
+        model = make()
+        with suppress(KeyboardInterrupt):
+            Moments(at).run(lambda model=model: call(model))
+        saved(before, path)
+        good = path.read_bytes()
+        try:
+            state = saved(model, path)
+        except RuntimeError as error:
+            assert path.read_bytes() == good
+            with pytest.raises(RuntimeError, match=REFUSED):
+                raise error
+            with pytest.raises(RuntimeError, match=REFUSED):
+                call(model)
+            with pytest.raises(RuntimeError, match=REFUSED):
+                copy.deepcopy(model)
+            yield model, None
+        else:
+            assert state in states, at
+            yield model, states.index(state)
+            type(model).load(path)
+
+
+CASES = [
+    pytest.param(case, id=f"{name}-{number}")
+    for name, cases in ESTIMATOR_CASES.items()
+    for number, case in enumerate(cases)
+]
+
+
+@pytest.mark.parametrize("rows", [slice(70, 71), slice(63, 64), slice(62, 66), slice(60, 130)])
+@pytest.mark.parametrize("case", CASES)
+def test_interrupted_estimators(case, rows, tmp_path):
+    learned = case.make()
+    if hasattr(learned, "learn_one") and not hasattr(learned, "partial_fit"):
+        rows = slice(rows.start, rows.start + 1)  # one call for each
+    case.learn(learned, slice(rows.start))
+    ends = []
+    for model, end in interrupted(
+        lambda: copy.deepcopy(learned), lambda model: case.learn(model, rows), 12, tmp_path / "m"
+    ):
+        ends.append(end)
+        if end is None:
+            with pytest.raises(RuntimeError, match=REFUSED):
+                case.ask(model)
+    if rows.stop - rows.start == 1 and "observe" not in dir(learned):
+        assert {0, 1} & set(ends)
+
+
+@pytest.mark.parametrize("ghosts", [1, 3])
+@pytest.mark.parametrize("kind", [MatrixCompleter, Recommender])
+def test_nobody_gets_the_items_of_a_ghost(kind, ghosts, tmp_path):
+    def learn(model, pairs):
+        model.partial_fit(pairs, *([[1.0] * len(pairs)] if kind is MatrixCompleter else []))
+
+    def make():
+        model = kind()
+        learn(model, [("ann", "tea"), ("bob", "jam"), ("ann", "jam"), ("cat", "tea")])
+        return model
+
+    call = lambda model: learn(model, [(f"ghost {k}", f"secret {k}") for k in range(ghosts)])  # noqa: E731
+    ends = set()
+    for model, end in interrupted(make, call, 60, tmp_path / "m"):
+        ends.add(end)
+        if end is not None:
+            learn(model, [("newcomer", "tea")])
+            unseen = {"jam", *(f"secret {k}" for k in range(ghosts * end))}
+            assert set(model.recommend("newcomer")) == unseen
+            again = saved(model, tmp_path / "m")
+            assert saved(kind.load(tmp_path / "m"), tmp_path / "m") == again
+    assert {0, 1} <= ends
