@@ -9,8 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
+from types import SimpleNamespace, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -254,7 +264,8 @@ def _declared(cls: Any) -> dict[str, Field | Nested]:
 def _evaluated(hint: str, cls: type) -> Any:
     """The meaning of an annotation; None where a user's class has one for type checkers only."""
     try:
-        return eval(hint, vars(sys.modules[cls.__module__]), dict(vars(cls)))
+        one, known = SimpleNamespace(__annotations__={"it": hint}), vars(sys.modules[cls.__module__])
+        return get_type_hints(one, known, dict(vars(cls)), include_extras=True)["it"]
     except NameError as error:
         if "State" in hint or cls.__module__.startswith("driftwolfe."):
             raise TypeError(f"{cls.__name__} declares {hint}, and {error}") from error
