@@ -1,8 +1,8 @@
 """Mutants of Python source: small changes that a good test suite notices.
 
 The changes are those that reviewers made by hand and that lived: a term dropped, max for min, floor for
-ceil, a comparison turned round, a constant a little larger, a value no longer clipped, only the first
-seed. Text, annotations and error messages are left alone.
+ceil, a square for a root, a comparison turned round, a constant a little larger, a value no longer clipped,
+only the first seed, a call or a refusal left out. Text, annotations and error messages are left alone.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ _OTHER_SIGN: dict[type[ast.operator], type[ast.operator]] = {
     ast.Sub: ast.Add,
     ast.Mult: ast.Div,
     ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
 }
 #: What a constant is multiplied by: enough to break an inequality, not so much that anything notices.
 _LARGER = 1.2
@@ -227,6 +228,8 @@ def _call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
             )
         elif name not in ("floor", "ceil"):  # `floor(...)` alone is a function of ours
             yield f"{other} for {name}", ast.Call(ast.Name(other), node.args, node.keywords)
+    if name == "sqrt" and node.args:
+        yield "square for sqrt", ast.BinOp(node.args[0], ast.Pow(), ast.Constant(2))
     if name in _DROPPED_CALLS and node.args and not isinstance(node.args[0], ast.GeneratorExp):
         yield f"{name} dropped", node.args[0]
     if name == "copy" and isinstance(node.func, ast.Attribute) and not node.args:
@@ -261,6 +264,8 @@ def _statement(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
     done = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     if stored or done or isinstance(node, ast.AugAssign | ast.Continue | ast.Break | ast.Delete):
         yield "statement dropped", ast.Pass()
+    if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Raise):
+        yield "guard dropped", ast.Pass()
     if isinstance(node, ast.AugAssign) and type(node.op) in _OTHER_SIGN:
         yield (
             "operator exchanged",

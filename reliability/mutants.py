@@ -32,15 +32,30 @@ PACKAGE = Path("src/driftwolfe")
 #: module, which run first; the longest name that fits counts. Doctests of the module itself are always
 #: run, last: alone, pytest would load some modules over functions of the same name.
 TESTS = {
+    "bounds": (
+        "test_theory.py",
+        "learners/test_formulas.py",
+        "learners/test_exact_bounds.py",
+        "learners/test_window_bounds.py",
+        "learners/test_bounds_hold.py",
+    ),
+    "comparison": (),
     "contrib": (
         "learners",
+        "contracts/test_declared_limits.py",
         "contracts/test_saved_learners.py",
         "contracts/test_learner_contract.py",
         "contracts/test_hostile_input.py",
     ),
     "domains": ("domains", "contracts/test_domain_contract.py"),
-    "ensemble": ("ensemble", "learners", "contracts/test_saved_learners.py"),
+    "ensemble": (
+        "ensemble",
+        "learners",
+        "contracts/test_declared_limits.py",
+        "contracts/test_saved_learners.py",
+    ),
     "estimators": ("estimators",),
+    "evaluate": (),
     "experiments/paper": (),
     "experiments/running": (
         "experiments/test_trial_run.py",
@@ -55,6 +70,7 @@ TESTS = {
         "learners/test_independent.py",
         "learners/test_exact_bounds.py",
         "contracts/test_saved_learners.py",
+        "contracts/test_declared_limits.py",
         "learners",
         "contracts/test_learner_contract.py",
         "contracts/test_hostile_input.py",
@@ -63,7 +79,12 @@ TESTS = {
     "oracles": ("oracles", "contracts/test_oracle_contract.py"),
     "points": ("points",),
     "regret": ("regret",),
-    "state": ("storage", "estimators/test_completer_archive.py"),
+    "reference": ("learners/test_reference.py",),
+    "state": (
+        "storage",
+        "estimators/test_completer_archive.py",
+        "contracts/test_declared_limits.py",
+    ),
     "storage": ("storage", "test_checkpoint.py"),
     "streams": ("streams",),
 }

@@ -103,7 +103,8 @@ def played(cls, settings, name):
 
 
 @pytest.mark.parametrize("cls", LEARNER_CASES, ids=lambda cls: cls.__name__)
-def test_every_declared_limit_is_enforced(cls, tmp_path):
+def test_every_declared_limit_is_enforced(cls, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda handle: None)  # thousands of files, each for a moment
     path, seen, tried = tmp_path / "learner", set(), 0
     for name in ("l1", "factored"):
         for settings in LEARNER_CASES[cls]:

@@ -38,6 +38,13 @@ from reliability.mutants import (
         ("a = b if c and not d else e", {"a = (e if c and (not d) else b)", "a = b if c else e"}),
         ("a = sorted(b)", {"a = b"}),
         ("a = d.copy()", {"a = d"}),
+        ("a = math.sqrt(b)", {"a = b", "a = (b ** 2)"}),
+        ("a = b // c", {"a = (b * c)", "a = b"}),
+        ("if a > b:\n    raise ValueError(a)", {"pass", "if (a <= b):\n    raise ValueError(a)"}),
+        (
+            "if a:\n    b()\nelif c:\n    d = 1\n    raise ValueError(d)",
+            {"if a:\n    b()\npass", "if a:\n    pass\nelif c:\n    d = 1\n    raise ValueError(d)"},
+        ),
     ],
 )
 def test_the_faults_that_reviewers_make(line, changed):
