@@ -472,7 +472,7 @@ def project_columns(table: Array, first: int, columns: int, radius: float) -> tu
     """Project columns of a table onto the ball; return their trace norm and squared norm."""
     point, used, wide = table[:, first : first + columns], None, False
     if columns > EXACT_CLASSES:  # most leaves of ferns are not used at first
-        used = point.any(axis=1).nonzero()[0]
+        used = np.flatnonzero(point.any(axis=1))
         wide = used.size < columns
     if wide:
         point = point[used]
