@@ -13,7 +13,8 @@ from tqdm import tqdm
 
 from driftwolfe import domains
 from driftwolfe.domains import Domain
-from driftwolfe.oracles import METHODS, infeasible_projection
+from driftwolfe.oracles import infeasible_projection
+from driftwolfe.oracles.methods import METHODS
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.terminal import write_table

@@ -33,6 +33,8 @@ from driftwolfe.estimators import Recommender
 from driftwolfe.storage import read_archive
 
 EVERY = 200
+#: What lines raise that are no events: the last two for numbers beyond all range, and `[[[[[[...`.
+UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
 
 
 def read_lines(log, position=0):
@@ -65,12 +67,8 @@ def serve(source, path, every=EVERY):
             else:
                 pair = (event["user"], event["item"])
                 model.partial_fit([pair], weights=[event.get("weight", 1.0)])
-        except (
-            ValueError,
-            TypeError,
-            KeyError,
-        ) as error:  # what cannot be learned is not tried again
-            print(f"skipped the line that ends at {offset}: {error!r}", file=sys.stderr)
+        except UNREADABLE as error:  # what cannot be learned is not tried again
+            print(f"skipped the line that ends at {offset}: {error!r:.200}", file=sys.stderr)
         position = offset + 1
         if count % every == 0:
             model.save(path, note={"offset": position})

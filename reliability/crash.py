@@ -126,7 +126,7 @@ def arm(number: int, stage: str) -> None:
 
 # -- what is killed ------------------------------------------------------------------------------------
 
-PART = re.compile(r"\..*\.[0-9a-f]{16}(\.\w+)?")
+PART = re.compile(r"\..*\.driftwolfe-[0-9a-f]{16}(\.\w+)?")
 ENDINGS = {".png": b"IEND\xaeB`\x82", ".pdf": b"%%EOF\n", ".svg": b"</svg>\n", ".html": b"</html>"}
 
 

@@ -54,6 +54,35 @@ def test_events_that_come_twice_or_cannot_be_learned(tmp_path, capsys):
     assert (SERVING.resume(path)[0].n_events_, SERVING.resume(path)[1]) == (4, 21)
 
 
+POISON = [
+    b"[" * 200_000,
+    b'{"user": ' * 100_000,
+    b'{"user": 1, "item": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b"9" * 10_000,
+    b"\xff\x00",
+    b'"recommend"',
+    b'{"user": 1, "recommend": 1e999}',
+    b'{"user": 1, "recommend": -1}',
+    b'{"user": 1, "recommend": ' + b"9" * 400 + b"}",
+    b'{"user": 1, "item": "a", "weight": ' + b"9" * 400 + b"}",
+    b'{"user": 1, "item": "a", "weight": 1e999}',
+    b'{"user": 1, "item": "a", "weight": "1"}',
+    b'{"user": 1, "item": {}}',
+    b'{"user": NaN, "item": "a"}',
+]
+
+
+def test_poisonous_lines_are_skipped_each_with_a_sentence(tmp_path, capsys):
+    log, path = tmp_path / "log", tmp_path / "model"
+    lines = [b'{"user": 1, "item": "a"}', *POISON, b'{"user": 2, "item": "b"}']
+    log.write_bytes(b"\n".join(lines) + b"\n")
+    assert dict(SERVING.serve(partial(SERVING.read_lines, log), path)) == {}
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == len(POISON) and all(len(line) < 300 for line in told)
+    model, position = SERVING.resume(path)
+    assert (model.n_events_, position) == (2, log.stat().st_size)
+
+
 def test_a_line_that_is_still_being_written_is_left_for_later(tmp_path):
     log, path = tmp_path / "log", tmp_path / "model"
     whole = b'{"user": 1, "item": "a"}\n'

@@ -66,8 +66,10 @@ def write_text(path: Path, content: str) -> None:
 
 
 def destination(path: Path) -> Path:
-    """Return the file that a path leads to; refuse a link to nowhere, to itself or to a folder."""
+    """Return the file that a path leads to; refuse a device, and a link to anything but a file."""
     if not path.is_symlink():
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise OSError(errno.EINVAL, "it is a device, pipe or socket, not a file")
         return path
     if not path.is_file():
         why = f"it is a link to {os.readlink(path)}, which is not a file"
@@ -94,13 +96,15 @@ def _temporary(path: Path) -> Iterator[Path]:
 
     It is locked while it is written: one without a lock was left by a killed process, and is removed.
     """
-    start, end = f".{path.stem[:100]}.", path.suffix  # hidden, and not too long for the system
+    # Hidden, not too long for the system, and a name that nobody else gives.
+    start, end = f".{path.stem[:100]}.driftwolfe-", path.suffix
     name = re.compile(f"{re.escape(start)}[0-9a-f]{{16}}{re.escape(end)}")
     with suppress(OSError):  # a folder may be writable and not listable
-        for beside in filter(name.fullmatch, os.listdir(path.parent)):
-            with suppress(OSError), path.with_name(beside).open("rb") as left_over:
-                if lock(left_over):
-                    path.with_name(beside).unlink()
+        beside = map(path.with_name, filter(name.fullmatch, os.listdir(path.parent)))
+        for left_over in filter(Path.is_file, beside):
+            with suppress(OSError), left_over.open("rb") as opened:
+                if lock(opened):
+                    left_over.unlink()
     # What replaces a file is for this user alone until it has that file's mode.
     mode = 0o600 if path.exists() else 0o666
     while True:
@@ -212,6 +216,11 @@ def read_archive(
             raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
         if check:
             check(header)
+        if _is_hollow(file):
+            raise ValueError(
+                f"{path} is almost empty on the disk, unlike what was saved; if it is yours, copy it with "
+                "cp --sparse=never"
+            )
         if metadata.get("sha256") != digest(metadata[ENTRY], header.arrays, file):
             raise ValueError(f"{path} is damaged: its checksum does not agree with its content")
         arrays = {name: _array(file, each) for name, each in header.arrays.items()}
@@ -295,6 +304,21 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
     if first != size:
         raise ValueError("the file is longer or shorter than its arrays")
     return metadata, arrays
+
+
+def _is_hollow(file: IO[bytes]) -> bool:
+    """Whether more than 99 % of a file that takes seconds to read are holes, which take no room."""
+    number, data, place = file.fileno(), 0, 0
+    size = os.fstat(number).st_size
+    if size < 1 << 30 or not hasattr(os, "SEEK_DATA"):
+        return False
+    with suppress(OSError):  # no data up to the end
+        while 100 * data < size:
+            start = os.lseek(number, place, os.SEEK_DATA)
+            place = os.lseek(number, start, os.SEEK_HOLE)
+            data += place - start
+    file.seek(0)
+    return 100 * data < size
 
 
 def _array(file: Any, described: Any) -> NDArray[Any]:

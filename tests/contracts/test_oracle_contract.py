@@ -8,8 +8,8 @@ import pytest
 
 import driftwolfe as dw
 from contracts.domain_cases import DOMAIN_CASES, on_device
-from driftwolfe.oracles import METHODS, Atoms
-from driftwolfe.oracles.methods import Request, infeasible_projections
+from driftwolfe.oracles import Atoms
+from driftwolfe.oracles.methods import METHODS, Request, infeasible_projections
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 
 CASES = [

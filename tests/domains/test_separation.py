@@ -142,6 +142,10 @@ def test_the_contract_of_infeasible_projections(twins, scale):
         worst = known.lmo(moved)
         assert moved @ (beside + y - 2 * worst) <= 1e-9 * (1 + y @ y)
         assert (result.method, result.lmo_calls, counted.calls.lmo) == ("separation", 0, 0)
+        start = y - center
+        start = center + start * min(1.0, separated.radius / np.linalg.norm(start))
+        gap = 2 * separated.radius * np.linalg.norm(start - x)
+        assert result.gap == pytest.approx(gap, abs=1e-9)
         apart = max(np.linalg.norm(y - x), 1e-300)  # at least the distance of the set
         logarithm = max(0.0, math.log(2 * kappa * apart / math.sqrt(tolerance)))
         cuts = math.ceil(8 * kappa**2 * logarithm) + 1

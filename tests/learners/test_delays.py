@@ -7,6 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from contracts.learner_cases import LEARNER_CASES, VALUES_ONLY
+from driftwolfe import storage
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance
 from driftwolfe.state import State
 
@@ -184,7 +185,16 @@ def test_open_tickets_are_saved_and_loaded(cls, tmp_path):
     for number in (11, 0, 7):
         loss = losses[number]
         expected = learner.update(loss, tickets[number])
-        assert loaded.update(loss, number) == cloned.update(loss, tickets[number]) == expected
+        assert loaded.update(loss, tickets[number]) == cloned.update(loss, number) == expected
+    # A learner takes the tickets that it was asked for, or that came with its state.
+    stranger, late = cls(domain, horizon=30, lipschitz=8.0), learner.ask()
+    for other in (stranger, loaded, cloned):
+        while len(other.tickets) < 13:
+            own = other.ask()
+        with pytest.raises(ValueError, match="is of another learner"):
+            other.update(loss, late if other is not stranger else tickets[4])
+        assert other.t == (0 if other is stranger else learner.t)
+        assert own.number in [each.number for each in other.tickets]
     assert np.array_equal(loaded.decision, learner.decision)
     costs = [each._tickets.excess for each in (learner, loaded, cloned)]
     assert costs[0] == costs[1] == costs[2]
@@ -270,21 +280,53 @@ def test_refused_tickets_change_nothing():
 
 
 def test_a_file_with_broken_tickets_is_refused(tmp_path):
-    from driftwolfe import storage
-
     learner, path = dw.OGD(SET, horizon=5, lipschitz=1.0), tmp_path / "learner"
     learner.ask(), learner.ask()
     learner.save(path)
     saved = storage.read_archive(path, lambda archive: None)
     state, tickets = saved.settings["state"], saved.settings["state"]["_tickets"]
-    point = tickets["tickets"]["points"][0]["array"]
-    for change in ({"asked": 1}, {"numbers": [1, 0]}, {"excess": 1.0}, {"points": 3}):
+    labels, points = (tickets["tickets"][name]["array"] for name in ("labels", "distinct"))
+    for change in ({"asked": 1}, {"labels": [1, 0]}, {"excess": 1.0}, {"distinct": 3}):
         broken = {**tickets, "tickets": {**tickets["tickets"], **change}}
         settings = {**saved.settings, "state": {**state, "_tickets": broken}}
         storage.write_archive(path, "OGD", settings, saved.arrays)
         with pytest.raises(ValueError, match="archive"):
             dw.load(path)
-    arrays = {**saved.arrays, point: np.full(3, 9.0)}
-    storage.write_archive(path, "OGD", saved.settings, arrays)
-    with pytest.raises(ValueError, match="not in the set"):
-        dw.load(path)
+    key = saved.arrays[labels][:, 1]
+    assert len(saved.arrays[points]) == 2
+    for name, array, why in (
+        (labels, np.stack(([1, 0], key, [0, 0]), axis=1), "tickets that do not fit together"),
+        (labels, np.stack(([0, 1], key, [0, 2]), axis=1), "tickets that do not fit together"),
+        (labels, np.stack(([0, 1], key, [0, -1]), axis=1), "labels does not fit"),
+        (points, np.full((2, 3), 9.0), "not in the set"),
+    ):
+        storage.write_archive(path, "OGD", saved.settings, {**saved.arrays, name: array})
+        with pytest.raises(ValueError, match=why):
+            dw.load(path)
+
+
+def test_many_open_tickets_are_few_arrays_in_a_file(tmp_path, monkeypatch):
+    """They were one each: with a million, `save` took minutes and then refused."""
+    learner, path = dw.OGD(SET, lipschitz=1.0), tmp_path / "learner"
+    for k in range(600):
+        learner.ask()
+        if k % 2:
+            learner.update(LinearLoss([1.0, 0.5, 0.1 * k]))
+    learner.save(path)
+    held = storage.read_archive(path).arrays
+    assert len(held) == 3
+    assert path.stat().st_size < 40_000
+    loaded = dw.load(path)
+    assert all(map(np.array_equal, loaded._tickets.points, learner._tickets.points))
+    assert all(point.base is None for point in loaded._tickets.points)
+    # Decisions with several arrays each are limited, where they are asked for.
+    monkeypatch.setattr("driftwolfe.learners.tickets.MOST_OPEN", 600)
+    learner.ask()
+    factored = dw.OGD(dw.TraceNormBall((4, 3), representation="factored"), lipschitz=1.0)
+    tickets = [factored.ask() for _ in range(600)]
+    with pytest.raises(
+        ValueError, match=r"600 tickets are open, the most .*update\(loss, ticket\)"
+    ):
+        factored.ask()
+    factored.update(AbsoluteEntries([0], [0], [1.0]), tickets[7])
+    assert factored.ask().number == 600

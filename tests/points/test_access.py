@@ -287,3 +287,25 @@ def test_a_forked_process_goes_on_with_what_was_at_rest_and_says_what_was_not():
         *("(1, 0)", "None", middle),  # the thread that forked is in its own update
         "(1, 1) (1, 1)",  # in the parent all went on
     ]
+
+
+def test_a_reader_that_a_writer_overtakes_is_refused_and_one_alone_is_not():
+    """A writer may begin after a reader has found none, and before that writer can see it."""
+    pair, other = Pair(), -1
+    assert pair.both() == (0, 0)
+
+    class Overtaken(list):
+        def append(self, reader):
+            super().append(reader)
+            writers.append(other)
+
+    writers, readers = [], Overtaken()
+    access._ACCESS[id(pair)] = access._Access(readers=readers, writers=writers)
+    with pytest.raises(RuntimeError, match="is at work in another thread"):
+        pair.both()
+    assert (readers, writers) == ([], [other])
+    # One that came and went again, and one of this thread, do not count.
+    for left in ([], [threading.get_ident()]):
+        Overtaken.append = lambda self, me, left=left: (list.append(self, me), writers.extend(left))
+        writers.clear()
+        assert pair.both() == (0, 0)

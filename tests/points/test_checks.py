@@ -45,3 +45,13 @@ def test_input_is_converted():
     radius, point = checks.positive(2, "radius"), checks.as_point([1, 2])
     assert type(radius) is float and radius == 2.0
     assert point.dtype == np.float64 and point.tolist() == [1.0, 2.0]
+
+
+def test_masks_are_found_as_deep_as_lists_are_read():
+    hidden = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    for wrap in (lambda inner: [inner], lambda inner: (inner,), lambda inner: [[1.0], inner]):
+        value = hidden
+        for _ in range(checks._DEEPEST_LIST):
+            value = wrap(value)
+            assert checks.has_masked_entries(value)
+        assert not checks.has_masked_entries([np.ones(2), [1.0]])

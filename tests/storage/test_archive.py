@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -218,6 +219,19 @@ def test_reading_takes_as_much_memory_as_the_file_is_long(path):
     copy, grown = done.stdout.splitlines()
     assert copy == dw.__file__
     assert 0.8 < int(grown) / path.stat().st_size < 1.2
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="this system tells no holes")
+def test_a_file_of_holes_is_refused_before_it_is_hashed(path, monkeypatch):
+    monkeypatch.setattr(storage, "digest", lambda *_: pytest.fail("it was hashed"))
+    sparse(path, declared({}, "Example", HUGE), HUGE)
+    with path.open("r+b") as file:
+        for place in range(5):  # data at the end and in between too
+            file.seek((place + 1) * HUGE // 5)
+            file.write(bytes(100))
+            file.truncate(8 + HUGE + len(json.dumps(declared({}, "Example", HUGE))))
+    with pytest.raises(ValueError, match="is almost empty on the disk, unlike what was saved"):
+        read_archive(path)
 
 
 def test_a_wrong_checksum_is_found_before_arrays_take_memory(path):

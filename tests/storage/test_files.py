@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import socket
 import stat
 import threading
 from pathlib import Path
@@ -114,12 +115,13 @@ def test_two_that_fill_at_the_same_time_do_not_share_a_file(tmp_path):
 
 
 def _left_over(path):
-    return path.with_name(f".{path.stem}.0123456789abcdef{path.suffix}")
+    return path.with_name(f".{path.stem}.driftwolfe-0123456789abcdef{path.suffix}")
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+def test_what_a_killed_writer_left_is_removed_by_the_next_and_nothing_else(tmp_path):
     path = tmp_path / "a[b]*.json"
-    others = [".other.0123456789abcdef.json", ".a[b]*.0123456789abcdef.txt", ".a[b]*.short.json"]
+    ends = ["0123456789abcdef.json", "driftwolfe-0123456789abcdef.txt", "driftwolfe-short.json"]
+    others = [".other.driftwolfe-0123456789abcdef.json", *(f".a[b]*.{end}" for end in ends)]
     for name in others:
         (tmp_path / name).write_text("not of this file")
     _left_over(path).write_text("half of a fi")
@@ -277,6 +279,41 @@ def test_links_that_lead_to_no_file_are_told_in_one_sentence(tmp_path):
         assert str(problem.value) == f"could not write {tmp_path / name}: {why}"
     assert sorted(os.listdir(tmp_path)) == sorted(["folder", *links])
     assert os.listdir(tmp_path / "folder") == []
+
+
+@posix
+@pytest.mark.parametrize("kind", ["device", "pipe", "socket"])
+def test_what_is_no_file_is_refused_and_stays(tmp_path, kind):
+    path, link, opened = tmp_path / "it", tmp_path / "link", socket.socket(socket.AF_UNIX)
+    if kind == "device":
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        except (OSError, AttributeError):
+            pytest.skip("only root makes devices")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        opened.bind(os.path.relpath(path))  # names of sockets are short
+    opened.close()
+    link.symlink_to(path)
+    before = path.lstat()
+    for name, why in (
+        (path, "it is a device, pipe or socket, not a file"),
+        (link, f"it is a link to {path}, which is not a file"),
+    ):
+        with pytest.raises(OSError) as problem:
+            dw.OGD(dw.L1Ball(3)).save(name)
+        assert str(problem.value) == f"could not write {name}: {why}"
+    after = path.lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert sorted(os.listdir(tmp_path)) == ["it", "link"]
+
+
+@posix
+def test_a_pipe_with_the_name_of_a_left_over_does_not_stop_a_writer(tmp_path):
+    os.mkfifo(_left_over(tmp_path / "file.json"))
+    storage.write_text(tmp_path / "file.json", "content")
+    assert (tmp_path / "file.json").read_text() == "content"
 
 
 @posix

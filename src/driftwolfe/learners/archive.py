@@ -19,7 +19,7 @@ from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.leaders import Leader
 from driftwolfe.ensemble.list import Job
 from driftwolfe.learners.base import Learner
-from driftwolfe.learners.tickets import Tickets
+from driftwolfe.learners.tickets import TICKETS, Tickets
 from driftwolfe.oracles import Oracle
 from driftwolfe.oracles.frank_wolfe import Memory
 from driftwolfe.points import checks
@@ -119,7 +119,7 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "leader": Kind(Leader),
         "memory": Kind(Memory),
         "oracle": Kind(Oracle, oracle, _ORACLE),
-        "tickets": Kind(Tickets),
+        "tickets": Kind(Tickets, Tickets.read, TICKETS),
     }
 
 

@@ -6,11 +6,10 @@ from driftwolfe.oracles.infeasible_projection import (
     gauge_by_bisection,
     infeasible_projection,
 )
-from driftwolfe.oracles.methods import DEFAULT_ACCURACY, METHODS
+from driftwolfe.oracles.methods import DEFAULT_ACCURACY
 
 __all__ = [
     "DEFAULT_ACCURACY",
-    "METHODS",
     "Approach",
     "Atoms",
     "InfeasibleProjection",

@@ -9,10 +9,10 @@ import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from multiprocessing import parent_process
-from typing import Any
+from typing import Any, cast
 
 import numba
-from numba.core import compiler, compiler_machinery
+from numba.core import codegen, compiler, compiler_machinery
 from numba.core.caching import NullCache
 from numba.core.event import Listener, install_listener
 
@@ -85,6 +85,16 @@ _PASSES: Any = compiler.DefaultPassBuilder
 _Manager: Any = compiler_machinery.PassManager
 
 
+class InlinedCode(codegen.JITCodeLibrary):
+    """Code that is part of that of its callers: no machine code is made of it alone."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+_Inlined: Any = InlinedCode
+
+
 class PlainCompiler(compiler.CompilerBase):
     """Compiles plain loops, in which a name has one type, in a third less time.
 
@@ -97,6 +107,16 @@ class PlainCompiler(compiler.CompilerBase):
         *("LiteralUnroll", "LiteralPropagationSubPipelinePass"),
         *("ReconstructSSA", "PreLowerStripPhis"),
     )
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        base, state = cast(Any, super()), self.state
+        if not state.flags.no_cpython_wrapper:
+            return base.compile_extra(func)
+        state.flags.no_compile = True
+        state.library = _Inlined(state.targetctx.codegen(), func.__qualname__)
+        made = base.compile_extra(func)._replace(entry_point=object())  # callers know it by that
+        state.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
+        return made
 
     def define_pipelines(self) -> list[Any]:
         manager = _Manager("plain")
@@ -128,7 +148,11 @@ def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
         except RuntimeError:  # "no locator available"
             loop = numba.njit(**options)(function)
             warn_of_no_cache()
-        if types and hasattr(loop, "overloads"):  # not with NUMBA_DISABLE_JIT
+        if not hasattr(loop, "overloads"):  # NUMBA_DISABLE_JIT
+            return loop
+        if not types and not allocates:
+            loop.add_overload = lambda made: loop.overloads.update({made.signature.args: made})
+        if types:
             loop.ready = partial(_make_ready, loop, types)
             # What numba calls to get code for arguments; those of other types are an error.
             loop._compile_for_args = lambda *given: loop.ready()

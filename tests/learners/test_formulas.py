@@ -1,0 +1,69 @@
+"""Constants of bounds and of plans that a game on benign losses does not show."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe import bounds
+from driftwolfe.ensemble.plan import Plan
+from driftwolfe.losses import FunctionLoss, SquaredDistance
+
+
+def squares(a, b):
+    return FunctionLoss(lambda x: (a @ x - b) ** 2, lambda x: 2 * (a @ x - b) * a)
+
+
+@pytest.mark.parametrize(("alpha", "G"), [(0.125, 4.0), (0.01, 4.0)])
+def test_bounds_for_exp_concave_losses_follow_their_formulas(alpha, G):
+    """Where the losses decide the rate, and where the diameter does; all gradients lie on one line."""
+    ball, a = dw.L2Ball(2, radius=1.5), np.array([1.0, 0.0])
+    rate = 2.0 * max(1.0 / alpha, G * ball.diameter)
+    newton, weighed = dw.contrib.OnlineNewtonStep, dw.contrib.AFLH
+    learner, other = (cls(ball, lipschitz=G, alpha=alpha) for cls in (newton, weighed))
+    total = 0.0
+    for _ in range(9):
+        f = squares(a, 0.5)
+        total += np.linalg.norm(ball.radius * f.gradient(learner.decision)) ** 2
+        learner.update(f), other.update(f)
+    expected = rate / 2.0 + rate * math.log1p(total / rate**2) + learner._slack
+    assert learner.bound() == pytest.approx(expected, rel=1e-9)
+    with_given_rate = newton(ball, lipschitz=G, alpha=alpha, rate=0.99 * rate)
+    with pytest.raises(NotImplementedError):
+        with_given_rate.bound()
+    one = rate * (0.5 + 2 * math.log1p(9 / 8)) + other._slack
+    assert other.bound() == pytest.approx(4 * (math.log(90) / alpha + one), rel=1e-9)
+
+
+def test_sword_charges_twice_the_smoothness_and_expects_all_of_smooth_gradients():
+    ball, rng = dw.L2Ball(3), np.random.default_rng(0)
+    learner = dw.contrib.Sword(ball, 40, 4.0, smoothness=0.2, gradients="own")
+    experts = learner._experts
+    for _ in range(12):  # gradients that do not agree, of which others would expect a share
+        moves = experts.moves.copy()
+        f = SquaredDistance(rng.standard_normal(3), weight=0.1)
+        losses = experts.evaluate(f, learner._meta.weights)
+        charged = losses.losses - experts.losses(losses.slopes[0])
+        np.testing.assert_allclose(charged, 2 * 0.2 * moves, atol=1e-12)
+        learner.update(f)
+        np.testing.assert_array_equal(experts.expected, experts.lasts)
+    assert moves.max() > 0.0
+
+
+def test_plans_on_the_ball_project_every_round_and_exactly_if_the_oracle_is():
+    for oracle, tolerance in (("exact", 0.0), ("corrective", 4.0**2 / 64)):
+        made = dw.learners.OneProjectionAder(
+            dw.L1Ball(3, radius=2.0), 64, 1.0, oracle=oracle, tuning="certified"
+        )
+        assert made.options.ball_plan(0.5, 64, 8) == Plan(0.5, 1, tolerance, 0.0, 8)
+
+
+def test_what_a_path_costs_on_a_cover_is_that_of_the_worst_level():
+    """Also where it falls with the length of the intervals."""
+    for per_path in ([1.0, 4.0, 2.0, 3.0], [4.0, 3.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0]):
+        moving = [
+            bounds.over_game(15, lambda k: 0.0, per_path.__getitem__, 1.0),
+            bounds.over_windows(15, lambda k: 0.0, per_path.__getitem__, 1.0),
+        ]
+        assert moving == [per_path[0]] * 2
