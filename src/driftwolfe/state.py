@@ -264,7 +264,8 @@ def _declared(cls: Any) -> dict[str, Field | Nested]:
 def _evaluated(hint: str, cls: type) -> Any:
     """The meaning of an annotation; None where a user's class has one for type checkers only."""
     try:
-        one, known = SimpleNamespace(__annotations__={"it": hint}), vars(sys.modules[cls.__module__])
+        one = SimpleNamespace(__annotations__={"it": hint})
+        known = vars(sys.modules[cls.__module__])
         return get_type_hints(one, known, dict(vars(cls)), include_extras=True)["it"]
     except NameError as error:
         if "State" in hint or cls.__module__.startswith("driftwolfe."):

@@ -43,7 +43,10 @@ from reliability.mutants import (
         ("if a > b:\n    raise ValueError(a)", {"pass", "if (a <= b):\n    raise ValueError(a)"}),
         (
             "if a:\n    b()\nelif c:\n    d = 1\n    raise ValueError(d)",
-            {"if a:\n    b()\npass", "if a:\n    pass\nelif c:\n    d = 1\n    raise ValueError(d)"},
+            {
+                "if a:\n    b()\npass",
+                "if a:\n    pass\nelif c:\n    d = 1\n    raise ValueError(d)",
+            },
         ),
     ],
 )
