@@ -61,7 +61,7 @@ def run(name: str, part: float = 1.0) -> tuple[list[Tenth], float]:
     completer, tenths, spent, error, done = MatrixCompleter(), [], 0.0, 0.0, 0
     for pairs, stars in batches(name, part):
         started = time.thread_time()
-        predicted = completer.predict(pairs)
+        predicted = completer.predict(pairs) if completer.n_ratings_ else 0.0
         completer.partial_fit(pairs, stars)
         spent += time.thread_time() - started
         error, done = error + float(np.abs(predicted - stars).sum()), done + BATCH

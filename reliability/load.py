@@ -53,7 +53,7 @@ def run(ratings: int, users: int = USERS, items: int = ITEMS) -> list[Tenth]:
     spent, error, done = 0.0, 0.0, 0
     for pairs, stars in batches(ratings, users, items):
         started = time.thread_time()
-        predicted = completer.predict(pairs)
+        predicted = completer.predict(pairs) if completer.n_ratings_ else 0.0
         completer.partial_fit(pairs, stars)
         spent += time.thread_time() - started
         error += float(np.abs(predicted - stars).sum())

@@ -70,7 +70,7 @@ def saved(model, path):
 
 
 def interrupted(make, call, number, path, seed=0):
-    """Yield models that were interrupted in a call, and whether they are as before, 0, or after, 1; None if refusing."""
+    """Yield models that were interrupted in a call: as before it (0), as after it (1), or refusing (None)."""
     before, after, moments = make(), make(), Moments()
     call(make())  # what is first done only once
     moments.run(lambda: call(after))

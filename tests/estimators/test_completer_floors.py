@@ -26,7 +26,8 @@ def in_batches(stream, size=100):
     completer, told = MatrixCompleter(), []
     for start in range(0, stream.ratings.size, size):
         part = slice(start, start + size)
-        told.append(completer.predict(stream.pairs[part]))
+        pairs = stream.pairs[part]
+        told.append(completer.predict(pairs) if start else np.zeros(len(pairs)))
         completer.partial_fit(stream.pairs[part], stream.ratings[part])
     return np.concatenate(told)
 

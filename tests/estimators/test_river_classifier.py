@@ -9,9 +9,11 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from river import compose, datasets, evaluate, metrics, preprocessing
 from river.checks import yield_checks
 
+from driftwolfe.estimators import TraceNormClassifier, TraceNormRegressor, classifier
 from driftwolfe.estimators.core.rows import FULL_FEATURES
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from driftwolfe.storage import write_archive
@@ -261,3 +263,49 @@ def test_one_row_takes_less_than_a_millisecond():
         model.learn_one(x, y)
         times.append(time.perf_counter() - start)
     assert statistics.median(times) < 1e-3
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+def test_features_that_are_too_small_are_said(form):
+    X = form(1e-120 * np.arange(1.0, 9.0).reshape(4, 2))
+    for model in (TraceNormClassifier(), TraceNormRegressor()):
+        with pytest.warns(UserWarning, match="smaller than 1e-100 in size count as 0"):
+            model.fit(X, [0, 1, 0, 1])
+    with pytest.warns(UserWarning, match="smaller than 1e-100 in size count as 0"):
+        RiverTraceNormClassifier().learn_one({"a": 1e-120}, "red")
+
+
+def test_a_thousand_classes_one_by_one():
+    # Tables that were copied for each took minutes.
+    model = RiverTraceNormClassifier()
+    for k in range(40):
+        model.learn_one({"x": 1.0}, f"c{k}")
+    start = time.process_time()
+    for k in range(1000):
+        model.learn_one({"x": 1.0}, f"c{k}")
+    assert time.process_time() - start < 20.0
+    assert sum(model.predict_proba_one({"x": 1.0}).values()) == pytest.approx(1.0)
+
+
+def test_room_for_classes_is_not_seen(tmp_path):
+    rows = [({"a": float(k % 7), "b": float(k % 5)}, k % min(k + 1, 90)) for k in range(180)]
+    model = learned(rows)
+    assert model._learner.experts.room > model._learner.experts.classes == 90
+    model.save(tmp_path / "model")
+    loaded = RiverTraceNormClassifier.load(tmp_path / "model")
+    for x, y in rows:
+        for one in (model, loaded):
+            one.learn_one(x, y)
+    assert loaded.predict_proba_one(rows[3][0]) == model.predict_proba_one(rows[3][0])
+    assert everything(loaded) == everything(model)
+
+
+def test_there_is_a_largest_number_of_classes(monkeypatch):
+    monkeypatch.setattr(classifier, "MOST_CLASSES", 3)
+    model = learned([({"a": 1.0}, k) for k in range(3)])
+    before = everything(model)
+    with pytest.raises(ValueError, match="at most 3 classes, got 4"):
+        model.learn_one({"a": 1.0}, 3)
+    assert everything(model) == before
+    with pytest.raises(ValueError, match="at most 3 classes, got 4"):
+        TraceNormClassifier().fit(np.eye(4), range(4))

@@ -273,8 +273,8 @@ def test_a_forked_process_goes_on_with_what_was_at_rest_and_says_what_was_not():
     )
     assert done.returncode == 0, done.stderr
     half = (
-        "this Pair is half updated: another thread was updating it when this process was forked; load "
-        "it from a file or make a new one, and fork between updates"
+        "this Pair is half updated: an update was interrupted, or in progress in another thread when this "
+        "process was forked; load it from a file or make a new one"
     )
     middle = (
         "this Pair is in the middle of an update, in this same thread: save it after the update has "

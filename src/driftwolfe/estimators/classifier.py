@@ -45,6 +45,8 @@ KINDS = ("random", "linear")
 LEVEL_BITS = 2
 #: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
 FIRST_LEVELS = 5
+#: With more classes, tables have room for a quarter more; ferns take 0.25 MB for each.
+EXACT_CLASSES, MOST_CLASSES = 64, 10_000
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
 FEW_CLASSES = 12
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
@@ -219,7 +221,7 @@ class ClassExperts(Part):
         self.norms, self.weights = np.zeros((2, sizes.sum())), np.repeat(1.0 / sizes, sizes)
 
     def derive(self) -> None:
-        self.width = len(self.points)
+        self.width, self.room = len(self.points), self.classes  # columns of each expert
         require(self.width > 0, "experts")
         self.side: Array = np.sort(self.radii)[-OTHER_RADII:]  # of the other views
         self.moving = len(LENGTHS) * self.side.size  # experts of each of them that take steps
@@ -248,13 +250,18 @@ class ClassExperts(Part):
             first = own.stop
 
     def __getstate__(self) -> dict[str, Any]:
-        rows = {name: getattr(self, name)[: self.width] for name in VIEWS[:2]}
-        return super().__getstate__() | rows  # without room to grow
+        packed = {}  # without room to grow
+        for name in VIEWS:
+            table = getattr(self, name)[: self.width if name in VIEWS[:2] else None]
+            number = table.shape[1] // self.room
+            stacked = table.reshape(len(table), number, self.room)[..., : self.classes]
+            packed[name] = stacked.reshape(len(table), number * self.classes)
+        return super().__getstate__() | packed
 
     @property
     def plain(self) -> int:
         """Number of experts of the first view."""
-        return int(self.points.shape[1] // self.classes)
+        return int(self.points.shape[1] // self.room)
 
     @property
     def sizes(self) -> list[int]:
@@ -346,27 +353,31 @@ class ClassExperts(Part):
         if views is not None:
             features, waves = views[0].features, views[1].offsets.size
             ferns, constant = len(views[1].tests), int(views[0].constant)
-        side = self.noisy.shape[1] // self.classes
-        row = max(self.plain * self.classes, side * self.classes, features + waves + 2, ferns)
+        side = self.noisy.shape[1] // self.room
+        row = max(self.plain * self.room, side * self.room, features + waves + 2, ferns)
         row = max(row, len(VIEWS))
         sizes = [features, self.classes, self.views, self.plain, side, waves, ferns, row]
-        return [*sizes, int(self.adaptive), constant], kernels().WORK * row
+        return [*sizes, int(self.adaptive), constant, self.room], kernels().WORK * row
 
     def grow(self, classes: int, features: int) -> None:
         """Make room for more classes and for more entries of z, with weights 0."""
-        if classes > self.classes:
+        if classes > self.room:
+            room = max(classes, self.room * 5 // 4) if classes > EXACT_CLASSES else classes
             for name in VIEWS:
                 table = getattr(self, name)
-                number = table.shape[1] // self.classes
-                stacked = table.reshape(len(table), number, self.classes)
-                wider = np.pad(stacked, ((0, 0), (0, 0), (0, classes - self.classes)))
-                setattr(self, name, wider.reshape(len(wider), number * classes))
-            self.classes = classes
+                number = table.shape[1] // self.room
+                wider = np.zeros((len(table), number, room))
+                used = table.any(axis=1).nonzero()[0]  # the others take no memory
+                wider[used, :, : self.room] = table[used].reshape(used.size, number, self.room)
+                setattr(self, name, wider.reshape(len(wider), number * room))
+            self.room = room
+        if classes > self.classes:
+            self.classes, self._bound = classes, UNBOUND
         if features > len(self.points):
             room = max(features, 2 * len(self.points))
             self.points, self.noisy = _longer(self.points, room), _longer(self.noisy, room)
-        if len(self.waves):  # z is behind them
-            self.waves = _longer(self.waves, len(self.waves) + max(features - self.width, 0))
+        if len(self.waves) and features > self.width:  # z is behind them
+            self.waves = _longer(self.waves, len(self.waves) + features - self.width)
         self.width = max(self.width, features)
 
     def start_views(self, waves: int, ferns: int) -> None:
@@ -400,7 +411,7 @@ class ClassExperts(Part):
     def _average(self, table: Array, own: slice, rates: Array) -> None:
         """Let the means of a view move to the weighted mean of those of its experts that take steps."""
         weights = self.weights[own] / self.weights[own].sum()
-        kernels().average_experts.unchecked(table, weights, rates, self.classes)
+        kernels().average_experts.unchecked(table, weights, rates, self.room)
         # Norms are convex, so these are bounds still.
         norms = self.norms[:, own.stop : own.stop + rates.size]
         norms += rates * ((self.norms[:, own] @ weights)[:, None] - norms)
@@ -418,12 +429,12 @@ class ClassExperts(Part):
         lengths = self._lengths[own.start : own.stop : number]
         if ended := [k * number for k, length in enumerate(lengths) if self.t % length == 0]:
             sources = self._heaviest(own, number)
-            stacked = table.reshape(len(table), -1, self.classes)
+            stacked = table.reshape(len(table), -1, self.room)
             for place in ended:
                 norms[:, place : place + number] = norms[:, sources]
                 # An expert that is both is copied to itself, so none is overwritten before it is copied.
                 if len(table) > FULL_FEATURES:  # which is worth a loop of its own
-                    kernels().copy_experts.unchecked(table, sources, place, self.classes)
+                    kernels().copy_experts.unchecked(table, sources, place, self.room)
                 else:
                     stacked[:, place : place + number] = stacked.take(sources, axis=1)
 
@@ -431,7 +442,7 @@ class ClassExperts(Part):
         """Add experts for longer intervals to the first view."""
         number, plain, points = self.radii.size, self.plain, self.tables[0]
         sources = self._heaviest(slice(plain), number)
-        starts = points.reshape(self.width, -1, self.classes)[:, sources]
+        starts = points.reshape(self.width, -1, self.room)[:, sources]
         self.points = np.hstack((points, starts.reshape(self.width, -1)))
         self.norms = np.insert(self.norms, [plain] * number, self.norms[:, sources], axis=1)
         share = number / (plain + number) / (self.t + 1.0)
@@ -447,7 +458,7 @@ class ClassExperts(Part):
             view, place = 0, i
             while place >= self.sizes[view]:
                 view, place = view + 1, place - self.sizes[view]
-            given = place * self.classes, self.classes, float(self._radii[i])
+            given = place * self.room, self.classes, float(self._radii[i])
             self.norms[:, i] = by(tables[view], *given)
 
 
@@ -459,15 +470,24 @@ def few_columns(table: Array, first: int, columns: int, radius: float) -> tuple[
 
 def project_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
     """Project columns of a table onto the ball; return their trace norm and squared norm."""
-    point = table[:, first : first + columns]
+    point, used, wide = table[:, first : first + columns], None, False
+    if columns > EXACT_CLASSES:  # most leaves of ferns are not used at first
+        used = np.flatnonzero(point.any(axis=1))
+        wide = used.size < columns
+    if wide:
+        point = point[used]
     with one_blas_thread():
-        squares, vectors = eigh(point.T @ point)
+        squares, vectors = eigh(point @ point.T if wide else point.T @ point)
         values = np.sqrt(np.maximum(squares, 0.0))[::-1]
         if values.sum() <= radius:
             return float(values.sum()), float(values @ values)
         kept = threshold_falling(values, radius)
         factors = np.divide(kept, values, out=np.zeros_like(kept), where=kept > 0.0)[::-1]
-        point[:] = point @ (vectors * factors @ vectors.T)
+        turned = vectors * factors @ vectors.T
+        if wide:
+            table[used, first : first + columns] = turned @ point
+        else:
+            point[:] = point @ turned
     return radius, float(kept @ kept)
 
 
@@ -476,6 +496,15 @@ def _longer(table: Array, rows: int) -> Array:
     longer = np.zeros((rows, table.shape[1]))
     longer[: len(table)] = table
     return longer
+
+
+def check_number(classes: int) -> None:
+    """Refuse more classes than there is memory for."""
+    if classes > MOST_CLASSES:
+        raise ValueError(
+            f"there may be at most {MOST_CLASSES:,} classes, got {classes:,}: are labels numbers to "
+            "predict, or ids? Merge rare ones, or take a regressor or a recommender"
+        )
 
 
 class ClassLearner(MappedLearner):
@@ -500,6 +529,7 @@ class ClassLearner(MappedLearner):
             raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
         if kind not in KINDS:
             raise ValueError(f'features must be "random" or "linear", got {kind!r}')
+        check_number(classes)
         self.seed = checks.count(seed or 0, "random_state", least=0, most=(1 << 32) - 1)
         self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
         self.experts = ClassExperts(
@@ -562,7 +592,8 @@ class ClassLearner(MappedLearner):
     def coefficients(self) -> tuple[Array, Array]:
         """Return the linear experts' mean in units of the features: weights per class, intercepts."""
         experts = self.experts
-        both = np.hstack(experts.tables[:2]).reshape(experts.width, -1, experts.classes)
+        both = np.hstack(experts.tables[:2]).reshape(experts.width, -1, experts.room)
+        both = both[..., : experts.classes]
         weights = experts.all_weights[: both.shape[1]]
         mean = np.einsum("jic,i->jc", both, weights / weights.sum())
         weights, intercepts = self.map.to_features(mean)

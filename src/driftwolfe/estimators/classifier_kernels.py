@@ -20,9 +20,10 @@ from driftwolfe.points.compiling import (
 )
 
 #: Where the loop finds sizes, and the addresses of the arrays of experts, of the map, and of random features.
-_FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE, _CONSTANT = range(10)
-_RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(10, 17), 20)
-_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (26, *range(32, 39))
+_FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE = range(9)
+_CONSTANT, _ROOM = 9, 10
+_RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(11, 18), 21)
+_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (27, *range(33, 40))
 #: Features that a wave sees, and tests of a fern.
 MOST_INPUTS, TESTS = 3, 5
 #: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
@@ -92,6 +93,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     """
     at, learning = places_at(where), labels.size > 0
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
+    room = at[_ROOM]  # columns of an expert, those of classes to come behind those of others
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
     rests, view_weights = places_at(at[_RESTS]), numbers_at(at[_CREDITS])
@@ -110,7 +112,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
         share = share if at[_ADAPTIVE] else share * share
         for v in range(at[_VIEWS]):
             number, table = at[_SIDE] if v else at[_PLAIN], numbers_at(at[_POINTS + v])
-            columns, last = number * classes, first + number
+            columns, last = number * room, first + number
             noise = NOISE / classes if v == 1 else 0.0
             if rests[v] == 0:
                 squared, found = 0.0, 0.0
@@ -124,7 +126,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     squared += z[e] * z[e]
                     add(scores, z[e], pointer(table, place * columns), columns)
                 for i in range(first, last):
-                    begins = (i - first) * classes
+                    begins = (i - first) * room
                     ends, right = begins + classes, begins + label
                     top, total, sure = scores[begins], 0.0, 1.0
                     for c in range(begins, ends):
@@ -148,6 +150,8 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     found += weights[i] * math.exp(logs[i])
                     for c in range(begins, ends):
                         slopes[c] = (miss if c == right else slopes[c] / total) * sure
+                    for c in range(ends, begins + room):
+                        slopes[c] = 0.0
                     score, slope, step = (
                         pointer(scores, begins),
                         pointer(slopes, begins),

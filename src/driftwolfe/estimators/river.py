@@ -378,6 +378,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         # A class has its first row at the start of a piece: it joins there, not before.
         known = self._classes.numbers
         new = [labels.index(label) for label in set(labels) if label not in known]
+        classifier.check_number(len(known) + len(new))
         for first, last in pairwise(sorted({0, *new, len(labels)})):
             if self._learner is None:
                 options = self.radii, self.learner, self.fit_intercept

@@ -19,7 +19,7 @@ from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners.options import OPTIONS, Options, check_moved, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes_or_undoes
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Count, Field, Nested, Stateful, declared
 from driftwolfe.storage import require
@@ -160,7 +160,7 @@ class Learner(Stateful, Guarded, ABC):
             cls.__signature__ = _signature(cls.__init__)
         if "    {options}\n" in (cls.__doc__ or ""):
             cls.__doc__ = _with_options(cls)
-        for mark, names in ((writes, WRITES), (reads, READS)):
+        for mark, names in ((writes_or_undoes, WRITES), (reads, READS)):
             for name in names & cls.__dict__.keys():
                 own = cls.__dict__[name]
                 if isinstance(own, property) and own.fget is not None:
@@ -209,7 +209,7 @@ class Learner(Stateful, Guarded, ABC):
         enough: tickets are dealt with before.
         """
 
-    @writes
+    @writes_or_undoes
     def ask(self) -> Ticket:
         """Return a ticket with the decision to play now, whose loss comes later: `update(loss, ticket)`.
 
@@ -240,7 +240,7 @@ class Learner(Stateful, Guarded, ABC):
         """Whether `update_many` is quicker than as many updates."""
         return False
 
-    @writes
+    @writes_or_undoes
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
         """Reveal the losses of several rounds at once: the same decisions as one update for each.
 
@@ -248,7 +248,7 @@ class Learner(Stateful, Guarded, ABC):
         """
         return [self.counted_update(loss) for loss in losses]
 
-    @writes
+    @writes_or_undoes
     def counted_update(self, loss: Any, ticket: Any = None, **more: Any) -> Round:
         """Update, and return the oracle calls too."""
         before = self.oracle_calls.numbers()
