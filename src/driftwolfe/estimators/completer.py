@@ -258,21 +258,22 @@ class MatrixCompleter(UsersAndItems):
         """Learn one rating of ids that have been checked."""
         users, items = self._users, self._items
         number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
-        before = self._pool.scale.clock.item(0), self._pool.users.size
+        pool = self._pool
+        first, recent, rows = pool.first, pool.recent.size, pool.users.size
         try:
             if number < 0 or col < 0:
                 number = number if number >= 0 else len(users)
                 col = col if col >= 0 else len(items)
-                predicted = self._pool.learn_one(number, col, rating)
+                predicted = pool.learn_one(number, col, rating)
                 users.add((user,))
                 items.add((item,))
             else:
-                predicted = self._pool.learn_one(number, col, rating)
+                predicted = pool.learn_one(number, col, rating)
             if self._features:
                 numbers = map(np.array, ([number], [col], [predicted], [rating]))
                 self._features.blend(([user], [item]), *numbers)
         except BaseException:
-            half_written(self, lambda: self._settled(*before, 1, (user,), (item,)))
+            half_written(self, lambda: self._settled(first + recent, rows, 1, (user,), (item,)))
             raise
 
     def predict(self, pairs: Any) -> Array:
