@@ -1,14 +1,10 @@
 """`MatrixCompleter`: batches and single ratings are one, asking and refusing change nothing."""
 
-import copy
 import enum
-import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from driftwolfe.estimators import MatrixCompleter, Recommender
 from estimators.rating_streams import one_by_one, state_of, turning
@@ -55,44 +51,7 @@ def test_one_batch_leaves_the_state_of_single_ratings(settings):
     assert bool(whole._pool.older) == (settings["memory"] < len(pairs))
 
 
-@given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.integers(0, 5))
-def test_any_cutting_into_batches_gives_the_same(sizes, seed):
-    pairs, ratings = turning(sum(sizes), users=30, items=30, seed=seed, new=5)
-    whole, parts = (MatrixCompleter(memory=64, radii=(0.3,)) for _ in range(2))
-    whole.partial_fit(pairs, ratings)
-    ends = np.cumsum(sizes)
-    for start, end in zip(ends - sizes, ends, strict=True):
-        parts.partial_fit(pairs[start:end], ratings[start:end])
-    assert state_of(whole) == state_of(parts)
-
-
-def test_the_same_again_from_the_start():
-    assert state_of(learned()) == state_of(learned())
-    assert state_of(learned(seed=1)) != state_of(learned())
-
-
 # -- asking changes nothing --------------------------------------------------------------------------
-
-QUESTIONS = {
-    "predict": lambda c: c.predict([(0, 0), ("new", 1), (1, "new"), ("new", "new")]),
-    "expert_predictions": lambda c: c.expert_predictions([(0, 0), ("new", "new")]),
-    "recommend": lambda c: c.recommend(0, 3),
-    "recommend to somebody new": lambda c: c.recommend("new", 3, exclude_seen=False),
-    "factors": lambda c: c.factors(),
-    "decision_": lambda c: c.decision_,
-    "domain_": lambda c: c.domain_,
-    "names": lambda c: (c.users_, c.items_, c.expert_names_, c.n_ratings_, repr(c)),
-    "expert_weights_": lambda c: c.expert_weights_,
-}
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_asking_changes_nothing(question):
-    completer = learned()
-    before = state_of(completer)
-    QUESTIONS[question](completer)
-    QUESTIONS[question](completer)
-    assert state_of(completer) == before
 
 
 def test_what_is_handed_out_is_not_the_state():
@@ -120,15 +79,6 @@ def test_predictions_of_a_batch_are_those_of_single_pairs():
     table = completer.expert_predictions(pairs)
     assert table.shape == (len(pairs), len(completer.expert_names_))
     assert table @ completer.expert_weights_ == pytest.approx(alone, abs=1e-12)
-
-
-def test_copies_go_on_by_themselves():
-    completer = learned()
-    for other in (copy.deepcopy(completer), pickle.loads(pickle.dumps(completer))):
-        before = state_of(completer)
-        assert state_of(other) == before
-        other.partial_fit(*turning(20, seed=4))
-        assert state_of(completer) == before != state_of(other)
 
 
 # -- refusing changes nothing ------------------------------------------------------------------------

@@ -1,15 +1,12 @@
 """`MatrixCompleter`: users at rest, users that are forgotten, weights, and one rating per call."""
 
-import copy
 import math
-import pickle
 
 import numpy as np
 import pytest
 
 from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_tables
-from driftwolfe.storage import read_archive, write_archive
-from estimators.rating_streams import one_by_one, state_of, turning
+from estimators.rating_streams import coming_and_going, one_by_one, state_of, turning
 
 
 @pytest.fixture
@@ -21,17 +18,6 @@ def few_rows(monkeypatch):
 def make_few_rows(patch):
     patch.setattr(completer_experts, "MOST_ROWS", 5)
     patch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
-
-
-def coming_and_going(count=900, items=9, seed=0):
-    """Ratings of users who come for a while; the first five come back at the end."""
-    rng = np.random.default_rng(seed)
-    users = np.arange(count) // 20 + rng.integers(0, 4, count)
-    users[-60:] = rng.integers(0, 5, 60)
-    cols = rng.integers(0, items, count)
-    liking = 3.0 + np.sin(5.0 * users) + np.cos(3.0 * cols) + 0.5 * np.sin(users * cols)
-    ratings = np.clip(np.round(liking + 0.3 * rng.standard_normal(count)), 1.0, 5.0)
-    return list(zip(users.tolist(), cols.tolist(), strict=True)), ratings
 
 
 # -- users at rest -----------------------------------------------------------------------------------
@@ -99,55 +85,6 @@ def test_users_at_rest_are_saved(few_rows, tmp_path):
     assert state_of(loaded) == state_of(completer)
     told = completer.prequential(pairs[800:], ratings[800:])
     assert loaded.prequential(pairs[800:], ratings[800:]).tobytes() == told.tobytes()
-
-
-DAMAGE = {
-    "a row twice": lambda arrays: arrays["pool.everyone.rows"].__setitem__(-1, 0),
-    "a row of nobody": lambda arrays: arrays["pool.everyone.rows"].__setitem__(0, -1),
-    "a row too many": lambda arrays: arrays["pool.everyone.rows"].__setitem__(0, 99),
-    "no rows": lambda arrays: arrays.pop("pool.everyone.rows"),
-    "no counts": lambda arrays: arrays.pop("pool.everyone.counts"),
-    "no ratings": lambda arrays: arrays["pool.everyone.counts"].fill(0),
-    "more ratings": lambda arrays: arrays["pool.everyone.counts"].__setitem__(0, 10**6),
-    "NaN": lambda arrays: arrays["pool.everyone.biases"].__setitem__((0, 0), np.nan),
-    "a large bias": lambda arrays: arrays["pool.everyone.biases"].__setitem__((0, 0), 9.0),
-    "negative squares": lambda arrays: arrays["pool.everyone.squares"].__setitem__((0, 0), -1.0),
-    "an expert less": lambda arrays: arrays.update(
-        {
-            name: arrays[name][:, 1:].copy()
-            for name in ("pool.everyone.biases", "pool.everyone.squares")
-        }
-    ),
-    "a user less": lambda arrays: arrays.update(
-        {
-            f"pool.everyone.{name}": arrays[f"pool.everyone.{name}"][1:]
-            for name in ("biases", "squares", "counts")
-        }
-    ),
-    "double precision": lambda arrays: arrays.update(
-        {"pool.everyone.biases": arrays["pool.everyone.biases"].astype(float)}
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A completer with users at rest, in a file."""
-    path = tmp_path_factory.mktemp("resting") / "ratings"
-    with pytest.MonkeyPatch.context() as patch:
-        make_few_rows(patch)
-        MatrixCompleter(memory=64).partial_fit(*coming_and_going()).save(path)
-    return path
-
-
-@pytest.mark.parametrize("fault", DAMAGE)
-def test_damaged_files_are_refused(few_rows, saved, tmp_path, fault):
-    path, archive = tmp_path / "ratings", read_archive(saved)
-    arrays = {name: array.copy() for name, array in archive.arrays.items()}
-    DAMAGE[fault](arrays)
-    write_archive(path, "MatrixCompleter", archive.settings, arrays)
-    with pytest.raises(ValueError, match=r"(does|do) not fit|not hold the state"):
-        MatrixCompleter.load(path)
 
 
 # -- forgetting --------------------------------------------------------------------------------------
@@ -256,56 +193,3 @@ def test_one_rating_in_every_form():
     completer.learn_one(3, 4, 4.0)
     states.add(str(state_of(completer)))
     assert len(states) == 1
-
-
-@pytest.mark.parametrize(
-    ("pair", "rating"),
-    [
-        ((1, 2), math.nan),
-        ((1, 2), math.inf),
-        ((1, 2), 2e100),
-        ((1, 2), -(10**400)),
-        ((1, 2), "4"),
-        ((1, 2), None),
-        ((1, math.nan), 4.0),
-        (([], 2), 4.0),
-        (("new", {}), 4.0),
-    ],
-)
-def test_one_bad_rating_changes_nothing(pair, rating):
-    completer = MatrixCompleter().partial_fit(*turning(100))
-    before = state_of(completer)
-    for learn in (
-        lambda: completer.partial_fit([pair], [rating]),
-        lambda: completer.learn_one(*pair, rating),
-    ):
-        with pytest.raises((ValueError, TypeError)):
-            learn()
-    assert state_of(completer) == before
-
-
-def test_copies_do_not_share_tables():
-    pairs, ratings = turning(300)
-    completer = MatrixCompleter().partial_fit(pairs, ratings)
-    completer.learn_one(3, 4, 4.0)
-    copies = [copy.deepcopy(completer), pickle.loads(pickle.dumps(completer))]
-    before = state_of(completer)
-    for other in copies:
-        for _ in range(5):
-            other.learn_one(3, 4, 1.0)
-        assert other.predict_one(3, 4) != completer.predict_one(3, 4)
-    assert state_of(completer) == before
-    assert state_of(copies[0]) == state_of(copies[1])
-
-
-def test_one_unpickled_from_read_only_memory_learns():
-    completer = MatrixCompleter().partial_fit(*turning(300))
-    buffers = []
-    text = pickle.dumps(completer, protocol=5, buffer_callback=buffers.append)
-    frozen = [bytes(buffer) for buffer in buffers]
-    other = pickle.loads(text, buffers=frozen)
-    for each in (completer, other):
-        each.learn_one(3, 4, 4.0)
-        each.partial_fit(*turning(1200, seed=1))
-    assert state_of(other) == state_of(completer)
-    assert pickle.loads(text, buffers=frozen).n_ratings_ == 300

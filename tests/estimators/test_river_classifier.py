@@ -1,6 +1,5 @@
 """The classifier with the river API."""
 
-import pickle
 import statistics
 import time
 from collections import Counter
@@ -16,7 +15,6 @@ from river.checks import yield_checks
 from driftwolfe.estimators import TraceNormClassifier, TraceNormRegressor, classifier
 from driftwolfe.estimators.core.rows import FULL_FEATURES
 from driftwolfe.estimators.river import RiverTraceNormClassifier
-from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
 
 OPTIONS = [{}, {"learner": "pold", "fit_intercept": False, "radii": (5.0, 50.0)}]
@@ -166,42 +164,6 @@ def test_weights_repeat_rows():
     assert everything(single) == everything(repeated) == everything(many)
 
 
-REFUSED = {
-    "text": lambda model: model.learn_one({"x0": "high"}, "red"),
-    "a number as text": lambda model: model.learn_one({"x0": "1.5", "new": 2.0}, "red"),
-    "None": lambda model: model.learn_one({"x0": None, "new": 2.0}, "black"),
-    "infinity": lambda model: model.learn_one({"new": float("inf")}, "black"),
-    "NaN": lambda model: model.learn_one({"x0": 1.0, "new": float("nan")}, "black"),
-    "range": lambda model: model.learn_one({"x0": 1e200, "new": 1.0}, "black"),
-    "label": lambda model: model.learn_one({"new": 1.0}, ["red"]),
-    "no label": lambda model: model.learn_one({"new": 1.0}, None),
-    "no label in a frame": lambda model: model.learn_many(
-        pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["red", None], dtype=object)
-    ),
-    "NaN label": lambda model: model.learn_one({"new": 1.0}, float("nan")),
-    "weight": lambda model: model.learn_one({"new": 1.0}, "black", w=-1.0),
-    "huge weight": lambda model: model.learn_one({"new": 1.0}, "black", w=1e300),
-    "lengths": lambda model: model.learn_many(
-        pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["black"])
-    ),
-    "NaN in a frame": lambda model: model.learn_many(
-        pd.DataFrame({"new": [1.0, np.nan]}), pd.Series(["black", "red"])
-    ),
-    "a name twice": lambda model: model.learn_many(
-        pd.DataFrame([[1.0, 2.0]], columns=["new", "new"]), pd.Series(["black"])
-    ),
-}
-
-
-@pytest.mark.parametrize("wrong", REFUSED)
-def test_what_is_refused_changes_nothing(wrong):
-    model = learned(stream())
-    before = everything(model)
-    with pytest.raises((ValueError, TypeError)):
-        REFUSED[wrong](model)
-    assert everything(model) == before
-
-
 def test_options_are_checked_with_the_first_row():
     model = RiverTraceNormClassifier(radii=-1.0)
     with pytest.raises(ValueError, match="each of radii"):
@@ -209,30 +171,17 @@ def test_options_are_checked_with_the_first_row():
     assert everything(model) == everything(RiverTraceNormClassifier())
 
 
-def test_predictions_change_nothing():
-    rows = stream()
-    model = learned(rows)
-    before = pickle.dumps(model)
-    model.predict_one(rows[0][0])
-    model.predict_proba_one({"new": 3.0})
-    model.predict_many(pd.DataFrame([x for x, _ in rows]))
-    assert pickle.dumps(model) == before
-
-
-@pytest.mark.parametrize(
-    "labels", [("red", "green", "blue"), (True, 2, "none"), ((1, 2), 0.5, b"x")]
-)
-def test_a_loaded_model_goes_on_like_the_saved_one(labels, tmp_path):
-    rows = stream(rows=600, labels=labels)
-    model = learned(rows[:333], radii=(4.0, 40.0))
+@pytest.mark.parametrize("labels", [(True, 2, "none"), ((1, 2), 0.5, b"x")])
+def test_labels_come_back_with_their_type(labels, tmp_path):
+    rows = stream(rows=60, labels=labels)
+    model = learned(rows, radii=(4.0, 40.0))
     model.save(tmp_path / "model.safetensors")
     loaded = RiverTraceNormClassifier.load(tmp_path / "model.safetensors")
     assert everything(loaded) == everything(model)
     assert list(map(type, loaded.classes)) == list(map(type, model.classes))
-    for k, (x, y) in enumerate(rows[333:]):
-        assert loaded.predict_proba_one(x) == model.predict_proba_one(x)
-        for one in (loaded, model):
-            one.learn_one({**x, f"new{k // 50}": 1.0}, y)
+    for each in (loaded, model):
+        each.learn_one({"x0": 1.0, "new": 1.0}, labels[1])
+    assert everything(loaded) == everything(model)
 
 
 def test_saving_an_empty_model_and_what_cannot_be_saved(tmp_path):
@@ -244,9 +193,6 @@ def test_saving_an_empty_model_and_what_cannot_be_saved(tmp_path):
     strange.learn_one({"a": 1.0}, frozenset("b"))
     with pytest.raises(TypeError, match="can be saved as keys"):
         strange.save(path)
-    write_archive(path, "POLA", {}, {})
-    with pytest.raises(ValueError, match="holds a POLA"):
-        RiverTraceNormClassifier.load(path)
 
 
 def test_it_takes_part_in_pipelines_of_river():
