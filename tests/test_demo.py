@@ -263,18 +263,3 @@ def test_nothing_is_compiled(tmp_path):
     code = "from driftwolfe import demo; demo.play_both(demo.hunt(0, rounds=310))"
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     assert not os.listdir(tmp_path)
-
-
-def test_the_picture_needs_matplotlib_alone():
-    code = (
-        "import sys; sys.modules['msgspec'] = sys.modules['plotly'] = None\nimport driftwolfe.demo"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_help_teaches(capsys):
-    for arguments in (["demo", "--help"], ["--help"]):
-        with pytest.raises(SystemExit):
-            cli.main(arguments)
-        told = capsys.readouterr().out
-        assert "target" in told and "seconds" in told

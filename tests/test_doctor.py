@@ -125,6 +125,7 @@ def test_a_missing_or_old_package_of_the_core_is_broken(capsys, monkeypatch):
     assert text.endswith("The core is broken. First, for tqdm: pip install --upgrade 'tqdm>=4.66'")
     monkeypatch.setattr(metadata, "version", lambda name: "0.3")
     assert doctor.fault(Requirement("numba>=0.60")) == "numba is 0.3, but must be >=0.60"
+    assert doctor.fault(Requirement("numpy>=0.2")) == ""
 
 
 def test_a_package_that_cannot_be_imported_is_broken(monkeypatch):
@@ -205,17 +206,6 @@ def test_the_doctor_does_not_fall_ill(monkeypatch, capsys):
     assert "Traceback" not in text
 
 
-def test_help_teaches(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["doctor", "--help"])
-    assert "exit status is 1 only where" in capsys.readouterr().out
-
-
 def test_the_verdict_names_the_first_remedy():
     found = [Finding("numpy", "2.0"), Finding("river", "missing", "note", "pip install x")]
     assert doctor.verdict(found) == "The core works. First of what is missing, river: pip install x"
-
-
-def test_faults_of_packages():
-    assert doctor.fault(Requirement("numpy>=1.0")) == ""
-    assert doctor.fault(Requirement("no-such-package>=1.0")) == "no-such-package is missing"

@@ -97,13 +97,6 @@ def test_agrees_with_prequential_ranks():
     assert scores.events == total and scores.recall == hits / total
 
 
-def test_rivers_rankers():
-    reco = pytest.importorskip("river.reco")
-    events = [(user, item) for user in range(8) for item in ("tea", "milk", "jam")]
-    scores = evaluate.ranking(reco.Baseline(optimizer=None, seed=0), events, n=2)
-    assert scores.events == 16 and 0.0 <= scores.recall <= 1.0
-
-
 def test_what_is_refused():
     with pytest.raises(TypeError, match="rank and learn_one"):
         evaluate.ranking(object(), EVENTS)

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import driftwolfe as dw
@@ -25,6 +24,7 @@ from reliability.distribution import (
     install_and_run,
     snippets,
 )
+from test_supply_chain import needed
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -145,28 +145,6 @@ def test_every_command_of_the_first_pages_exists():
                 assert words == ["python", "-m", "venv", ".venv"]
 
 
-def brought(asked):
-    """The names of all packages that a requirement brings here; ours by pyproject.toml."""
-    names, todo, done = set(), [asked], set()
-    while todo:
-        wanted = Requirement(todo.pop())
-        key = (name := canonicalize_name(wanted.name), frozenset(wanted.extras))
-        if key in done:
-            continue
-        done.add(key)
-        names.add(name)
-        if name == "driftwolfe":
-            optional = PROJECT["project"]["optional-dependencies"]
-            todo += PROJECT["project"]["dependencies"]
-            todo += [each for extra in wanted.extras for each in optional[extra]]
-            continue
-        for each in requires(name) or ():
-            marker = Requirement(each).marker
-            if not marker or any(marker.evaluate({"extra": e}) for e in ("", *wanted.extras)):
-                todo.append(each)
-    return names
-
-
 #: Runs code where some modules cannot be imported.
 WITHOUT = """
 import sys
@@ -185,8 +163,8 @@ IMPORTS = (
 
 
 def run_with(asked, code):
-    """Run code with the packages of a requirement alone, of those installed here."""
-    names = brought(asked)
+    """Run code with the packages of some extras alone, of those installed here."""
+    names = {"driftwolfe", *needed(asked)}
     missing = {
         module
         for module, owners in packages_distributions().items()
@@ -197,11 +175,12 @@ def run_with(asked, code):
 
 
 def test_the_install_line_brings_what_the_first_pages_need():
-    assert "torch" not in brought(f"driftwolfe[{extras('README.md')}]")
+    asked = extras("README.md").split(",")
+    assert "torch" not in needed(asked)
     code = IMPORTS + "import river\n" + "\n".join(map(snippets, FIRST_PAGES))
-    done = run_with(f"driftwolfe[{extras('README.md')}]", code)
+    done = run_with(asked, code)
     assert done.returncode == 0, done.stderr
-    less = run_with("driftwolfe[plot]", snippets("README.md"))
+    less = run_with(["plot"], snippets("README.md"))
     assert less.returncode != 0 and "not installed: sklearn" in less.stderr
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from driftwolfe.terminal import Spread, number, printable, spread_text, table
+from driftwolfe.terminal import Spread, number, spread_text, table
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,3 @@ def test_a_table_that_is_too_wide_loses_letters_of_its_names():
     assert table(["method", "loss"], wide, 36) == table(["method", "loss"], wide)
     numbers = table(["", "OGD", "POLA"], [["mean loss", "0.31", "0.12"]])
     assert numbers == ["            OGD  POLA", "mean loss  0.31  0.12"]
-
-
-def test_control_characters_are_spelt_out():
-    assert printable("\x1b[2Jred\n") == "\\x1b[2Jred\n"

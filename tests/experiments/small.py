@@ -43,6 +43,21 @@ def made_up(given: Trial | None = None, **fields: Any) -> Result:
     return Result(**{**made, **fields})
 
 
+def result(loss, method="POLD", seed=0, every=10, seconds=1.0, **options):
+    """A result whose cumulative loss was read every so many rounds; `seconds` for each reading."""
+    fields = {name: options.pop(name) for name in ("cut", "adaptive") if name in options}
+    data = options.pop("data", DataSet(name="jumping-target"))
+    at, calls = range(1, len(loss) + 1), [0] * len(loss)
+    return made_up(
+        Trial(method=method, data=data, seed=seed, **options),
+        rounds=[every * i for i in at],
+        loss=loss,
+        seconds=[seconds * i for i in at],
+        lmo=[2 * every * i for i in at], projection=calls, gauge=calls,
+        **{"drifts": [], "stream": "by hand", "environment": {}, **fields},
+    )
+
+
 def as_plain(result: Result) -> dict[str, Any]:
     """The content of a result's file, to be spoilt."""
     return msgspec.json.decode(result.encode())

@@ -10,7 +10,7 @@ from driftwolfe.experiments.claims import as_markdown, claims
 from driftwolfe.experiments.paper import experiment
 from driftwolfe.experiments.report import as_text
 from driftwolfe.experiments.summary import summarise
-from experiments.results_by_hand import result
+from experiments.small import result
 
 MATRICES = experiment("matrix-completion").title
 CLASSES = experiment("classification").title

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from driftwolfe.experiments.running import run_trial
-from driftwolfe.experiments.sweep import Progress, Store, describe, run_sweep, status
+from driftwolfe.experiments.sweep import Progress, Store, run_sweep, status
 from driftwolfe.experiments.trial import DataSet, Trial
 from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
 
@@ -52,16 +52,6 @@ def test_only_what_is_missing_is_run(tmp_path):
     assert run_sweep(store, workers) == 0
     assert workers.given == [gone]  # nothing more to run
     assert _stamps(store) == after
-
-
-def test_a_sweep_can_be_extended(tmp_path):
-    store = _store(tmp_path, trial(seed=0))
-    run_sweep(store, Here())
-    store.add("A sweep", [trial(seed=0), trial(seed=1), trial("POLD")])
-    workers = Here()
-    run_sweep(store, workers)
-    assert workers.given == [trial(seed=1), trial("POLD")]
-    assert len(store.results) == 3
 
 
 def test_what_fails_is_noted_told_and_tried_again(tmp_path):
@@ -190,11 +180,6 @@ def test_in_a_long_silence_there_is_a_line_now_and_then(tmp_path, monkeypatch):
             progress.step(one, made_up(one), "")
     lines = log.getvalue().splitlines()
     assert [line.split()[0] for line in lines] == ["0", "3", "6", "9"]
-
-
-def test_a_trial_is_described_in_a_few_words():
-    assert describe(trial("POLD", c=1e4, seed=2)) == "POLD, c = 1e4, seed 2"
-    assert describe(trial(label="mine")) == "mine, seed 0"
 
 
 SWEEP = """

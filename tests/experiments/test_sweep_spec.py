@@ -97,19 +97,23 @@ MISTAKES = {
         f"seeds = [-1]\n{START}{METHOD}",
         "seed must be a whole number >= 0, got -1",
     ),
-    "a seed beyond all measure": (
-        f"seeds = [{10**30}]\n{START}{METHOD}",
-        "seed must be at most 9.22337e+18, got 1000",
-    ),
     "c that is no number": (f"{START}{METHOD}c = nan\n", "c must be a positive finite number"),
-    "infinite c": (f"{START}{METHOD}c = [1, inf]\n", "c must be a positive finite number, got inf"),
-    "c = 0": (f"{START}{METHOD}c = 0\n", "c must be a positive finite number, got 0.0"),
     "negative limit": (f"{START}{METHOD}limit = -1\n", "limit must be a positive finite number"),
-    "no rounds": (f"{START}{METHOD}first = 0\n", "first must be a whole number >= 1, got 0"),
     "an option that is no number": (
         f'{START}[[methods]]\nmethod = "POLA"\noptions = {{ accuracy = nan }}\n',
         "option accuracy must be finite, got nan",
     ),
+    "an option of the trial": (f"{START}{METHOD}options = {{domain = 3}}\n", "no option 'domain'"),
+    "a list in a list": (f"{START}{METHOD}options = {{seed = [[1]]}}\n", "options"),
+    "a date for a title": (f"{START}title = 2024-01-01\n{METHOD}", "title"),
+    "a window of 0": (f"{START}taus = [0]\n{METHOD}", "taus must be"),
+    "no rounds of data": (f'data = {{name = "shuttle", rounds = 0}}\n{METHOD}', "rounds must be"),
+    "a stream that no memory holds": (
+        f'data = {{name = "jumping-target", rounds = 99999999999999}}\n{METHOD}',
+        "rounds must be at most 1e+07",
+    ),
+    "UTF-16": ("title = 1".encode("utf-16"), "utf-8"),
+    "NUL": ('title = "a\x00b"', "Illegal character"),
     "bad TOML": ("title = \n", "Invalid value (at line 1, column 9)"),
     "a title twice": (f"title = 'a'\ntitle = 'b'\n{START}{METHOD}", "Cannot overwrite a value"),
     "JSON": ('{"data": "shuttle"}', "Invalid"),
@@ -122,7 +126,7 @@ MISTAKES = {
 def test_a_mistake_gets_one_sentence_that_names_the_file(name, tmp_path):
     text, sentence = MISTAKES[name]
     path = tmp_path / "mine.toml"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError) as problem:
         read_spec(path)
     said = str(problem.value)

@@ -23,7 +23,7 @@ from driftwolfe.experiments.summary import (
 )
 from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial
 from driftwolfe.terminal import Spread, counted, csv_cell, markdown_text, write_table
-from experiments.results_by_hand import result
+from experiments.small import result
 
 
 def test_texts_are_escaped_for_markdown_and_for_spreadsheets():

@@ -1,9 +1,7 @@
 """What a trial may be, and what it is called."""
 
+import gc
 import math
-import os
-import subprocess
-import sys
 
 import msgspec
 import numpy as np
@@ -58,6 +56,10 @@ from experiments.small import DATA, trial
             {"method": "POLA", "options": {"accuracy": [1.0]}},
             "option accuracy must be a number, a text, true or false",
         ),
+        ({"name": "mnist"}, "unknown data 'mnist'; there are movielens-100k, "),
+        ({"name": "shuttle", "rounds": 0}, "rounds must be a whole number >= 1, got 0"),
+        ({"name": "shuttle", "rounds": True}, "rounds must be a whole number >= 1, got True"),
+        ({"name": "shuttle", "rounds": "40"}, "rounds must be a whole number >= 1, got '40'"),
         (
             {"method": "KalhanOFW", "c": 1.0},
             "KalhanOFW has no steps that c could scale; leave c out",
@@ -66,15 +68,17 @@ from experiments.small import DATA, trial
 )
 def test_what_is_wrong_is_said_in_a_sentence(fields, sentence):
     with pytest.raises((ValueError, TypeError)) as problem:
-        trial(**fields)
+        DataSet(**fields) if "name" in fields else trial(**fields)
     assert str(problem.value).startswith(sentence)
     assert "\n" not in str(problem.value)
 
 
-def test_fields_that_a_trial_does_not_have_are_refused_in_a_file():
-    content = b'{"method": "OGD", "data": {"name": "shuttle"}, "colour": "red"}'
+@pytest.mark.parametrize("kind", [Trial, DataSet])
+def test_unknown_fields_in_a_file_are_refused(kind):
+    given = trial() if kind is Trial else DATA
+    content = msgspec.json.encode({**msgspec.to_builtins(given), "colour": "red"})
     with pytest.raises(msgspec.ValidationError, match="unknown field `colour`"):
-        msgspec.json.decode(content, type=Trial)
+        msgspec.json.decode(content, type=kind)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -169,23 +173,6 @@ def test_identities_are_those_of_files_that_lie_on_disks_already():
     assert full.name == "POLA-c0.5-seed7-bd5391335e2371c2"
 
 
-def test_a_fresh_interpreter_gives_the_same_names():
-    given = trial("POLA", c=0.1, options={"start": "origin", "feedback": "linear", "seed": 2})
-    code = (
-        "import sys, msgspec; from driftwolfe.experiments.trial import Trial; "
-        "print(msgspec.json.decode(sys.argv[1], type=Trial).name)"
-    )
-    # Another seed of its hashes, and so another order of its sets.
-    done = subprocess.run(
-        [sys.executable, "-c", code, msgspec.json.encode(given).decode()],
-        env={**os.environ, "PYTHONHASHSEED": "4711"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == given.name
-
-
 def test_a_default_is_not_shared_between_trials():
     trial().options["seed"] = 3
     assert trial().options == {}
@@ -207,3 +194,34 @@ def test_a_default_is_not_shared_between_trials():
 )
 def test_numbers_are_said_briefly(number, text):
     assert short(number) == text
+
+
+# -- streams by name -----------------------------------------------------------------------------
+
+
+def _values(stream):
+    point = stream.domain.origin()
+    return [loss.value(point) for loss in stream]
+
+
+def test_the_seed_decides_the_stream_and_nothing_else_does():
+    data = DataSet(name="jumping-target", rounds=40)
+    first = _values(data.load(seed=1))
+    assert _values(data.load(seed=2)) != first
+    data.load(seed=3), data.load(seed=4), gc.collect()  # it is not kept any longer
+    assert _values(data.load(seed=1)) == first
+    assert _values(DataSet(name="jumping-target", rounds=40).load(seed=1)) == first
+
+
+def test_a_shorter_version_has_as_many_jumps():
+    for rounds in (40, 200, None):
+        stream = DataSet(name="jumping-target", rounds=rounds).load(seed=0)
+        assert len(stream) == rounds or (rounds is None and len(stream) == 400)
+        assert len(stream.drifts) == 3
+        assert np.isfinite(stream.lipschitz)
+
+
+@pytest.mark.parametrize("name", ["movielens-100k", "shuttle"])
+def test_real_data_are_sought_in_the_folder_that_is_named(name, tmp_path):
+    with pytest.raises(FileNotFoundError, match=str(tmp_path)):
+        DataSet(name=name).load(seed=0, folder=tmp_path)

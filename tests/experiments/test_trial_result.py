@@ -6,7 +6,6 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from driftwolfe.experiments.running import run_trial
 from driftwolfe.experiments.trial import AdaptiveRegret, Result, StoredWeights, decode
 from experiments.small import as_plain, made_up, trial
 
@@ -26,11 +25,6 @@ def test_what_is_written_is_read_again(result):
     content = result.encode()
     assert decode(content, Result) == result
     assert decode(content, Result).encode() == content
-
-
-def test_a_real_result_is_read_again_to_the_last_digit():
-    result = run_trial(trial("POLA", c=0.3, taus=(10,)))
-    assert decode(result.encode(), Result) == result
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,6 @@ def test_a_run_can_be_repeated():
     assert outcome_of(run_trial(trial("POLA", c=0.5, seed=4, taus=(10,)))) != one
 
 
-def test_runs_do_not_disturb_each_other(stream):
-    before = outcome_of(run_trial(trial("POLD")))
-    for method in ("POLA", "Ader", "PAMO"):
-        run_trial(trial(method))
-    assert outcome_of(run_trial(trial("POLD"))) == before
-
-
 def test_the_curves_end_with_the_last_round_also_between_readings():
     result = run_trial(trial(data=DataSet(name="jumping-target", rounds=43)))
     assert result.rounds == [10, 20, 30, 40, 43]

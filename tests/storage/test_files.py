@@ -99,21 +99,6 @@ def test_writers_at_the_same_time_leave_one_whole_file(tmp_path):
     assert os.listdir(tmp_path) == ["file.txt"]
 
 
-def test_two_that_fill_at_the_same_time_do_not_share_a_file(tmp_path):
-    """In one process: the second begins and ends while the first is under way."""
-    path = tmp_path / "file.txt"
-
-    def fill(part: Path) -> None:
-        with part.open("w") as file:
-            file.write("first half, ")
-            file.flush()
-            storage.write_text(path, "other")
-            file.write("second half")
-
-    storage.write(path, fill)
-    assert path.read_text() == "first half, second half"
-
-
 def _left_over(path):
     return path.with_name(f".{path.stem}.driftwolfe-0123456789abcdef{path.suffix}")
 

@@ -201,12 +201,6 @@ def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path,
     assert files(folder) == []
 
 
-@pytest.mark.parametrize("path", ["/endless", "/no-length"])
-def test_no_more_is_taken_than_was_asked_for(server, folder, path):
-    url = data_file(server, path).url
-    assert datasets.downloaded(url, 1000) == CONTENT[:1000]
-
-
 def test_archives_have_a_largest_size(server, folder, monkeypatch):
     monkeypatch.setattr(datasets, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
     with pytest.raises(DataUnavailable, match="announces"):
