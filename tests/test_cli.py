@@ -24,11 +24,15 @@ def test_help_teaches(arguments, taught, capsys):
     assert taught in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_version_is_told(capsys):
+def test_the_help_has_every_status_and_the_version_is_told(capsys):
     with pytest.raises(SystemExit) as end:
         cli.main(["--version"])
     assert end.value.code == 0
     assert capsys.readouterr().out == f"driftwolfe {dw.__version__}\n"
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    told = capsys.readouterr().out.partition("exit status:\n")[2]
+    assert told.splitlines() == [f"  {n:<5}{meaning}" for n, meaning in cli.STATUSES.items()]
 
 
 @pytest.mark.parametrize(
@@ -151,13 +155,6 @@ def test_overview_descends_into_folders_and_passes_over_tuning(swept, tmp_path, 
     told = capsys.readouterr().out
     assert told.count("  OGD") == 1 and str(results / "demo.png") in told
     assert str(results / "inner" / "found" / "report.html") in told and "tuning" not in told
-
-
-def test_every_status_is_in_the_help(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
-    told = capsys.readouterr().out.partition("exit status:\n")[2]
-    assert told.splitlines() == [f"  {n:<5}{meaning}" for n, meaning in cli.STATUSES.items()]
 
 
 def test_every_preset_has_an_estimate_of_its_time(capsys):

@@ -100,7 +100,7 @@ def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatc
 # What is said
 
 
-def test_what_is_said_follows_from_the_numbers(both):
+def test_what_is_said_follows_from_the_numbers(both, made):
     told = demo.findings(both)
     polar, ogd = both
     share = round(100 * polar.regret / ogd.regret)
@@ -108,9 +108,6 @@ def test_what_is_said_follows_from_the_numbers(both):
     assert f"OGD takes {np.median(ogd.waits):.0f} rounds" in told
     assert f"POLAR takes {np.median(polar.waits):.0f} rounds" in told
     assert f"{polar.history.lmo.sum():,} linear minimisations in place of 1,000 projections" in told
-
-
-def test_other_numbers_make_other_sentences(made):
     even = run_by_hand(made, "OGD", [np.full(8, 1 / 8)] * 1000, projection=7)
     perfect = run_by_hand(made, "POLAR", made.comparators, lmo=3)
     told = demo.findings([perfect, even])
@@ -210,19 +207,16 @@ def test_without_unicode_all_is_ascii(played, tmp_path, monkeypatch):
     assert (tmp_path / "Bär.png").exists()
 
 
-def test_without_matplotlib_it_says_how_to_get_it(played, tmp_path, monkeypatch, capsys):
+def test_without_a_picture(played, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo", "--no-picture"]) == 0
+    assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert cli.main(["demo"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings" in told
     assert not os.listdir(tmp_path)
-
-
-def test_no_picture_means_none(played, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["demo", "--no-picture"]) == 0
-    assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
 
 
 def test_a_picture_that_cannot_be_written_is_one_sentence(played, tmp_path, capsys):

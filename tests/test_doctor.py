@@ -173,15 +173,12 @@ def test_folders_that_cannot_be_written_are_told(tmp_path, monkeypatch):
     assert results.state == "ok" and "made when needed" in results.text
 
 
-def test_more_threads_than_cores_are_told(monkeypatch):
+def test_compiled_code_and_threads(monkeypatch):
+    found = doctor.compiled_code()
+    assert found.state == "ok" and "kept in" in found.text
     monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda pid: [], raising=False)
     *_, last = doctor.threads()
     assert last.state == "note" and "set_threads" in last.remedy
-
-
-def test_compiled_code_is_kept_somewhere():
-    found = doctor.compiled_code()
-    assert found.state == "ok" and "kept in" in found.text
 
 
 def test_a_game_beyond_its_bound_is_broken(monkeypatch, capsys):

@@ -94,19 +94,16 @@ def test_a_late_game_is_that_of_tickets_by_hand(make, delay):
         np.testing.assert_array_equal(weights, history.weights[0])
 
 
-def test_a_delay_of_one_round_is_none():
-    games = [
-        dw.play(dw.POLD(dw.L1Ball(3), horizon=30), stream(), delay=delay) for delay in (0, 1, 2)
-    ]
-    assert (games[0].losses == games[1].losses).all()
-    assert (games[0].losses != games[2].losses).any()
-
-
 def test_a_late_game_tells_callbacks_when_losses_come():
     seen = []
     learner = dw.OGD(dw.L1Ball(3), horizon=5)
     dw.play(learner, stream(5), [lambda own, _: seen.append((own.t, len(own.tickets)))], delay=3)
     assert seen == [(1, 2), (2, 2), (3, 2), (4, 1), (5, 0)]
+    games = [
+        dw.play(dw.POLD(dw.L1Ball(3), horizon=30), stream(), delay=delay) for delay in (0, 1, 2)
+    ]
+    assert (games[0].losses == games[1].losses).all()
+    assert (games[0].losses != games[2].losses).any()
 
 
 class Foreign:

@@ -35,10 +35,14 @@ def found(pattern, file):
     return re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
 
 
-def test_the_version_is_one():
+def test_the_version_is_one_and_the_citation_names_the_paper():
     assert found(r"^version: (.*)$", "CITATION.cff") == [dw.__version__]
     assert found(r'set version = "(.*)"', "recipe/meta.yaml") == [dw.__version__]
     assert found(r"^## (\d+\.\d+\.\d+)", "CHANGELOG.md")[0] == dw.__version__
+    families = ["Wang", "Yang", "Jiang", "Lu", "Wang", "Tang", "Wan", "Zhang"]
+    assert found(r"family-names: (\w+)", "CITATION.cff") == families
+    assert found(r"arXiv:(\S+)\"", "CITATION.cff") == ["2305.11726"]
+    assert PROJECT["project"]["urls"]["Paper"].endswith("2305.11726")
 
 
 def test_no_two_classes_share_a_name():
@@ -72,13 +76,6 @@ def test_lower_layers_inherit_once():
     assert {name for name in bases if levels(name) > 2} == SHORTER_CONSTRUCTORS
 
 
-def test_the_citation_names_the_paper_and_its_authors():
-    families = ["Wang", "Yang", "Jiang", "Lu", "Wang", "Tang", "Wan", "Zhang"]
-    assert found(r"family-names: (\w+)", "CITATION.cff") == families
-    assert found(r"arXiv:(\S+)\"", "CITATION.cff") == ["2305.11726"]
-    assert PROJECT["project"]["urls"]["Paper"].endswith("2305.11726")
-
-
 def test_the_recipe_asks_for_what_the_package_asks_for():
     run = (ROOT / "recipe/meta.yaml").read_text().partition("  run:\n")[2].partition("\n\n")[0]
     asked = {line.strip("- ").replace(" ", "") for line in run.splitlines()}
@@ -86,12 +83,9 @@ def test_the_recipe_asks_for_what_the_package_asks_for():
     assert asked == {python, *PROJECT["project"]["dependencies"]}
 
 
-def test_hooks_run_the_pinned_ruff():
+def test_tools_and_pythons_are_those_that_are_pinned_and_named():
     (pinned,) = found(r"^ruff==(.*)$", "constraints.txt")
     assert found(r"ruff-pre-commit\n    rev: v(.*)$", ".pre-commit-config.yaml") == [pinned]
-
-
-def test_every_python_that_is_named_is_tested():
     named = [c.rpartition(" ")[2] for c in PROJECT["project"]["classifiers"] if "Python :: 3." in c]
     matrix = found(r"^        python: \[(.*)\]$", ".github/workflows/checks.yml")
     assert [", ".join(f'"{python}"' for python in named)] == matrix

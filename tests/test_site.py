@@ -50,9 +50,6 @@ def test_every_name_of_the_reference_has_a_page(site):
     pages = site["api"].pages()
     assert all(f"api/{name}.rst" in pages for name in site["api"].full_names())
     assert "   :members:" in pages["api/driftwolfe.POLA.rst"]
-
-
-def test_learners_list_their_decision_and_update(site):
     page = site["api"].pages()["api/driftwolfe.POLA.rst"]
     assert "   :inherited-members: Learner\n" in page
     assert dw.POLA.decision.__doc__ and dw.POLA.update.__doc__

@@ -29,27 +29,26 @@ def stream(seed, rounds=60):
     return [dw.losses.SquaredDistance(rng.standard_normal(4)) for _ in range(rounds)]
 
 
-@pytest.mark.parametrize("make", LEARNERS, ids=lambda make: make.__name__)
-def test_learners_in_threads_are_as_if_alone(make):
+def entries(seed, rounds=20):
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        rows, cols = rng.integers(0, 30, 9), rng.integers(0, 40, 9)
+        yield dw.losses.AbsoluteEntries(rows, cols, rng.standard_normal(9))
+
+
+FACTORED = dw.TraceNormBall((30, 40), radius=5.0, representation="factored")
+
+
+@pytest.mark.parametrize(
+    ("make", "domain", "losses"),
+    [*((make, dw.L2Ball(4), stream) for make in LEARNERS), (dw.POLD, FACTORED, entries)],
+    ids=lambda given: getattr(given, "__name__", type(given).__name__),
+)
+def test_learners_in_threads_are_as_if_alone(make, domain, losses):
     def run(seed):
-        learner = make(dw.L2Ball(4), horizon=40)
-        return [learner.update(loss) for loss in stream(seed, 40)] + learner.decision.tolist()
-
-    alone = [run(seed) for seed in range(3)]
-    with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(run, range(3))) == alone
-
-
-def test_matrix_learners_in_threads_are_as_if_alone():
-    ball = dw.TraceNormBall((30, 40), radius=5.0, representation="factored")
-
-    def run(seed):
-        rng = np.random.default_rng(seed)
-        learner = dw.POLD(ball, horizon=20)
-        for _ in range(20):
-            rows, cols = rng.integers(0, 30, 9), rng.integers(0, 40, 9)
-            learner.update(dw.losses.AbsoluteEntries(rows, cols, rng.standard_normal(9)))
-        return learner.decision.toarray().tolist()
+        learner = make(domain, horizon=40)
+        suffered = [learner.update(loss) for loss in losses(seed, 40)]
+        return suffered, np.asarray(learner.decision).tolist()
 
     alone = [run(seed) for seed in range(3)]
     with ThreadPoolExecutor(3) as pool:
@@ -119,19 +118,15 @@ def test_a_learner_at_work_in_another_thread_refuses_and_stays_as_it_is(make, tm
     assert dw.load(path).t == 61
 
 
-def test_the_guard_is_no_part_of_the_learner():
+def test_a_learner_may_be_copied_and_handed_from_thread_to_thread():
     learner = dw.POLA(dw.L2Ball(4))
     learner.update(stream(0)[0])
     other = pickle.loads(pickle.dumps(learner.clone()))
     assert other.update(stream(0)[1]) == learner.update(stream(0)[1])
-
-
-def test_a_learner_may_be_handed_from_thread_to_thread():
-    learner = dw.POLA(dw.L2Ball(4))
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
         for k, loss in enumerate(stream(0)):
             (one if k % 2 else other).submit(learner.update, loss).result(30)
-    assert learner.t == 60
+    assert learner.t == 62
 
 
 # -- estimators ------------------------------------------------------------------------------------

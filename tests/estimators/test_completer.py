@@ -122,14 +122,7 @@ def test_a_refused_call_changes_nothing(fault):
             with pytest.raises(error, match=message):
                 call(pairs, ratings)
         assert state_of(completer) == before
-
-
-@pytest.mark.parametrize(
-    "fault", [name for name in REFUSED if REFUSED[name][3] != "pairs is empty"]
-)
-def test_pairs_that_cannot_be_learned_cannot_be_asked_for(fault):
-    pairs, _, error, message = REFUSED[fault]
-    if pairs is not GOOD:
+    if pairs is not GOOD and message != "pairs is empty":  # nor can they be asked for
         with pytest.raises(error, match=message):
             learned(100).predict(pairs)
 
@@ -163,17 +156,8 @@ class Colour(enum.Enum):
 
 
 def test_ids_are_anything_hashable():
-    ids = [
-        "a",
-        7,
-        2.5,
-        ("a", 7),
-        None,
-        b"a",
-        frozenset({1}),
-        Colour.RED,
-        np.datetime64("2020-01-01"),
-    ]
+    ids = ["a", 7, 2.5, ("a", 7), None, b"a", frozenset({1}), Colour.RED]
+    ids.append(np.datetime64("2020-01-01"))
     completer = MatrixCompleter()
     for _ in range(2):
         completer.partial_fit([(key, key) for key in ids], np.arange(9.0))
@@ -183,11 +167,14 @@ def test_ids_are_anything_hashable():
     assert len(set(completer.predict([(key, key) for key in ids]).tolist())) == len(ids)
 
 
-def test_scalars_of_numpy_are_the_same_as_plain_ones():
+def test_types_of_ids():
     completer = MatrixCompleter().partial_fit([(np.int64(3), np.str_("a"))], [1.0])
     completer.partial_fit(np.array([[3, 4]]), [2.0]).partial_fit([(3, "a"), (3.0, 4)], [3.0, 4.0])
     assert completer.users_ == [3] and completer.items_ == ["a", 4]
     assert type(completer.users_[0]) is int and type(completer.items_[0]) is str
+    frame = pd.DataFrame({"user": ["ann", "bob"], "item": [1, 2]})
+    completer = MatrixCompleter().partial_fit(frame, [1.0, 2.0])
+    assert completer.users_ == ["ann", "bob"] and completer.items_ == [1, 2]
 
 
 def test_forms_of_pairs_are_the_same():
@@ -276,9 +263,3 @@ def test_a_user_who_is_not_known_is_not_forgotten_silently(model):
     with pytest.raises(KeyError, match=r"no user 'bob', of type str, is known\"$"):
         model.forget("bob")
     assert model.forget(1).users_ == ["ann"]
-
-
-def test_columns_of_a_frame_keep_their_types():
-    frame = pd.DataFrame({"user": ["ann", "bob"], "item": [1, 2]})
-    completer = MatrixCompleter().partial_fit(frame, [1.0, 2.0])
-    assert completer.users_ == ["ann", "bob"] and completer.items_ == [1, 2]

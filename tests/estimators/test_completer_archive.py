@@ -70,15 +70,6 @@ def test_ids_that_cannot_be_saved_leave_no_file(key, tmp_path):
     assert path.read_bytes() == content
 
 
-def test_a_loaded_one_knows_what_was_rated_long_ago(tmp_path):
-    path = tmp_path / "ratings.safetensors"
-    completer = saved(path)
-    loaded = MatrixCompleter.load(path)
-    for user in completer.users_:
-        rated = {item for who, item in turning(700, new=10)[0] if who == user}
-        assert set(loaded.recommend(user, 99)) == set(completer.items_) - rated
-
-
 # -- files that are not what they should be: cases beyond those of tests/storage/test_declared.py ----
 
 

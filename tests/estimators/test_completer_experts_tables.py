@@ -31,6 +31,9 @@ def test_somebody_new_gets_what_is_liked_in_general():
     good, middling, bad = completer.predict([("new", item) for item in ("good", "middling", "bad")])
     assert good > middling + 0.5 > bad + 1.0
     assert completer.recommend("new", 2) == ["good", "middling"]
+    mean, *_ = completer.factors()
+    assert completer.predict([("new", "new")])[0] == pytest.approx(mean, abs=1e-12)
+    assert 2.0 < mean < 4.0
 
 
 def test_a_new_item_is_rated_as_its_user_rates():
@@ -40,13 +43,6 @@ def test_a_new_item_is_rated_as_its_user_rates():
     completer = MatrixCompleter().partial_fit(pairs, ratings)
     kind, strict = completer.predict([("kind", "new"), ("strict", "new")])
     assert kind > strict + 1.0
-
-
-def test_of_both_new_the_mean_is_predicted():
-    completer = shop()
-    mean, *_ = completer.factors()
-    assert completer.predict([("new", "new")])[0] == pytest.approx(mean, abs=1e-12)
-    assert 2.0 < mean < 4.0
 
 
 def test_before_the_first_rating():

@@ -119,23 +119,17 @@ def test_users_without_ratings_profit_from_their_features():
     assert likes > dislikes + 0.5
 
 
-def test_ratings_in_other_units_are_predicted_in_other_units():
+def test_other_units_and_noise_of_rounding():
     pairs, ratings = turning(500)
     completer, other = (MatrixCompleter().add_features(*features()) for _ in range(2))
     told = completer.prequential(pairs, ratings)
     scaled = other.prequential(pairs, 7.0 - 300.0 * ratings)
     assert scaled[1:] == pytest.approx(7.0 - 300.0 * told[1:], rel=1e-6)
-
-
-def test_noise_of_rounding_moves_no_prediction():
     pairs, ratings = turning(1000)
     noise = 1.0 + 1e-13 * np.random.default_rng(0).standard_normal(1000)
     one, other = (MatrixCompleter().add_features(*features()) for _ in range(2))
     told = one.prequential(pairs, ratings)
     assert other.prequential(pairs, noise * ratings) == pytest.approx(told, abs=1e-9)
-
-
-def test_ratings_that_are_all_the_same():
     completer = MatrixCompleter().add_features(*features())
     told = completer.prequential(turning(100)[0], np.full(100, 0.1))
     assert told[0] == 0.0 and told[1:] == pytest.approx(0.1, abs=1e-15)

@@ -52,13 +52,17 @@ def test_biases_stay_when_users_rest(monkeypatch):
         assert resting == pytest.approx(without, abs=1e-5)
 
 
-def test_users_at_rest_are_predicted_one_by_one_and_together(few_rows):
+def test_users_at_rest_are_predicted_and_decisions_are_feasible(few_rows):
     completer = MatrixCompleter(memory=64).partial_fit(*coming_and_going())
     pairs = [(user, item) for user in [*completer.users_, "new"] for item in (0, 5, "new")]
     singly = [completer.predict([pair])[0] for pair in pairs]
     assert completer.predict(pairs).tolist() == singly
     answers = completer.expert_predictions(pairs)
     assert np.allclose(answers @ completer.expert_weights_, singly, atol=1e-9)
+    assert completer.domain_.contains(completer.decision_, atol=1e-7)
+    factors = completer.factors()
+    assert len(factors.users) == completer.n_users_
+    assert len(factors.items) == completer.n_items_
 
 
 def test_what_users_at_rest_rated_is_not_recommended(few_rows):
@@ -67,24 +71,6 @@ def test_what_users_at_rest_rated_is_not_recommended(few_rows):
     for user in completer.users_:
         rated = {item for who, item in pairs if who == user}
         assert set(completer.recommend(user, 99)) == set(completer.items_) - rated
-
-
-def test_decisions_are_feasible_with_users_at_rest(few_rows):
-    completer = MatrixCompleter(memory=64).partial_fit(*coming_and_going())
-    assert completer.domain_.contains(completer.decision_, atol=1e-7)
-    factors = completer.factors()
-    assert len(factors.users) == completer.n_users_
-    assert len(factors.items) == completer.n_items_
-
-
-def test_users_at_rest_are_saved(few_rows, tmp_path):
-    pairs, ratings = coming_and_going()
-    completer = MatrixCompleter(memory=64).partial_fit(pairs[:800], ratings[:800])
-    completer.save(tmp_path / "ratings")
-    loaded = MatrixCompleter.load(tmp_path / "ratings")
-    assert state_of(loaded) == state_of(completer)
-    told = completer.prequential(pairs[800:], ratings[800:])
-    assert loaded.prequential(pairs[800:], ratings[800:]).tobytes() == told.tobytes()
 
 
 # -- forgetting --------------------------------------------------------------------------------------

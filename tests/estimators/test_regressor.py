@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from river import datasets, linear_model, optim, preprocessing
-from river.checks import yield_checks
 from river.datasets import synth
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -15,17 +14,10 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from driftwolfe.estimators.river import RiverTraceNormRegressor
 from driftwolfe.estimators.sklearn import TraceNormRegressor
 from driftwolfe.storage import read_archive, write_archive
-
-#: A row of weight 2 counts twice, but is one row: two would make the last target look good.
-NOT_COPIES = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "a weighted row is one row of the stream"
-    for kind in ("dense", "sparse")
-}
 
 
 def flipping(count=600, features=4, seed=0, noise=0.1):
@@ -56,21 +48,6 @@ def progressive(model, rows):
         total += abs(model.predict_one(x) - y)
         model.learn_one(x, y)
     return total / len(rows)
-
-
-@parametrize_with_checks(
-    [TraceNormRegressor(), TraceNormRegressor(radii=5.0, random_features=0)],
-    expected_failed_checks=lambda estimator: NOT_COPIES,
-)
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize(
-    "check", list(yield_checks(RiverTraceNormRegressor())), ids=lambda check: check.__name__
-)
-def test_rivers_own_checks(check):
-    check(RiverTraceNormRegressor())
 
 
 @pytest.mark.parametrize("outputs", [1, 2])

@@ -2,7 +2,6 @@
 
 import statistics
 import time
-from collections import Counter
 from decimal import Decimal
 
 import numpy as np
@@ -10,28 +9,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from river import compose, datasets, evaluate, metrics, preprocessing
-from river.checks import yield_checks
 
 from driftwolfe.estimators import TraceNormClassifier, TraceNormRegressor, classifier
 from driftwolfe.estimators.core.rows import FULL_FEATURES
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import state_of, turning
-
-OPTIONS = [{}, {"learner": "pold", "fit_intercept": False, "radii": (5.0, 50.0)}]
-#: A check comes once for each of river's data sets; this one takes seconds.
-LONG = "check_bounded_memory_growth"
-
-
-def checks():
-    """Quick: the defaults, and the long check on the first data set only."""
-    for number, options in enumerate(OPTIONS):
-        counts = Counter()
-        for check in yield_checks(RiverTraceNormClassifier(**options)):
-            name = check.__name__
-            counts[name] += 1
-            slow = number > 0 or (name == LONG and counts[name] > 1)
-            marks = pytest.mark.slow if slow else ()
-            yield pytest.param(check, options, id=f"{name}-{number}", marks=marks)
 
 
 def stream(rows=300, labels=("red", "green", "blue"), **options):
@@ -55,11 +37,6 @@ def everything(model):
     return model._classes.numbers, model._features.numbers, model.classes, model.feature_names, held
 
 
-@pytest.mark.parametrize(("check", "options"), list(checks()))
-def test_rivers_own_checks(check, options):
-    check(RiverTraceNormClassifier(**options))
-
-
 def test_before_anything_is_learned_nothing_is_said():
     model = RiverTraceNormClassifier()
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 8])
@@ -67,6 +44,10 @@ def test_before_anything_is_learned_nothing_is_said():
     assert model.predict_many(frame).tolist() == [None, None]
     assert model.predict_proba_many(frame).shape == (2, 0)
     assert model.expert_weights == {} and model.classes == [] and model.feature_names == []
+    model = RiverTraceNormClassifier(radii=-1.0)
+    with pytest.raises(ValueError, match="each of radii"):
+        model.learn_one({"a": 1.0}, "red")
+    assert everything(model) == everything(RiverTraceNormClassifier())
 
 
 def test_classes_come_and_go():
@@ -162,13 +143,6 @@ def test_weights_repeat_rows():
     many = RiverTraceNormClassifier()
     many.learn_many(pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows]), w=weights)
     assert everything(single) == everything(repeated) == everything(many)
-
-
-def test_options_are_checked_with_the_first_row():
-    model = RiverTraceNormClassifier(radii=-1.0)
-    with pytest.raises(ValueError, match="each of radii"):
-        model.learn_one({"a": 1.0}, "red")
-    assert everything(model) == everything(RiverTraceNormClassifier())
 
 
 @pytest.mark.parametrize("labels", [(True, 2, "none"), ((1, 2), 0.5, b"x")])

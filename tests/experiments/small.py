@@ -53,7 +53,9 @@ def result(loss, method="POLD", seed=0, every=10, seconds=1.0, **options):
         rounds=[every * i for i in at],
         loss=loss,
         seconds=[seconds * i for i in at],
-        lmo=[2 * every * i for i in at], projection=calls, gauge=calls,
+        lmo=[2 * every * i for i in at],
+        projection=calls,
+        gauge=calls,
         **{"drifts": [], "stream": "by hand", "environment": {}, **fields},
     )
 

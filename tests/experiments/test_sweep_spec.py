@@ -32,11 +32,15 @@ def test_the_example_is_a_sweep_and_says_all_that_there_is_to_say(tmp_path):
             assert field in EXAMPLE
 
 
-def test_the_seeds_turn_slowest():
+def test_the_order_of_trials_and_each_once():
     text = f"seeds = [5, 3]\n{START}{METHOD}c = [1, 2]\n[[methods]]\nmethod = 'BOGDIP'\n"
     found = [(trial.seed, trial.method, trial.c) for trial in _trials(text)]
     of_one = [("OGD", 1.0), ("OGD", 2.0), ("BOGDIP", None)]
     assert found == [(seed, *rest) for seed in (5, 3) for rest in of_one]
+    assert len(_trials(f"seeds = [1, 1, 0]\n{START}{METHOD}c = [1, 1.0, 2]\n")) == 4
+    twice = START + METHOD + '[[methods]]\nmethod = "OGD"\nlabel = "again"\n'
+    (trial,) = _trials(twice)
+    assert trial.title == "OGD"  # the first of them names it
 
 
 def test_lists_of_options_are_tried_in_every_combination_and_named():
@@ -53,13 +57,6 @@ def test_lists_of_options_are_tried_in_every_combination_and_named():
     }
     assert all(trial.options["feedback"] == "linear" for trial in trials)
     assert {(trial.first, trial.limit) for trial in trials} == {(20, 5.0)}
-
-
-def test_trials_that_are_the_same_are_one():
-    assert len(_trials(f"seeds = [1, 1, 0]\n{START}{METHOD}c = [1, 1.0, 2]\n")) == 4
-    twice = START + METHOD + '[[methods]]\nmethod = "OGD"\nlabel = "again"\n'
-    (trial,) = _trials(twice)
-    assert trial.title == "OGD"  # the first of them names it
 
 
 MISTAKES = {
@@ -146,16 +143,13 @@ def test_junk_gets_a_sentence(content, tmp_path):
     assert str(problem.value).startswith(f"{path}: ")
 
 
-def test_a_missing_file_is_named_and_help_is_offered(tmp_path):
+def test_files_that_are_missing_or_too_large(tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"there is no file .*gone.toml; `driftwolfe sweep --ex"
     ):
         read_spec(tmp_path / "gone.toml")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_spec(tmp_path)  # a folder
-
-
-def test_a_file_too_large_is_not_read(tmp_path):
     path = tmp_path / "large.toml"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # no disk is that large: a hole

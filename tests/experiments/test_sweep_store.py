@@ -43,14 +43,18 @@ def test_adding_keeps_what_there_is(store):
     assert store.title == "Steps"
 
 
-def test_a_result_has_the_label_of_the_list(tmp_path):
+def test_lists_and_labels(tmp_path):
     store = Store(tmp_path)
     store.add("", [trial(label="the list's")])
     store.write(made_up(trial(label="the worker's")))
     assert store.results[0].trial.title == "the list's"
+    label = "x" * 4000
+    store.add("", [trial(seed=seed, label=label) for seed in range(4500)])
+    assert (tmp_path / "sweep.json").stat().st_size > 16 << 20
+    assert len(store.trials) == 4500
 
 
-#: What `decode` refuses is in test_trial_result.py.
+#: What `decode` refuses is in test_trial.py.
 SPOILT = {
     "cut off": lambda content: content[: len(content) // 2],
     "empty": lambda content: b"",
@@ -74,16 +78,13 @@ def test_a_spoilt_file_is_named_with_what_to_do(store, how):
     assert len(store.missing) == 3
 
 
-def test_the_result_of_another_trial_under_this_name_is_refused(store):
+def test_files_that_are_no_result_of_this_trial(store):
     first, second, _ = store.trials
     store.write(made_up(first))
     store.path(first).rename(store.path(second))
     with pytest.raises(ValueError, match="holds the result of another trial; delete it") as problem:
         store.read(second)
     assert str(store.path(second)) in str(problem.value)
-
-
-def test_a_file_too_large_is_refused_before_it_is_read(store):
     path = store.path(store.trials[0])
     path.parent.mkdir()
     with path.open("wb") as file:
@@ -122,15 +123,6 @@ def test_a_spoilt_list_is_named(store, content):
     with pytest.raises(ValueError):  # nor is it written over
         store.add("", [trial(seed=5)])
     assert path.read_bytes() == content
-
-
-def test_a_list_of_very_many_trials_can_be_read_again(tmp_path):
-    """Longer than any result may be."""
-    store = Store(tmp_path)
-    label = "x" * 4000
-    store.add("", [trial(seed=seed, label=label) for seed in range(4500)])
-    assert (tmp_path / "sweep.json").stat().st_size > 16 << 20
-    assert len(store.trials) == 4500
 
 
 def test_failures_are_kept_until_the_trial_succeeds(store):

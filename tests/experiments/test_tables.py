@@ -60,7 +60,7 @@ def test_every_trial_is_a_line_of_csv():
     assert float(rows[0]["cumulative_loss"]) == 20.0 and rows[0]["lmo"] == "40"
 
 
-def test_notes_tell_what_was_tried_and_what_was_cut():
+def test_notes_tell_what_was_tried_what_was_cut_and_what_lies_on_the_edge():
     results = [
         result([10.0, 20.0], c=1.0, limit=60.0),
         result([12.0, 25.0], c=2.0, limit=60.0),
@@ -71,9 +71,6 @@ def test_notes_tell_what_was_tried_and_what_was_cut():
         "POLD: c = 1 of 0.5, 1, 2; 60 s of processor time each, which ended c = 0.5 after 10 rounds."
     )
     assert "c = 0.5 was ahead of c = 1" in ahead
-
-
-def test_notes_tell_when_the_best_lies_on_the_edge():
     results = [result([10.0], c=1.0, first=10), result([12.0], c=2.0, first=10)]
     assert tuning_notes(summarise(results)[0]) == [
         "POLD: c = 1 of 1, 2, chosen on the first 10 rounds of one order.",
@@ -107,23 +104,20 @@ def test_the_whole_row_of_a_method():
 STRETCHES = [Minimum(0, 20, 3.0, 0.0), Minimum(20, 40, 1.0, 0.0)]
 
 
-def test_each_stretch_is_held_against_its_own_minimum():
+def test_regret_by_stretches():
     played = result([5.0, 8.0, 18.0, 20.0])
     found = regret_so_far(played, STRETCHES, np.array([10, 20, 30, 40]))
     assert found.tolist() == [5.0 - 1.5, 8.0 - 3.0, 18.0 - 3.5, 5.0 + 11.0]
-
-
-def test_a_drift_between_readings_is_interpolated():
-    played = result([10.0, 20.0])
-    halves = [Minimum(0, 15, 0.0, 0.0), Minimum(15, 20, 0.0, 0.0)]
-    assert regret_so_far(played, halves, np.array([15, 20])).tolist() == [15.0, 20.0]
-
-
-def test_the_worst_window_lies_inside_a_stretch():
-    played = result([5.0, 8.0, 18.0, 20.0])
     assert window_regret(played, STRETCHES, 10) == 10.0 - 1.0
     assert window_regret(played, STRETCHES, 20) == 12.0 - 1.0
     assert window_regret(played, STRETCHES, 30) is None
+    measured = AdaptiveRegret(10, 7.5, 0.0, (3, 13))
+    played = result([5.0, 8.0, 18.0, 20.0], adaptive=[measured])
+    (row,) = regret_rows(summarise([played])[0], {0: STRETCHES}, taus=[10])
+    assert row.adaptive[10].mean == 7.5
+    played = result([10.0, 20.0])
+    halves = [Minimum(0, 15, 0.0, 0.0), Minimum(15, 20, 0.0, 0.0)]
+    assert regret_so_far(played, halves, np.array([15, 20])).tolist() == [15.0, 20.0]
 
 
 def test_window_regret_never_exceeds_the_true_adaptive_regret():
@@ -157,13 +151,6 @@ def test_regret_is_unknown_where_a_method_was_cut_or_a_seed_has_no_minimum():
     assert told["POLD"].adaptive[10].mean == 9.0
     assert told["OGD"].dynamic is told["POLA"].dynamic is None
     assert told["OGD"].adaptive == told["POLA"].adaptive == {}
-
-
-def test_measured_adaptive_regret_is_preferred():
-    measured = AdaptiveRegret(10, 7.5, 0.0, (3, 13))
-    played = result([5.0, 8.0, 18.0, 20.0], adaptive=[measured])
-    (row,) = regret_rows(summarise([played])[0], {0: STRETCHES}, taus=[10])
-    assert row.adaptive[10].mean == 7.5
 
 
 def test_minima_are_solved_once_and_kept(tmp_path):

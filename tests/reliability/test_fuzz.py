@@ -159,22 +159,6 @@ def test_pickles_are_not_opened(tmp_path):
     assert canary.exists()  # the payload works where it is let loose
 
 
-def test_one_array_in_two_places_is_two(tmp_path):
-    path = tmp_path / "learner.safetensors"
-    learner = dw.POLD(dw.L1Ball(3), horizon=9)
-    learner.save(path)
-
-    def change(settings, arrays):
-        for name in ("_experts._y", "_experts._sums"):
-            settings["state"][name] = {"array": "_experts._x"}
-            del arrays[name]
-
-    rewritten(path, change)
-    experts = dw.load(path)._experts
-    assert not np.shares_memory(experts._x, experts._y)
-    assert not np.shares_memory(experts._y, experts._sums)
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("_x", 5.0), ("_x", np.nan), ("clocks", -1), ("blocks", 0), ("steps", -1.0)]
 )

@@ -39,6 +39,8 @@ def test_what_fits_is_taken_and_sizes_are_told():
     assert check_fields(FIELDS, good(), "thing") == {"n": 3, "k": 2}
     assert check_fields(FIELDS, good() | {"more": ["a"], "either": 3}, "thing", n=3)["k"] == 2
     check_fields(FIELDS, good() | {"more": None, "places": np.zeros(0, np.int64)}, "thing")
+    with pytest.raises(ValueError, match="whose x does not fit"):
+        check_fields(FIELDS, good(), "thing", n=4)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +98,6 @@ def test_arrays_of_any_type_are_finite(kind):
     for wrong in (math.nan, math.inf) if np.dtype(kind).kind in "fc" else ():
         with pytest.raises(ValueError, match="whose x does not fit"):
             check_fields(fields, {"x": np.array([1.0, wrong], kind)}, "thing")
-
-
-def test_sizes_that_are_known_are_not_taken_from_arrays():
-    with pytest.raises(ValueError, match="whose x does not fit"):
-        check_fields(FIELDS, good(), "thing", n=4)
 
 
 def test_arrays_that_are_not_read_are_checked_by_type_and_shape():

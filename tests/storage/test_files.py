@@ -52,16 +52,12 @@ def test_a_failure_before_anything_was_written_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_writes_by_the_ending_of_a_name_finds_it(tmp_path):
-    """Figures are written in the format that their name ends in."""
+def test_names_of_parts_and_of_files(tmp_path):
     seen = []
     storage.write(tmp_path / "figure.svg", lambda part: (seen.append(part), part.write_text("x")))
     assert seen[0].suffix == ".svg"
     assert seen[0].parent == tmp_path
     assert seen[0].name.startswith(".")
-
-
-def test_names_as_long_as_the_system_allows_can_be_written(tmp_path):
     path = tmp_path / ("n" * 240 + ".json")
     storage.write_text(path, "content")
     assert path.read_text() == "content"

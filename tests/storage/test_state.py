@@ -112,15 +112,12 @@ def test_a_state_with_other_names_is_refused():
             read(state, other)
 
 
-def test_arrays_that_a_file_takes_for_one_are_two():
+def test_arrays_are_apart_and_keep_their_order():
     state, arrays = written(Thing())
     del arrays["y"]
     thing = read(state | {"y": {"array": "x"}}, arrays)
     thing.x[0, 0] = -1.0
     assert thing.y[0, 0] == 0.0
-
-
-def test_the_order_in_memory_is_kept():
     thing = Thing()
     thing.x = np.asfortranarray(thing.x)
     again = read(*written(thing))

@@ -39,7 +39,7 @@ def cached(folder):
     return folder / "cache/some/where.txt"
 
 
-def test_plain_and_compressed_files_are_read(folder, monkeypatch):
+def test_plain_and_compressed_files_are_read(folder, monkeypatch, tmp_path_factory):
     packed = folder / "some/where.txt.gz"
     packed.write_bytes(gzip.compress(CONTENT))
     assert FILE.read(folder) == CONTENT
@@ -49,9 +49,6 @@ def test_plain_and_compressed_files_are_read(folder, monkeypatch):
     packed.unlink()
     (folder / "some/where.txt").write_bytes(CONTENT)
     assert FILE.read() == CONTENT
-
-
-def test_an_argument_goes_before_the_environment(folder, monkeypatch, tmp_path_factory):
     (folder / "some/where.txt").write_bytes(CONTENT)
     monkeypatch.setenv("DRIFTWOLFE_DATA", str(tmp_path_factory.mktemp("empty")))
     assert FILE.read(folder) == CONTENT

@@ -201,19 +201,16 @@ def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path,
     assert files(folder) == []
 
 
-def test_archives_have_a_largest_size(server, folder, monkeypatch):
-    monkeypatch.setattr(datasets, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
-    with pytest.raises(DataUnavailable, match="announces"):
-        data_file(server, "/good.zip").read()
-
-
-def test_patience_ends(server, folder, monkeypatch):
+def test_patience_and_sizes_end(server, folder, monkeypatch):
     monkeypatch.setattr(datasets, "CONNECT_SECONDS", 0.1)
     with pytest.raises(DataUnavailable, match="timed out"):
         data_file(server, "/silent").read()
     monkeypatch.setattr(datasets, "TOTAL_SECONDS", 0.1)
     with pytest.raises(DataUnavailable, match=r"longer than 0\.1 seconds"):
         data_file(server, "/dripping").read()
+    monkeypatch.setattr(datasets, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
+    with pytest.raises(DataUnavailable, match="announces"):
+        data_file(server, "/good.zip").read()
 
 
 def test_no_server_at_all(server, folder):

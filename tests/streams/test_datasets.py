@@ -74,7 +74,7 @@ def test_rows_shuffle_with_their_labels_and_may_be_sparse():
     assert order.tolist() != list(range(8))
 
 
-def test_drifts_are_where_neighbouring_copies_differ():
+def test_drifts_are_where_neighbouring_copies_differ_and_features_flip():
     def drifts(**options):
         return matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=2, **options).drifts
 
@@ -82,8 +82,6 @@ def test_drifts_are_where_neighbouring_copies_differ():
     assert drifts(copies=(1, 1, -1, -1, 2)) == (6, 12)
     assert drifts(copies=(1,)) == ()
 
-
-def test_drifts_are_where_features_flip():
     def drifts(flip_every):
         return multiclass(np.ones((7, 2)), [0] * 7, 3, per_round=1, flip_every=flip_every).drifts
 
