@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -67,6 +67,9 @@ class DenseDescent(Descent):
     def check(self) -> None:
         super().check()
         require_feasible(self.domain, to_host(self.x))
+
+    def undoable(self, before: Mapping[str, Any]) -> bool:
+        return self.clocks is before["clocks"]
 
     @property
     def x(self) -> Any:
@@ -139,6 +142,7 @@ class DenseDescent(Descent):
                 pairs = zip(*((r.feasible, r.infeasible) for r in results), strict=True)
                 x, y = (self._device.put(self._table(np.stack(points))) for points in pairs)
         # All that can fail is done. In place, since most points stay as they are.
+        self.clocks = self.clocks.copy()  # which tells `undoable`
         if self._device is HOST:
             tables = (self._x, self._y, self._sums)
             kernels().close_round(*tables, gradients, self.clocks, due, x, y, self.lazy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
@@ -158,7 +159,8 @@ class Leaders(Experts):
         else:
             eta = float(self.scale_for(largest) / np.sqrt(expert.epoch))
             scalars = _next_scalars(expert, gradient, eta)
-        memory = expert.memory._replace(scalars=scalars)
+        buffer = copy(expert.memory.buffer)  # columns that a refused update takes are free again
+        memory = expert.memory._replace(scalars=scalars, buffer=buffer)
         return Leader(expert.epoch, expert.x, anchor, total, expert.rounds + 1, eta, memory)
 
     def _target(self, seen: Leader) -> Point:
