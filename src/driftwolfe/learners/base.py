@@ -74,7 +74,7 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return update(self, loss, **more)
         except BaseException as error:
-            half_written(self, lambda: _undo(parts, before))
+            half_written(self, _undo, parts, before)
             if isinstance(error, ValueError) and isinstance(loss, Loss) and self.domain:
                 _explain(error, loss, self.domain)
             raise
@@ -252,7 +252,7 @@ class Learner(Stateful, Guarded, ABC):
         try:
             tickets.close(place, value - self.update(f, **more))
         except BaseException:
-            half_written(self, lambda: self.t == t)
+            half_written(self, t.__eq__, self.t)
             raise
         return value
 

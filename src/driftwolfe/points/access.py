@@ -98,11 +98,11 @@ def _guarded(
     return guarded  # type: ignore[return-value]
 
 
-def half_written(owner: Any, settle: Callable[[], bool] = bool) -> None:
+def half_written(owner: Any, settle: Callable[..., bool] = bool, *given: Any) -> None:
     """Mark an object, in a write that was interrupted, as half written; not if `settle` can undo or complete it."""
     writers = _ACCESS[id(owner)].writers
     writers.insert(0, HALF_WRITTEN)  # first: another interrupt may come
-    if settle():
+    if settle(*given):
         writers.remove(HALF_WRITTEN)
 
 
