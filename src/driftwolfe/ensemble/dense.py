@@ -12,13 +12,12 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import (
-    SQUARES,
     Evaluation,
     Scores,
     combine,
     on_tangent,
-    require_below,
     require_finite,
+    require_in_range,
 )
 from driftwolfe.ensemble.plan import OWN_GRADIENTS, Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
@@ -174,6 +173,7 @@ class DenseDescent(Descent):
             norm = float(self._device.xp.linalg.vector_norm(table, axis=1).max())
         if not math.isfinite(norm):
             require_finite(table)
+        require_in_range(norm, self.diameter)
         return table, max(self.largest_gradient, norm)
 
     def _targets(self, gradients: Any, scale: float) -> tuple[Indices, Any, bool]:
@@ -333,7 +333,6 @@ class SelfConfidentDescent(DenseDescent):
 
     def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
         table, largest = super()._gradients(loss, gradients, shared)
-        require_below(SQUARES, largest)
         held = to_host(table)
         self.squares = self.squares + np.vecdot(held, held)
         self.worst = np.maximum(self.worst, self.squares)

@@ -13,7 +13,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
-from driftwolfe.ensemble.experts import SUMS, Experts, require_below
+from driftwolfe.ensemble.experts import Experts, require_in_range
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
 from driftwolfe.oracles.frank_wolfe import (
@@ -109,7 +109,7 @@ class Leaders(Experts):
         pairs = zip(each, self.experts, strict=True)
         gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))
-        require_below(SUMS, largest)
+        require_in_range(largest, self.diameter)
         experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))
         runs = {
             i: self._run(expert, gap)

@@ -137,7 +137,8 @@ class Learner(Stateful, Guarded, ABC):
     Units, for all learners: with points in [x] and losses in [f], `lipschitz` is in [f]/[x],
     `step_scale` in [x]²/[f], `loss_scale` and what `bound` returns in [f], `path_length` in [x],
     tolerances in [x]², `smoothness` and `strong_convexity` in [f]/[x]²; `horizon` and `tau` count
-    rounds, and all other numbers are pure. In other units a learner plays the same points.
+    rounds, and all other numbers are pure. In other units a learner plays the same points. A gradient
+    with a norm of 1e150 or more, over the diameter where that is above 1, is refused.
 
     Examples
     --------
