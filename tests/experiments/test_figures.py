@@ -20,7 +20,7 @@ from driftwolfe.experiments.figure import evenly, expert_size, settled_range
 from driftwolfe.experiments.figures import band, rows
 from driftwolfe.experiments.summary import RegretRow
 from driftwolfe.terminal import Spread
-from experiments.played import made, played, regrets, summary_of
+from experiments.small import made, played, regrets, summary_of
 
 NAMES = ("oracle-calls", "sensitivity", "weights", "regret", "prices", "regret-over-rounds")
 

@@ -17,7 +17,7 @@ from driftwolfe.experiments.report import in_brief, overview, write_report
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
 from driftwolfe.terminal import spread_text
-from experiments.played import TWIN, made, played, regrets, summary_of
+from experiments.small import TWIN, made, played, regrets, summary_of
 
 ATTACKS = (
     "<script>alert(1)</script>",

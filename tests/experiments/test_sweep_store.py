@@ -85,12 +85,10 @@ def test_files_that_are_no_result_of_this_trial(store):
     with pytest.raises(ValueError, match="holds the result of another trial; delete it") as problem:
         store.read(second)
     assert str(store.path(second)) in str(problem.value)
-    path = store.path(store.trials[0])
-    path.parent.mkdir()
-    with path.open("wb") as file:
+    with store.path(first).open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(ValueError, match="more than 16 MiB"):
-        store.read(store.trials[0])
+        store.read(first)
 
 
 def test_a_folder_without_a_list_says_how_to_make_one(tmp_path):

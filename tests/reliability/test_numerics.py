@@ -45,7 +45,7 @@ def test_the_memory_of_a_process_is_not_that_of_its_parent():
     assert 10.0 < float(done.stdout) < numerics.megabytes() - 0.5 * held.nbytes / 2**20
 
 
-@pytest.mark.slow  # tests/estimators/test_completer_experts_tables.py has shorter streams
+@pytest.mark.slow  # tests/estimators/test_completer_tables.py has shorter streams
 def test_the_state_stays_as_large_as_it_is():
     tenths = load.run(400_000, users=300, items=200)
     assert len(tenths) == 10

@@ -248,7 +248,7 @@ def _learner(path):
 
 
 def _game(path):
-    losses = [dw.losses.LinearLoss(np.ones(20_000)) for _ in range(60)]
+    losses = [dw.losses.LinearLoss(np.ones(20_000))] * 60
     dw.play(dw.OGD(dw.L2Ball(20_000)), losses, checkpoint=path, record_decisions=True)
 
 
