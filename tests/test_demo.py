@@ -51,9 +51,6 @@ def run_by_hand(made, name, decisions, **counts):
     return PlayedGame(name, made, history)
 
 
-# What is played
-
-
 def test_the_target_jumps_and_every_loss_is_known(made):
     assert len(made) == 1000 and made.drifts == (300, 400, 500, 600, 700, 800, 900)
     moved = np.flatnonzero(np.diff(places(made))) + 1
@@ -97,9 +94,6 @@ def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatc
     assert best_in_hindsight(made) == (1, pytest.approx(both[1].regret))
 
 
-# What is said
-
-
 def test_what_is_said_follows_from_the_numbers(both, made):
     told = demo.findings(both)
     polar, ogd = both
@@ -124,9 +118,6 @@ def test_the_table_has_the_numbers(both):
     assert rows["regret against the target"] == [f"{run.regret:.1f}" for run in both]
     assert rows["projections"] == ["0", "1,000"]
     assert len({len(line) for line in lines}) == 1
-
-
-# What is drawn
 
 
 @pytest.mark.parametrize("width", [40, 57, 80, 100])
@@ -170,9 +161,6 @@ def test_colours_are_for_terminals_where_nobody_forbids_them(monkeypatch, both):
     monkeypatch.setenv("NO_COLOR", "1")
     assert not Terminal.of(Screen()).colour
     assert not Terminal.of(io.StringIO()).colour
-
-
-# The command
 
 
 def test_the_demo_prints_and_writes_its_picture(played, tmp_path, monkeypatch, capsys):

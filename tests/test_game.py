@@ -46,16 +46,13 @@ def test_oracle_calls_are_counted_per_round():
     assert dw.play(learner, stream()).membership.sum() == learner.oracle_calls.membership > 0
 
 
-def test_losses_are_kept_only_if_wanted_and_weights_only_if_there_are_any():
-    history = dw.play(dw.OGD(dw.L1Ball(3)), stream(), keep_losses=False, record_weights=True)
-    assert history.functions == history.weights == history.decisions == []
-
-
-def test_progress_is_quiet_unless_on_a_terminal(capsys):
+def test_progress_is_quiet_and_only_what_is_wanted_is_kept(capsys):
     dw.play(dw.OGD(dw.L1Ball(3)), stream())
     assert capsys.readouterr().err == ""
     dw.play(dw.OGD(dw.L1Ball(3)), stream(), progress=True)
     assert "round" in capsys.readouterr().err
+    history = dw.play(dw.OGD(dw.L1Ball(3)), stream(), keep_losses=False, record_weights=True)
+    assert history.functions == history.weights == history.decisions == []
 
 
 def test_a_history_is_printed_in_one_short_line():

@@ -98,9 +98,10 @@ def test_workflows_and_hosts_run_commands_of_the_makefile():
     assert found(r"- make ([a-z-]+)$", ".readthedocs.yaml") == ["docs"]
 
 
-def test_the_sdist_holds_code_and_no_results():
+def test_the_sdist_holds_code_and_pages_have_one_install_line():
     build = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
     assert set(build) < KEPT and not {"docs", "benchmarks", "tests"} & KEPT
+    assert len({extras(page) for page in FIRST_PAGES}) == 1
 
 
 def test_packages_with_too_much_or_too_little_are_refused(tmp_path):
@@ -118,10 +119,6 @@ def test_packages_with_too_much_or_too_little_are_refused(tmp_path):
     assert packed("src", "README.md") == []
     assert packed("src", "recipe/meta.yaml") == ["it holds recipe"]
     assert "it lacks src/driftwolfe/cli.py" in packed("README.md")
-
-
-def test_the_first_pages_have_one_install_line():
-    assert len({extras(page) for page in FIRST_PAGES}) == 1
 
 
 def test_every_command_of_the_first_pages_exists():

@@ -105,20 +105,6 @@ def test_weight_zero_is_no_row_and_a_whole_weight_repeats_one():
     assert state_of(fitted._learner) == state_of(copies._learner)
 
 
-def test_a_batch_without_weight_is_not_there():
-    X, y = turning()
-    model = learned(X, y)
-    before = state_of(model._learner)
-    model.partial_fit(X, y, sample_weight=0.0)
-    model.partial_fit(X, y, sample_weight=np.full(len(y), 1e-300))
-    assert state_of(model._learner) == before
-    new = TraceNormClassifier().partial_fit(X, y, CLASSES, sample_weight=np.zeros(len(y)))
-    np.testing.assert_allclose(new.predict_proba(X), 1.0 / 3.0)
-    assert new.t_ == 0 and not new.coef_.any()
-    with pytest.raises(ValueError, match="zero for all rows"):
-        TraceNormClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
-
-
 @pytest.mark.in_turn
 @pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 @pytest.mark.parametrize("features", [1, 2, 20, 260])
@@ -149,11 +135,22 @@ def test_whatever_comes_probabilities_stay_probabilities(features, seed):
     assert all(np.isfinite(array).all() for array in arrays.values())
 
 
-def test_small_weights_teach_less():
+def test_small_weights_teach_less_and_none_nothing():
     X, y = turning(rows=100)
     light = learned(X, y, weights=np.full(100, 0.01)).predict_proba(X)
     assert light.max() < learned(X, y).predict_proba(X).max()
     assert learned(X, y, weights=np.full(100, 1e-9)).predict_proba(X).max() < 0.34
+    X, y = turning()
+    model = learned(X, y)
+    before = state_of(model._learner)
+    model.partial_fit(X, y, sample_weight=0.0)
+    model.partial_fit(X, y, sample_weight=np.full(len(y), 1e-300))
+    assert state_of(model._learner) == before
+    new = TraceNormClassifier().partial_fit(X, y, CLASSES, sample_weight=np.zeros(len(y)))
+    np.testing.assert_allclose(new.predict_proba(X), 1.0 / 3.0)
+    assert new.t_ == 0 and not new.coef_.any()
+    with pytest.raises(ValueError, match="zero for all rows"):
+        TraceNormClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
 
 
 def test_fit_goes_through_the_rows_once_in_their_order():

@@ -24,9 +24,6 @@ def learned(count=700, **options):
     return MatrixCompleter(**settings).partial_fit(*turning(count))
 
 
-# -- one batch, many batches -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -52,10 +49,13 @@ def test_one_batch_leaves_the_state_of_single_ratings(settings):
     assert bool(whole._pool.older) == (settings["memory"] < len(pairs))
 
 
-# -- asking changes nothing --------------------------------------------------------------------------
-
-
-def test_what_is_handed_out_is_not_the_state():
+def test_predictions_of_a_batch_are_those_of_single_pairs():
+    completer, pairs = learned(), [(u, i) for u in (*range(12), "new") for i in (*range(9), "new")]
+    alone = [completer.predict([pair])[0] for pair in pairs]
+    assert completer.predict(pairs).tolist() == alone
+    table = completer.expert_predictions(pairs)
+    assert table.shape == (len(pairs), len(completer.expert_names_))
+    assert table @ completer.expert_weights_ == pytest.approx(alone, abs=1e-12)
     completer = learned()
     before = state_of(completer)
     completer.users_.append("spoilt")
@@ -72,17 +72,6 @@ def test_what_is_handed_out_is_not_the_state():
     ratings[:] = 99.0
     assert state_of(completer) == after
 
-
-def test_predictions_of_a_batch_are_those_of_single_pairs():
-    completer, pairs = learned(), [(u, i) for u in (*range(12), "new") for i in (*range(9), "new")]
-    alone = [completer.predict([pair])[0] for pair in pairs]
-    assert completer.predict(pairs).tolist() == alone
-    table = completer.expert_predictions(pairs)
-    assert table.shape == (len(pairs), len(completer.expert_names_))
-    assert table @ completer.expert_weights_ == pytest.approx(alone, abs=1e-12)
-
-
-# -- refusing changes nothing ------------------------------------------------------------------------
 
 GOOD = [(0, 0), ("x", 1)]
 REFUSED = {
@@ -147,9 +136,6 @@ def test_a_refused_call_changes_nothing(fault):
 def test_settings_that_make_no_sense_are_refused(settings, message):
     with pytest.raises((ValueError, TypeError), match=message):
         MatrixCompleter(**settings)
-
-
-# -- ids ---------------------------------------------------------------------------------------------
 
 
 class Colour(enum.Enum):

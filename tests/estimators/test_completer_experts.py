@@ -14,9 +14,6 @@ from estimators.rating_streams import state_of, turning
 LOSSES = ("absolute", "huber", "squared")
 
 
-# -- the same in plain Python ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("learner", ["both", "pold"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_mean_and_biases_are_those_of_plain_python(loss, learner):
@@ -101,9 +98,6 @@ def test_the_mean_error_forgets_what_is_long_ago():
     assert abs(mean - errors.mean()) > 0.1 * mean
 
 
-# -- the guarantee -----------------------------------------------------------------------------------
-
-
 def played(loss, learner, count, **options):
     """Losses of the combination and of each expert, in units, round by round; absent: infinite."""
     completer = MatrixCompleter(loss=loss, learner=learner, memory=128, **options)
@@ -165,9 +159,6 @@ def test_weights_follow_who_is_right():
     fresh = MatrixCompleter(radii=()).partial_fit(pairs[:1100], ratings[:1100])
     restarted = ["every" in name for name in fresh.expert_names_]
     assert fresh.expert_weights_[restarted].sum() > 0.5
-
-
-# -- other units, other names ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -38,9 +38,6 @@ def whole_state(completer):
 ASKED = [(0, 0), (3, 5), (11, 1), ("new", 1), (2, "new"), ("new", "new"), ("stranger", 3)]
 
 
-# -- what is learned ---------------------------------------------------------------------------------
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("loss", ["huber", "absolute", "squared"])
 @pytest.mark.parametrize("given", ["both", "users", "items", "none"])
@@ -143,9 +140,6 @@ def test_errors_on_movielens_in_batches_of_a_hundred():
     assert errors_in_batches(stream, completer_with(side_features())).mean() <= 0.770
 
 
-# -- one call and many ------------------------------------------------------------------------------
-
-
 def test_one_call_is_the_same_as_many():
     pairs, ratings = turning(700, new=40)
     whole, single, parts = (MatrixCompleter(memory=64).add_features(*features()) for _ in range(3))
@@ -188,9 +182,6 @@ def test_factors_predict_where_nothing_is_clipped():
     assert inside.sum() > 20
     assert completer.predict(pairs)[inside] == pytest.approx(every[inside], rel=1e-9)
     assert len(MatrixCompleter().add_features(*features()).factors().users) == 0
-
-
-# -- what may be given -------------------------------------------------------------------------------
 
 
 def test_unknown_features_count_as_zero_and_later_ones_replace():
@@ -253,9 +244,6 @@ def test_features_that_make_no_sense_change_nothing(fault):
         with pytest.raises((ValueError, TypeError)):
             WRONG[fault](fresh)
         assert fresh._features is None
-
-
-# -- forgetting and files ----------------------------------------------------------------------------
 
 
 def test_a_forgotten_user_leaves_nothing(tmp_path):

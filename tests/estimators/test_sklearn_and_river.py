@@ -46,8 +46,6 @@ def steady(count=400, seed=0):
     return np.array(pairs[:count]), ratings[:count]
 
 
-# -- the checks of both libraries --------------------------------------------------------------------
-
 #: Of their checks those that shuffle copies of rows: the order of rows matters, and a weighted row is one row.
 COPIED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "the order of rows matters"
@@ -91,9 +89,6 @@ def rivers_checks():
 @pytest.mark.parametrize(("model", "check"), list(rivers_checks()))
 def test_rivers_own_checks(model, check):
     check(model())
-
-
-# -- scikit-learn ------------------------------------------------------------------------------------
 
 
 def test_the_regressor_is_the_completer():
@@ -171,9 +166,6 @@ def test_a_refused_fit_keeps_what_was_known(X, y, settings, message):
     assert state_of(model.completer_) == before
 
 
-# -- river -------------------------------------------------------------------------------------------
-
-
 def test_the_river_api_is_the_completer():
     pairs, ratings = turning(300)
     options = {key: value for key, value in SETTINGS.items() if key != "rank"}
@@ -222,9 +214,6 @@ def test_numbers_of_other_types_are_ratings_too():
     with pytest.raises(ValueError, match="not finite"):
         model.learn_one("a", "b", float("nan"))
     assert model.completer.n_ratings_ == 4
-
-
-# -- river's rankers for events ------------------------------------------------------------------------
 
 
 def test_rivers_ranker_is_the_recommender():

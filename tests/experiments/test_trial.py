@@ -197,9 +197,6 @@ def test_numbers_are_said_briefly(number, text):
     assert short(number) == text
 
 
-# -- streams by name -----------------------------------------------------------------------------
-
-
 def _values(stream):
     point = stream.domain.origin()
     return [loss.value(point) for loss in stream]

@@ -262,8 +262,6 @@ def test_a_sweep_on_a_full_disk_keeps_what_it_has(tmp_path, monkeypatch):
     assert len(workers.given) == 3
 
 
-# -- from the command line -------------------------------------------------------------------------
-
 SPEC = """
 title = "Steps"
 data = { name = "jumping-target", rounds = 40 }

@@ -39,9 +39,6 @@ def test_ten_thousand_mutations():
     assert faults(outcomes) == []
 
 
-# -- the worst, by name -------------------------------------------------------------------------
-
-
 @pytest.fixture
 def little_memory():
     """No more than 1 GiB beyond what there is."""

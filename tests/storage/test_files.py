@@ -165,9 +165,6 @@ def test_problems_of_the_system_are_told_in_one_sentence(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["folder", "taken"]
 
 
-# -- modes and links -------------------------------------------------------------------------------
-
-
 def _mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 

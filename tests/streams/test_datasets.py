@@ -40,9 +40,6 @@ def test_every_copy_is_shuffled_on_its_own():
     assert (2 * first).tolist() != second.tolist()
     again = matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
     assert again[1].targets.tolist() == second.tolist()
-
-
-def test_other_losses_on_entries():
     squared = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=SquaredEntries)
     assert type(squared[0]) is SquaredEntries
     assert squared.lipschitz == math.inf
