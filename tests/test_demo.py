@@ -108,9 +108,6 @@ def test_what_is_said_follows_from_the_numbers(both, made):
     assert "OGD takes 100 rounds (median of 7 jumps)" in told
     assert "POLAR takes 0 rounds until half its weight" in told
     assert "POLAR's regret is 0 % of OGD's, with 3 linear minimisations in place of 7 proj" in told
-
-
-def test_the_table_has_the_numbers(both):
     lines = demo.measures(both)
     rows = {line[:26].strip(): line[26:].split() for line in lines}
     assert rows[""] == ["POLAR", "OGD"]

@@ -142,16 +142,13 @@ def test_data_are_sought_and_never_downloaded(capsys, tmp_path, monkeypatch):
     assert "-> put ml-100k/u.data from https://grouplens.org" in text
 
 
-def test_data_that_are_not_the_published_ones_are_told(tmp_path, capsys):
+def test_data_are_found_and_checked(tmp_path, capsys, monkeypatch):
     (tmp_path / "ml-100k").mkdir()
     with gzip.open(tmp_path / "ml-100k" / "u.data.gz", "wb") as file:
         file.write(b"1\t2\t3\t4\n")
     text = one_line(told(capsys, "--data", str(tmp_path)))
     assert "is not the published file" in text
     assert "First of what is missing, MovieLens 100K: get ml-100k/u.data again" in text
-
-
-def test_data_that_are_there_are_found(tmp_path, monkeypatch):
     content = b"1\t2\t3\t4\n"
     published = replace(doctor.RATINGS, sha256=hashlib.sha256(content).hexdigest())
     monkeypatch.setattr(doctor, "RATINGS", published)

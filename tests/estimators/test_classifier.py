@@ -270,7 +270,7 @@ def test_labels_come_back_with_their_type(kind, tmp_path):
     assert loaded.predict(X).tolist() == model.predict(X).tolist()
 
 
-def test_names_of_features_are_kept(tmp_path):
+def test_names_of_features_are_kept_and_what_cannot_be_saved_is_refused(tmp_path):
     X, y = turning()
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     model = TraceNormClassifier(random_state=np.int64(1)).fit(frame, y > 0)
@@ -281,9 +281,6 @@ def test_names_of_features_are_kept(tmp_path):
     np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
     with pytest.raises(ValueError, match="feature names"):
         loaded.predict(frame[["b", "a", "c", "d"]])
-
-
-def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     X, y = turning()
     with pytest.raises(NotFittedError):

@@ -184,7 +184,7 @@ def test_factors_predict_where_nothing_is_clipped():
     assert len(MatrixCompleter().add_features(*features()).factors().users) == 0
 
 
-def test_unknown_features_count_as_zero_and_later_ones_replace():
+def test_unknown_features_count_as_zero_and_may_come_later():
     people, films = features()
     named = {str(key): row for key, row in people.items()}
     frames = [pd.DataFrame.from_dict(each, orient="index") for each in (named, films)]
@@ -196,9 +196,6 @@ def test_unknown_features_count_as_zero_and_later_ones_replace():
     three.add_features({"0": [9.0, 9.0, 9.0]}, {1: [1, 1]}).add_features(*frames)
     told = [each.prequential(pairs, turning(200)[1]).tolist() for each in (one, two, three)]
     assert told[0] == told[1] == told[2]
-
-
-def test_features_may_come_after_ratings():
     pairs, ratings = turning(400)
     completer = MatrixCompleter().partial_fit(pairs[:200], ratings[:200])
     before = completer.predict(ASKED)

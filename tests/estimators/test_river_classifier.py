@@ -50,7 +50,7 @@ def test_before_anything_is_learned_nothing_is_said():
     assert everything(model) == everything(RiverTraceNormClassifier())
 
 
-def test_classes_come_and_go():
+def test_classes_and_features_come_and_go():
     model = RiverTraceNormClassifier()
     model.learn_one({"a": 1.0}, "red")
     assert model.predict_proba_one({"a": 1.0}) == {"red": 1.0}
@@ -62,6 +62,16 @@ def test_classes_come_and_go():
     assert model.classes == ["red", "green", "blue"]
     found = model.predict_proba_one({"a": 1.0})
     assert max(found, key=found.get) == "blue" and sum(found.values()) == pytest.approx(1.0)
+    rows = stream()
+    model = learned([({name: x[name] for name in ("x0", "x1")}, y) for x, y in rows[:100]])
+    for x, y in rows[100:]:
+        model.learn_one(x, y)
+    assert model.feature_names == ["x0", "x1", "x2", "x3"]
+    before = model.predict_proba_one({"x3": 1.0})
+    assert model.predict_proba_one({"x3": 1.0, "strange": 5.0}) == before
+    assert model.predict_proba_one({"x3": 1.0, "x0": 0.0}) == before  # missing is zero
+    assert sum(model.predict_proba_one({}).values()) == pytest.approx(1.0)
+    model.learn_one({}, "red")
 
 
 @pytest.mark.parametrize(
@@ -77,19 +87,6 @@ def test_labels_may_be_anything_hashable(labels):
         assert type(model.predict_one({"a": k})) is type(
             getattr(labels[k], "item", lambda k=k: labels[k])()
         )
-
-
-def test_features_come_and_go():
-    rows = stream()
-    model = learned([({name: x[name] for name in ("x0", "x1")}, y) for x, y in rows[:100]])
-    for x, y in rows[100:]:
-        model.learn_one(x, y)
-    assert model.feature_names == ["x0", "x1", "x2", "x3"]
-    before = model.predict_proba_one({"x3": 1.0})
-    assert model.predict_proba_one({"x3": 1.0, "strange": 5.0}) == before
-    assert model.predict_proba_one({"x3": 1.0, "x0": 0.0}) == before  # missing is zero
-    assert sum(model.predict_proba_one({}).values()) == pytest.approx(1.0)
-    model.learn_one({}, "red")
 
 
 def test_a_stream_of_words_outgrows_the_map_for_few_features():

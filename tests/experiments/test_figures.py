@@ -200,14 +200,11 @@ def test_early_noise_does_not_squash_the_averages():
     assert low < bands[0].mean[-1] < high
 
 
-def test_experts_are_in_order_and_those_asleep_are_left_out():
+def test_experts_are_in_order_and_curves_are_thinned_evenly():
     (panel,) = figures.weights(summary_of([made("POLA", experts=5)])).panels
     assert panel.y.names == ["1 rounds", "2 rounds", "4 rounds", "8 rounds", "16 rounds"]
     assert np.isnan(panel.weights.values[4, 0])
     assert np.isnan(panel.weights.values).sum() == 1
-
-
-def test_sizes_of_experts_and_thinned_curves():
     names = ["η = 0.0145", "γ = 1,024", "η = 2e-05", "alone"]
     assert [expert_size(name) for name in names] == [0.0145, 1024.0, 2e-05, 0.0]
     assert evenly(10, 4).tolist() == [0, 3, 6, 9]

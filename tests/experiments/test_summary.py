@@ -65,8 +65,6 @@ def test_curves_are_read_where_all_seeds_have_a_reading():
     assert series.mean_loss.mean == 0.2
     assert not series.complete
 
-
-def test_runs_cut_before_any_common_reading_are_compared_at_the_shorter_ones_end():
     def cut_at(rounds, seed):
         curves = {key: [float(rounds)] for key in ("loss", "seconds")}
         calls = {key: [2 * rounds] for key in ("lmo", "projection", "gauge")}

@@ -20,18 +20,6 @@ def store(tmp_path):
     return store
 
 
-def test_a_result_is_found_again_and_no_longer_missing(store):
-    first, second, third = store.trials
-    assert store.missing == [first, second, third]
-    assert store.results == []
-    result = made_up(second)
-    store.write(result)
-    assert store.missing == [first, third]
-    assert store.results == [result]
-    assert Store(store.folder).read(second) == result
-    assert store.path(second).read_bytes() == result.encode()
-
-
 def test_adding_keeps_what_there_is(store):
     before = store.folder.joinpath("sweep.json").read_bytes()
     stamp = store.folder.joinpath("sweep.json").stat().st_mtime_ns
@@ -137,13 +125,22 @@ def test_failures_are_kept_until_the_trial_succeeds(store):
     assert store.failures == {second.name: "another"}
 
 
-def test_what_a_killed_writer_left_is_not_a_result(store):
+def test_a_result_is_found_again_and_no_longer_missing(store):
     one = store.trials[0]
     path = store.path(one)
     path.parent.mkdir()
     path.with_name(f".{path.stem}.0123.json").write_bytes(made_up(one).encode()[:50])
     assert store.results == []
     assert len(store.missing) == 3
+    first, second, third = store.trials
+    assert store.missing == [first, second, third]
+    assert store.results == []
+    result = made_up(second)
+    store.write(result)
+    assert store.missing == [first, third]
+    assert store.results == [result]
+    assert Store(store.folder).read(second) == result
+    assert store.path(second).read_bytes() == result.encode()
 
 
 def curves(one, rates=()):

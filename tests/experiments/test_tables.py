@@ -120,7 +120,7 @@ def test_regret_by_stretches():
     assert regret_so_far(played, halves, np.array([15, 20])).tolist() == [15.0, 20.0]
 
 
-def test_window_regret_never_exceeds_the_true_adaptive_regret():
+def test_regrets_are_those_of_the_library():
     data = DataSet(name="jumping-target", rounds=120)
     stream = data.load(seed=1)
     learner = dw.OGD(stream.domain, horizon=120, lipschitz=stream.lipschitz)
@@ -129,10 +129,6 @@ def test_window_regret_never_exceeds_the_true_adaptive_regret():
     true = dw.regret.adaptive_regret(history, 30)
     bound = window_regret(played, minima(data, 1), 30)
     assert 0.5 * true.upper < bound <= true.upper + 1e-9
-
-
-def test_dynamic_regret_is_that_of_the_library():
-    data = DataSet(name="jumping-target", rounds=120)
     stream = data.load(seed=2)
     history = dw.play(dw.POLA(stream.domain, lipschitz=stream.lipschitz), stream)
     true = dw.regret.dynamic_regret(history, stream.comparators)
@@ -153,7 +149,7 @@ def test_regret_is_unknown_where_a_method_was_cut_or_a_seed_has_no_minimum():
     assert told["OGD"].adaptive == told["POLA"].adaptive == {}
 
 
-def test_minima_are_solved_once_and_kept(tmp_path):
+def test_minima_are_solved_once_kept_and_shared(tmp_path):
     data = DataSet(name="shuttle-twin", rounds=40)
     first = stored_minima(tmp_path, data, seed=1)
     (file,) = tmp_path.glob("minima/*.json")
@@ -163,6 +159,9 @@ def test_minima_are_solved_once_and_kept(tmp_path):
     file.write_bytes(written[:-9])
     with pytest.raises(ValueError, match="delete it, and it is made again"):
         stored_minima(tmp_path, data, seed=1)
+    data = DataSet(name="movielens-100k-twin", rounds=6)
+    assert stored_minima(tmp_path, data, 0) == stored_minima(tmp_path, data, 4)
+    assert len(list(tmp_path.glob("minima/*.json"))) == 2
 
 
 def test_minima_are_below_what_any_point_suffers():
@@ -174,9 +173,3 @@ def test_minima_are_below_what_any_point_suffers():
             x *= rng.uniform(0, 100) / np.linalg.norm(x, "nuc")
             suffered = sum(f.value(x) for f in stream.losses[found.start : found.end])
             assert suffered >= found.value - found.gap - 1e-9
-
-
-def test_seeds_share_minima_where_they_only_change_the_order(tmp_path):
-    data = DataSet(name="movielens-100k-twin", rounds=6)
-    assert stored_minima(tmp_path, data, 0) == stored_minima(tmp_path, data, 4)
-    assert len(list(tmp_path.glob("minima/*.json"))) == 1

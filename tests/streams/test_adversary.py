@@ -148,7 +148,7 @@ def test_the_rate(budget):
         )
 
 
-def test_the_set_is_known_by_its_weights():
+def test_the_set_is_known_by_its_weights_and_guesses_are_refused():
     game = ResistingOracle(5)
     x = np.zeros(game.domain.shape)
     game.answer(x)
@@ -163,11 +163,8 @@ def test_the_set_is_known_by_its_weights():
         with pytest.raises(ValueError, match="decision must lie in the set"):
             game.answer(outside)
     assert game.domain.diameter >= np.linalg.norm(first - second)
-
-
-def test_guesses_beyond_what_has_come_to_light_are_refused():
     game = ResistingOracle(5)
-    game.answer(np.zeros(game.domain.shape))
+    game.answer(x)
     newest(game)
     for hidden in (1, -1):
         guess = np.zeros(game.domain.shape)
