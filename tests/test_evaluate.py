@@ -18,17 +18,8 @@ from driftwolfe.estimators import (
     TraceNormClassifier,
 )
 
-EVENTS = [
-    ("a", 1),
-    ("b", 1),
-    ("b", 2),
-    ("a", 3, 0.0),
-    ("a", 2),
-    ("c", 1),
-    ("c", 3),
-    ("c", 2),
-    ("c", 2),
-]
+EVENTS = [("a", 1), ("b", 1), ("b", 2), ("a", 3, 0.0), ("a", 2)]
+EVENTS += [("c", item) for item in (1, 3, 2, 2)]
 
 
 class Fixed:
