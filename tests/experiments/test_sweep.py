@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from driftwolfe.experiments.running import run_trial
-from driftwolfe.experiments.sweep import Progress, Store, run_sweep, status
+from driftwolfe.experiments.sweep import Progress, Store, describe, run_sweep, status
 from driftwolfe.experiments.trial import DataSet, Trial
 from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
 
@@ -92,6 +92,7 @@ def test_the_status_counts_by_method_and_names_the_best(tmp_path):
         "  POLA: 0 of 1",
         "best on made up: OGD, c = 2, seed 0, loss 0.1 per round",
     ]
+    assert describe(trial(label="mine", c=1e4, seed=2)) == "mine, c = 1e4, seed 2"
 
 
 def test_a_spoilt_result_stops_a_sweep_before_it_runs(tmp_path):
