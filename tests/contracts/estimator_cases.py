@@ -136,6 +136,8 @@ BAD_FRAMES = [
     (pd.DataFrame({"new": [1.0, NAN]}), [0, 1]),
     (pd.DataFrame({"new": [1.0, 2.0]}), [0]),
     (pd.DataFrame([[1.0, 2.0]], columns=["new", "new"]), [0]),
+    (pd.DataFrame({"new": pd.to_datetime(["2020-01-01"])}), [0]),
+    ([[1.0]], [0]),
 ]
 
 

@@ -121,6 +121,7 @@ EDITS = {
     "a start to come": put("pool.slots.starts", 0, 10**6),
     "a step of another expert": put("pool.slots.steps", 0, 5.0),
     "another number of ratings": put("pool.scale.clock", 0, COUNT - 1),
+    "a mean out of range": put("pool.slots.means", 0, 99.0),
     "a negative mean error": put("pool.scale.numbers", 0, -1.0),
     "the last beyond the highest": put("pool.scale.numbers", 3, 99.0),
     "a norm beyond the radius": replaced("pool.low.norms", lambda a: a + 1e3),
@@ -150,6 +151,10 @@ EDITS = {
     "a feature less": replaced("features.user_features.values", lambda a: a[:, 1:]),
     "an id less": replaced("features.user_features.values", lambda a: a[1:]),
     "nonsense for ids": replaced("features.user_features.ids", lambda a: a[1:]),
+    "weights of too few features": lambda _, arrays: arrays.update(
+        (name, np.ascontiguousarray(arrays[name][:, 1:]))
+        for name in ("features.users.means", "features.users.variances")
+    ),
     "more users than there are": lambda _, arrays: arrays.update(
         (name, np.tile(array, (2,) + (1,) * (array.ndim - 1)))
         for name, array in list(arrays.items())
