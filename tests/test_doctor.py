@@ -119,8 +119,9 @@ def test_a_missing_extra_is_named_with_what_it_is_for(capsys, monkeypatch):
 
 
 def test_a_missing_or_old_package_of_the_core_is_broken(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    found = {each.name: each for each in doctor.core()}
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "safetensors", None)
+        found = {each.name: each for each in doctor.core()}
     assert found["safetensors"].state == "broken" and found["numpy"].state == "ok"
     without(monkeypatch, "tqdm", "matplotlib")
     text = one_line(told(capsys, status=1))
@@ -152,7 +153,7 @@ def test_data_are_found_and_checked(tmp_path, capsys, monkeypatch):
     content = b"1\t2\t3\t4\n"
     published = replace(doctor.RATINGS, sha256=hashlib.sha256(content).hexdigest())
     monkeypatch.setattr(doctor, "RATINGS", published)
-    (tmp_path / "ml-100k").mkdir()
+    (tmp_path / "ml-100k" / "u.data.gz").unlink()
     (tmp_path / "ml-100k" / "u.data").write_bytes(content)
     film, shuttle = doctor.data_sets(tmp_path)
     assert film == Finding("MovieLens 100K", f"{tmp_path / 'ml-100k' / 'u.data'}, as published")

@@ -281,8 +281,7 @@ def test_names_of_features_are_kept_and_what_cannot_be_saved_is_refused(tmp_path
     np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
     with pytest.raises(ValueError, match="feature names"):
         loaded.predict(frame[["b", "a", "c", "d"]])
-    path = tmp_path / "model.safetensors"
-    X, y = turning()
+    path = tmp_path / "none"
     with pytest.raises(NotFittedError):
         TraceNormClassifier().save(path)
     with pytest.raises(TypeError, match="random_state"):

@@ -214,14 +214,15 @@ def test_patience_and_sizes_end(server, folder, monkeypatch):
 
 
 def test_no_server_and_no_cache(server, folder):
+    folder.write_bytes(b"a file where the folder should be")
+    with pytest.raises(DataUnavailable, match=r"DRIFTWOLFE_CACHE sets.*Error: \[Errno .*cache"):
+        data_file(server, "/good").read()
+    folder.unlink()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/good"
         with pytest.raises(DataUnavailable, match="Connection refused"):
             replace(data_file(server, "/good"), url=url).read()
-    folder.write_bytes(b"a file where the folder should be")
-    with pytest.raises(DataUnavailable, match=r"DRIFTWOLFE_CACHE sets.*Error: \[Errno .*cache"):
-        data_file(server, "/good").read()
 
 
 def test_nothing_is_downloaded_where_a_folder_is_named_or_downloads_are_forbidden(
