@@ -189,8 +189,7 @@ def test_features_that_are_too_small_are_said(form):
         with pytest.warns(UserWarning, match="smaller than 1e-100 in size count as 0"):
             model.fit(X, [0, 1, 0, 1])
     with pytest.warns(UserWarning, match="smaller than 1e-100 in size count as 0"):
-        frame = pd.DataFrame({"a": [1e-120, 2e-120]})  # rows of one are not searched
-        RiverTraceNormClassifier().learn_many(frame, pd.Series(["red", "blue"]))
+        RiverTraceNormClassifier().learn_one({"a": 1e-120}, "red")
 
 
 def test_a_thousand_classes_one_by_one():
