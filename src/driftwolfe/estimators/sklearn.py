@@ -175,7 +175,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
     doubt labels descend on a loss that is not convex, and have none, nor have means.
 
-    Features are at most 1e100 in size; those below 1e-100 count as 0, of which batches warn. A whole
+    Features are at most 1e100 in size; those below 1e-100 count as 0, of which a warning tells. A whole
     number w as the weight of a row is the same as w copies of it, up to 100. What is learned
     does not depend on how rows are split into calls, nor on whether they are sparse.
 
@@ -400,7 +400,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
 
     Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a
     thousandth of the targets' deviation: experts with long steps amplify rounding errors. Features and
-    targets are at most 1e100 in size; features below 1e-100 count as 0, of which batches warn.
+    targets are at most 1e100 in size; features below 1e-100 count as 0, of which a warning tells.
 
     Work per row grows with the square of the features up to 256 (time to fit included), and beyond
     with the nonzero entries of a row: then only means and experts in balls are left.
