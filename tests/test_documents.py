@@ -94,7 +94,7 @@ def test_every_public_learner_has_a_row_among_all_methods():
 
 
 #: Files of `contrib` that may be longer: each has two learners and what these share.
-LONG = ("bandit.py", "constrained.py", "exp_concave.py")
+LONG = ("bandit.py", "constrained.py")
 
 
 def test_a_learner_of_contrib_is_one_short_file():

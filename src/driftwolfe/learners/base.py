@@ -337,8 +337,7 @@ class Learner(Stateful, Guarded, ABC):
         return cast(Self, load_learner(path, cls, domain, device))
 
     def own_sizes(self) -> dict[str, Any]:
-        origin = self.domain.origin()
-        return {"point": origin} | ({"numbers": origin.size} if hasattr(origin, "flat") else {})
+        return {"point": self.domain.origin()}
 
     def derive(self) -> None:
         if "_epoch_start" in self.__dict__:
