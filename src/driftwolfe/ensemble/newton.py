@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain, Simplex
 from driftwolfe.domains.base import require_feasible
-from driftwolfe.ensemble.experts import SQUARES, Experts, require_below
+from driftwolfe.ensemble.experts import LONGEST, Experts, require_in_range
 from driftwolfe.losses import Loss
 from driftwolfe.points import norm
 from driftwolfe.points.kinds import Array, Point
@@ -74,8 +74,8 @@ class NewtonRule:
         center, R = self.domain.origin(), self.domain.radius
         g, y = R * self.domain.tangent(gradient).ravel(), (x - center).ravel() / R
         size = norm(g)
-        require_below(SQUARES, size)
-        if size < 1.0 / SQUARES:  # its square is nothing
+        require_in_range(size / R, self.domain.diameter)
+        if size < 1.0 / LONGEST:  # its square is nothing
             return x, sums
         squares, slopes = sums.squares + np.outer(g, g), sums.slopes + g
         anchors, largest = sums.anchors + g * (g @ y), max(sums.largest, size)
