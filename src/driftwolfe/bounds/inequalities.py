@@ -395,6 +395,11 @@ def newton_steps(rate: float, ridge: float, squares: Array, slack: float) -> flo
         points over the radius.
     slack
         What inexact minima may have cost.
+
+    Examples
+    --------
+    >>> newton_steps(2.0, 4.0, np.zeros((2, 2)), 0.5)
+    1.5
     """
     _, logdet = np.linalg.slogdet(np.eye(len(squares)) + squares / ridge)
     return ridge / (2.0 * rate) + rate * float(logdet) + slack
@@ -411,6 +416,11 @@ def newton_on_intervals(
         The exp-concavity, over units of the loss; :math:`\rho`, in units of the loss; those of a point.
     length, rounds, slack
         Rounds of the intervals, and of the game; what inexact minima may have cost an expert.
+
+    Examples
+    --------
+    >>> round(newton_on_intervals(1.0, 2.0, 3, 100, 1000, 0.0), 1)
+    197.5
     """
     if not length:
         return 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,8 +14,8 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.experts import LONGEST, Experts, require_in_range
 from driftwolfe.losses import Loss
 from driftwolfe.points import norm
-from driftwolfe.points.kinds import Array, Point
-from driftwolfe.state import POINT, Field, Size
+from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.state import Field, Size
 from driftwolfe.storage import require
 
 #: Gap at which a minimisation stops; by LMO calls it is dearer.
@@ -31,8 +31,7 @@ class NewtonSums:
     """What is kept of the gradients g at points x, in units of the radius: of R g and (x - c)/R."""
 
     squares: Annotated[Array, Field(np.float64, ("numbers", "numbers"))]  # sum of g g^T
-    slopes: Annotated[Array, Field(np.float64, ("numbers",))]  # sum of g
-    anchors: Annotated[Array, Field(np.float64, ("numbers",))]  # sum of g <g, x>
+    slopes: Annotated[Array, Field(np.float64, (2, "numbers"))]  # sums of g, and of g <g, x>
     largest: Size = 0.0  # norm of g
     unit: Size = 0.0  # a power of two above the largest number of a gradient
     gap: Size = 0.0  # of the last minimum
@@ -41,11 +40,11 @@ class NewtonSums:
     @classmethod
     def of(cls, numbers: int) -> NewtonSums:
         """Return those of no gradients, for points of so many numbers."""
-        return cls(np.zeros((numbers, numbers)), *np.zeros((2, numbers)))
+        return cls(np.zeros((numbers, numbers)), np.zeros((2, numbers)))
 
     def check(self, numbers: int) -> None:
         """Raise ValueError unless these can be sums of gradients of so many numbers."""
-        require(self.slopes.size == numbers, "sums")
+        require(len(self.squares) == numbers, "sums")
         values = np.linalg.eigvalsh(self.squares)
         require(values[0] >= -1e-6 * max(1.0, values[-1]), "sums")
 
@@ -77,55 +76,57 @@ class NewtonRule:
         require_in_range(size / R, self.domain.diameter)
         if size < 1.0 / LONGEST:  # its square is nothing
             return x, sums
-        squares, slopes = sums.squares + np.outer(g, g), sums.slopes + g
-        anchors, largest = sums.anchors + g * (g @ y), max(sums.largest, size)
+        squares, slopes = sums.squares + np.outer(g, g), sums.slopes + np.stack((g, g * (g @ y)))
+        largest = max(sums.largest, size)
         unit = max(sums.unit, 2.0 ** math.frexp(float(np.abs(g).max()))[1])
         rate, ridge = self.constants(largest)
         one = max(unit, abs(rate)) ** 2
         quadratic = (squares + ridge * np.eye(g.size)) / one
-        y, gap = minimum(self.domain, quadratic, (rate * slopes - anchors) / one, y)
+        y, gap = minimum(self.domain, quadratic, (rate * slopes[0] - slopes[1]) / one, y)
         slack = sums.slack + 2.0 * size * math.sqrt(2.0 * sums.gap / ridge)
-        found = NewtonSums(squares, slopes, anchors, largest, unit, gap * one, slack)
+        found = NewtonSums(squares, slopes, largest, unit, gap * one, slack)
         return center + R * y.reshape(self.domain.shape), found
 
 
 class NewtonExperts(Experts):
     """Newton steps of which some end, and one starts at the centre, after each round."""
 
-    points: Annotated[list[Array], Field(list, ("experts",), items=POINT)]
+    x: Annotated[Array, Field(np.float64)]  # along the first axis
     sums: Annotated[list[NewtonSums], Field(list, ("experts",), items=Field(NewtonSums))]
     slack: Size  # the most that inexact minima may have cost one
 
     def __init__(self, rule: NewtonRule) -> None:
         super().__init__(rule.domain, None)
-        self.rule, self.points, self.sums, self.slack = rule, [], [], 0.0
-        self.keep([])
+        self.rule, self.sums, self.slack = rule, list[NewtonSums](), 0.0
+        self.x = np.empty((0, *rule.domain.shape))
+        self.keep(np.arange(0))
 
     @property
     def size(self) -> int:
-        return len(self.points)
+        return len(self.x)
 
     def point(self, i: int) -> Point:
-        return self.points[i]
+        return self.x[i]
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
-        gradients = map(loss.pull_back, slopes, self.points)
-        learned = list(map(self.rule.step, self.points, gradients, self.sums))
-        self.points, self.sums = map(list, zip(*learned, strict=True))
+        gradients = map(loss.pull_back, slopes, self.x)
+        learned = list(map(self.rule.step, self.x, gradients, self.sums))
+        self.x, self.sums = np.stack([x for x, _ in learned]), [sums for _, sums in learned]
         self.slack = max(self.slack, *(each.slack for each in self.sums))
         longest = max(each.largest for each in self.sums) / self.domain.radius
         self.largest_gradient = max(self.largest_gradient, longest)
 
-    def keep(self, which: Iterable[int]) -> None:
+    def keep(self, which: Indices) -> None:
         """Keep some, and start one."""
         x = self.domain.origin()
-        self.points = [*(self.points[i] for i in which), x]
+        self.x = np.concatenate((self.x[which], x[None]))
         self.sums = [*(self.sums[i] for i in which), NewtonSums.of(x.size)]
 
     def check(self) -> None:
-        require_feasible(self.domain, self.points)
-        for x, sums in zip(self.points, self.sums, strict=True):
-            sums.check(x.size)
+        require(self.x.shape == (len(self.sums), *self.domain.shape), "points")
+        require_feasible(self.domain, self.x)
+        for sums in self.sums:
+            sums.check(self.x[0].size)
 
 
 def minimum(domain: Domain, H: Array, c: Array, x: Array) -> tuple[Array, float]:

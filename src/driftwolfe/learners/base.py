@@ -365,7 +365,8 @@ class Learner(Stateful, Guarded, ABC):
         return cast(Self, load_learner(path, cls, domain, device))
 
     def own_sizes(self) -> dict[str, Any]:
-        return {"point": self.domain.origin()}
+        origin = self.domain.origin()
+        return {"point": origin} | ({"numbers": origin.size} if hasattr(origin, "flat") else {})
 
     def derive(self) -> None:
         if "_epoch_start" in self.__dict__:
