@@ -91,7 +91,7 @@ def test_public_names_are_in_the_readme_and_among_all_methods():
 
 
 #: Files of `contrib` that may be longer: each has two learners and what these share.
-LONG = ("bandit.py", "constrained.py", "exp_concave.py")
+LONG = ("bandit.py", "constrained.py")
 
 
 def test_a_learner_of_contrib_is_one_short_file():

@@ -461,7 +461,7 @@ def test_aflh_weighs_specialists():
         w = np.exp([logs[s] for s in awake])
         np.testing.assert_allclose(learner.expert_weights, w / w.sum(), rtol=1e-9)
         loss = PortfolioLoss(np.exp(rng.uniform(-1.0, 1.0, 2)))
-        values = np.array([loss.value(x) for x, *_ in learner._known])
+        values = np.array([loss.value(x) for x in learner._experts.x])
         mixed = -math.log((w / w.sum()) @ np.exp(-values))
         assert learner.update(loss) <= mixed + 1e-12
         logs |= {s: logs[s] + mixed - v for s, v in zip(awake, values, strict=True)}

@@ -27,12 +27,12 @@ def test_bounds_for_exp_concave_losses_follow_their_formulas(alpha, G):
         f = squares(a, 0.5)
         total += np.linalg.norm(ball.radius * f.gradient(learner.decision)) ** 2
         learner.update(f), other.update(f)
-    expected = rate / 2.0 + rate * math.log1p(total / rate**2) + learner._slack
+    expected = rate / 2.0 + rate * math.log1p(total / rate**2) + learner._sums.slack
     assert learner.bound() == pytest.approx(expected, rel=1e-9)
     with_given_rate = newton(ball, lipschitz=G, alpha=alpha, rate=0.99 * rate)
     with pytest.raises(NotImplementedError):
         with_given_rate.bound()
-    one = rate * (0.5 + 2 * math.log1p(9 / 8)) + other._slack
+    one = rate * (0.5 + 2 * math.log1p(9 / 8)) + other._experts.slack
     assert other.bound() == pytest.approx(4 * (math.log(90) / alpha + one), rel=1e-9)
 
 

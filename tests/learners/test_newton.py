@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import driftwolfe as dw
-from driftwolfe.contrib.exp_concave import minimum
+from driftwolfe.ensemble.newton import minimum
 from driftwolfe.losses import FunctionLoss, PortfolioLoss
 
 SETS = {

@@ -23,6 +23,8 @@ __all__ = [
     "curved_distance",
     "frank_wolfe_tracking",
     "lazy_descent",
+    "newton_on_intervals",
+    "newton_steps",
     "over_game",
     "over_windows",
     "smooth_frank_wolfe",
@@ -381,3 +383,47 @@ def strongly_convex_leader(G: float, curvature: float, rounds: int) -> float:
     t = np.arange(1.0, rounds + 1.0)
     d = np.minimum(1.0, (1.0 + np.sqrt(2.0 + 1.0 / t)) / (t + 1.0))
     return float(G**2 / curvature * (d - 0.5 * d * d).sum())
+
+
+def newton_steps(rate: float, ridge: float, squares: Array, slack: float) -> float:
+    r"""Return :math:`\frac\epsilon{2\rho} + \rho\ln\det(I + S/\epsilon)`, and a slack: that of `OnlineNewtonStep`.
+
+    Parameters
+    ----------
+    rate, ridge, squares
+        :math:`\rho`, in units of the loss; :math:`\epsilon` and the sum :math:`S = \sum_t g_t g_t^\top`, of
+        points over the radius.
+    slack
+        What inexact minima may have cost.
+
+    Examples
+    --------
+    >>> newton_steps(2.0, 4.0, np.zeros((2, 2)), 0.5)
+    1.5
+    """
+    _, logdet = np.linalg.slogdet(np.eye(len(squares)) + squares / ridge)
+    return ridge / (2.0 * rate) + rate * float(logdet) + slack
+
+
+def newton_on_intervals(
+    alpha: float, rate: float, numbers: int, length: int, rounds: int, slack: float
+) -> float:
+    r"""Return the bound of `AFLH` on all intervals of a length, with weights for so many rounds.
+
+    Parameters
+    ----------
+    alpha, rate, numbers
+        The exp-concavity, over units of the loss; :math:`\rho`, in units of the loss; those of a point.
+    length, rounds, slack
+        Rounds of the intervals, and of the game; what inexact minima may have cost an expert.
+
+    Examples
+    --------
+    >>> round(newton_on_intervals(1.0, 2.0, 3, 100, 1000, 0.0), 1)
+    197.5
+    """
+    if not length:
+        return 0.0
+    newton = rate * (0.5 + numbers * math.log1p(length / (4.0 * numbers))) + slack
+    pieces = math.ceil(math.log2(length + 1))
+    return pieces * (math.log(rounds * (rounds + 1.0)) / alpha + newton)

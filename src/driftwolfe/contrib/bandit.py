@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
@@ -31,91 +30,19 @@ BLOCKED = (BOGDIP, POLD, POLA)
 BASELINE_ROUNDS = 64
 
 
-class Wrapper(Outer):
-    """Plays by a learner that sees estimates of the losses; what both kinds of partial feedback share."""
+class Estimates(NamedTuple):
+    """Bounds on estimates of gradients, as the learner sees them."""
 
-    options: Options
-    _largest: Size  # deviation, or norm, observed
-    #: How many times the largest deviation G is, in units of 1 over a length, or 1 for norms.
-    _slope = 1.0
-    #: Whether estimates grow from epoch to epoch, where there is no horizon; whether the first says nothing.
-    _growing, _first_unseen = True, False
+    mean: float  # the norm of their mean
+    spread: float  # root mean square
+    largest: float  # norm
 
-    def __init__(
-        self, domain: Domain, learner: Any, seed: int, options: dict[str, Any], **arguments: Any
-    ) -> None:
-        super().__init__(domain)
-        self.seed = checks.count(seed, "seed", least=0, most=math.inf)
-        if not isinstance(domain.origin(), np.ndarray):
-            raise ValueError(
-                f"{type(self).__name__} plays points that are arrays, and those of this "
-                f"{type(domain.unwrapped).__name__} are not"
-            )
-        if isinstance(learner, Learner) and options:
-            raise ValueError(
-                f"options go with a learner's class, got {', '.join(options)} with a learner"
-            )
-        if not (isinstance(learner, Learner) or callable(learner)):
-            raise TypeError(f"learner must be a learner or a class of one, got {learner!r:.80}")
-        #: The learner that sees estimates.
-        self.learner = self._inner(learner, **self._fitting(learner, arguments | options))
-        own = self.learner.options
-        if isinstance(self.learner, BLOCKED) and own is not None and own.step_scale is not None:
-            mean, spread, _ = self._estimates
-            self.learner.options = replace(own, random_gradients=(mean, spread))
-        # What `load` makes this again from.
-        self._arguments = {k: v for k, v in self._arguments.items() if k not in options}
-        self._arguments["learner"] = self.learner.clone()
 
-    @property
-    @abstractmethod
-    def _estimates(self) -> tuple[float, float, float]:
-        """Bounds on estimates, as the learner sees them: their mean's norm, spread (root mean square), norm."""
-
-    @property
-    @abstractmethod
-    def _exploring(self) -> float:
-        """What exploration costs per round, at most."""
-
-    def _bound(self, path_length: float, tau: int | None) -> float | None:
-        if self.options.lipschitz is None or self.options.horizon is None:
-            return None
-        unit = self.options.lipschitz / self._slope
-        if self._largest > unit * (1.0 + 1e-9):
-            raise NotImplementedError(
-                f"no bound is known: losses deviated by {self._largest:g}, more than {unit:g}; give a "
-                "larger lipschitz"
-            )
-        rounds = self.t if tau is None else min(tau, self.t)
-        first = unit if self._first_unseen else 0.0
-        return unit * self.learner.bound(path_length, tau) + self._exploring * rounds + first
-
-    @property
-    def _rounds(self) -> int:
-        """T: rounds of the game, or of this epoch."""
-        *_, epoch = self._epochs()
-        return epoch.horizon
-
-    def _fitting(self, learner: Any, given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a learner's class, for estimates."""
-        mean, spread, largest = self._estimates
-        growing = given["horizon"] is None and self._growing
-        given = given | {"lipschitz": "auto" if growing else largest}
-        if isinstance(learner, type) and issubclass(learner, BLOCKED):
-            # Over a block of sqrt(T) rounds, noise averages out: what is left of it adds to the mean.
-            left = mean + spread * self._rounds**-0.25
-            given.setdefault("step_scale", 2.0 * self.domain.radius / left)
-        return given
-
-    def _random(self) -> np.random.Generator:
-        """Random numbers of this round, the same at each call."""
-        return np.random.default_rng((self.seed, self.t))
-
-    def ask(self) -> Ticket:
-        """Raise NotImplementedError: estimates are of the round that is played."""
-        raise NotImplementedError(
-            f"{type(self).__name__} learns from the point it plays, so losses cannot come late"
-        )
+def no_tickets(self: Outer) -> Ticket:
+    """Raise NotImplementedError: estimates are of the round that is played."""
+    raise NotImplementedError(
+        f"{type(self).__name__} learns from the point it plays, so losses cannot come late"
+    )
 
 
 class Exploration(NamedTuple):
@@ -126,7 +53,7 @@ class Exploration(NamedTuple):
     factor: float  # of the estimate, in units of 1 over a length
 
 
-class Bandit(Wrapper):
+class Bandit(Outer):
     r"""Plays a learner where only the values of losses at the points played are seen.
 
     With a random unit vector u along the set's affine hull of d dimensions, one point and two are
@@ -191,7 +118,9 @@ class Bandit(Wrapper):
     True
     """
 
+    options: Options
     _baseline: State[float]
+    _largest: Size  # deviation observed
 
     def __init__(
         self,
@@ -204,27 +133,25 @@ class Bandit(Wrapper):
         seed: int = 0,
         **options: Any,
     ) -> None:
+        super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz)
+        self.seed = checks.count(seed, "seed", least=0, most=math.inf)
         self.points = checks.count(points, "points", most=2)
         if domain.inner_radius <= 0:
             raise ValueError(
                 f"{type(domain.unwrapped).__name__} has no known inner_radius, inside which Bandit could "
                 "explore; give the set one, or use SemiBandit where vertices are played"
             )
+        #: G over the largest deviation, in units of 1 over a length.
         self._slope = 1.0 / domain.diameter
-        self._growing = self._first_unseen = self.points == 1
         self._baseline = self._largest = 0.0
-        super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
-
-    @property
-    def _estimates(self) -> tuple[float, float, float]:
-        factor = self.exploration.factor
-        return self._slope, factor, factor
+        estimates = Estimates(self._slope, self.exploration.factor, self.exploration.factor)
+        self.learner = seeing_estimates(self, learner, options, estimates, self.points == 1)
 
     @property
     def exploration(self) -> Exploration:
         """How this round explores."""
-        inner, d, T = self.domain.inner_radius, self.domain.dimension, float(self._rounds)
+        inner, d, T = self.domain.inner_radius, self.domain.dimension, float(horizon_of(self))
         if self.points == 2:
             delta = inner * min(0.5, T**-0.5)
             return Exploration(delta, delta / inner, d * self._slope)
@@ -267,16 +194,20 @@ class Bandit(Wrapper):
 
     def _played(self) -> tuple[Array, Array]:
         """The points of this round, and the unit vector between them, uniform along the affine hull."""
-        along = self.domain.tangent(self._random().standard_normal(self.domain.shape))
+        along = self.domain.tangent(random_of(self).standard_normal(self.domain.shape))
         u, x, delta = along / norm(along), self.decision, self.exploration.delta
         points = np.stack([x + delta * u, x - delta * u][: self.points])
         points.flags.writeable = False
         return points, u
 
-    @property
-    def _exploring(self) -> float:
-        kappa = self.domain.radius / self.domain.inner_radius
-        return (self.options.lipschitz or 0.0) * self.exploration.delta * (2.0 + kappa)
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        G, kappa = self.options.lipschitz or 0.0, self.domain.radius / self.domain.inner_radius
+        exploring = G * self.exploration.delta * (2.0 + kappa)
+        known = bound_of_estimates(self, G / self._slope, exploring, path_length, tau)
+        first = G / self._slope if self.points == 1 else 0.0  # of which nothing is seen
+        return None if known is None else known + first
+
+    ask = no_tickets
 
 
 def _values(given: Any, points: Array) -> Array:
@@ -296,7 +227,7 @@ def _values(given: Any, points: Array) -> Array:
     return values.reshape(-1)
 
 
-class SemiBandit(Wrapper):
+class SemiBandit(Outer):
     r"""Plays vertices where only those components of linear losses are seen that the vertex chose.
 
     For routes, assignments, spanning trees and subsets: the decision x of a learner is taken apart
@@ -354,6 +285,8 @@ class SemiBandit(Wrapper):
     True
     """
 
+    options: Options
+    _largest: Size  # norm observed
     _baseline: Annotated[Array, POINT]
     _counts: Annotated[Array, Field(like="point", least=0.0)]
 
@@ -368,31 +301,23 @@ class SemiBandit(Wrapper):
         seed: int = 0,
         **options: Any,
     ) -> None:
+        super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz)
+        self.seed = checks.count(seed, "seed", least=0, most=math.inf)
         if exploration is not None and checks.positive(exploration, "exploration") > 1.0:
             raise ValueError(f"exploration must be at most 1, got {exploration!r}")
-        self._given = exploration
-        self._largest = 0.0
+        self._given, self._cover, self._largest = exploration, _cover(domain), 0.0
         self._baseline, self._counts = np.zeros(domain.shape), np.zeros(domain.shape)
-        self._cover = _cover(domain)
-        super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
+        least = self.exploration / len(self._cover)  # chance of any component
+        estimates = Estimates(1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least)
+        self.learner = seeing_estimates(self, learner, options, estimates, growing=True)
 
     @property
     def exploration(self) -> float:
         """The probability of an exploring vertex in this round."""
         if self._given is not None:
             return self._given
-        return float(min(0.5, (len(self._cover) / self._rounds) ** (1 / 3)))
-
-    @property
-    def _estimates(self) -> tuple[float, float, float]:
-        least = self.exploration / len(self._cover)  # chance of any component
-        return 1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least
-
-    @property
-    def decision(self) -> Array:
-        """The mean of the vertices drawn, exploring ones apart."""
-        return self.learner.decision
+        return float(min(0.5, (len(self._cover) / horizon_of(self)) ** (1 / 3)))
 
     @reads
     def query(self) -> Array:
@@ -428,7 +353,7 @@ class SemiBandit(Wrapper):
     def _draw(self, domain: Domain) -> tuple[Array, Array]:
         """The vertex of this round, and the chance of each component; 1 of those that are never chosen."""
         vertices, weights = domain.decompose(self.learner.decision, atol=1e-6)
-        found, gamma, random = np.stack(vertices), self.exploration, self._random()
+        found, gamma, random = np.stack(vertices), self.exploration, random_of(self)
         chances = (1.0 - gamma) * np.tensordot(weights, found != 0, 1)
         chances += gamma * (self._cover != 0).mean(axis=0)
         family, drawn_by = (self._cover, None) if random.random() < gamma else (found, weights)
@@ -436,9 +361,12 @@ class SemiBandit(Wrapper):
         vertex.flags.writeable = False
         return vertex, np.where(chances > 0, chances, 1.0)
 
-    @property
-    def _exploring(self) -> float:
-        return self.exploration * (self.options.lipschitz or 0.0) * self.domain.diameter
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        G = self.options.lipschitz or 0.0
+        exploring = self.exploration * G * self.domain.diameter
+        return bound_of_estimates(self, G, exploring, path_length, tau)
+
+    ask = no_tickets
 
 
 def _cover(domain: Domain) -> Array:
@@ -470,3 +398,61 @@ def _observed(given: Any, chosen: Array) -> Array:
         )
     seen = np.where(chosen, array.astype(np.float64), 0.0)
     return checks.finite_array(seen, "observed")
+
+
+def seeing_estimates(
+    outer: Outer, learner: Any, options: dict[str, Any], estimates: Estimates, growing: bool
+) -> Learner:
+    """Return the learner within another, which sees estimates; without a horizon these may be growing."""
+    if not isinstance(outer.domain.origin(), np.ndarray):
+        raise ValueError(
+            f"{type(outer).__name__} plays points that are arrays, and those of this "
+            f"{type(outer.domain.unwrapped).__name__} are not"
+        )
+    if isinstance(learner, Learner) and options:
+        raise ValueError(
+            f"options go with a learner's class, got {', '.join(options)} with a learner"
+        )
+    if not (isinstance(learner, Learner) or callable(learner)):
+        raise TypeError(f"learner must be a learner or a class of one, got {learner!r:.80}")
+    horizon, (mean, spread, largest) = outer._arguments["horizon"], estimates
+    unknown = horizon is None and growing
+    given = {"horizon": horizon} | options | {"lipschitz": "auto" if unknown else largest}
+    if isinstance(learner, type) and issubclass(learner, BLOCKED):
+        # Over a block of sqrt(T) rounds, noise averages out: what is left of it adds to the mean.
+        left = mean + spread * horizon_of(outer) ** -0.25
+        given.setdefault("step_scale", 2.0 * outer.domain.radius / left)
+    found = outer._inner(learner, **given)
+    own = found.options
+    if isinstance(found, BLOCKED) and own is not None and own.step_scale is not None:
+        found.options = replace(own, random_gradients=(mean, spread))
+    # What `load` makes the outer one again from.
+    outer._arguments = {k: v for k, v in outer._arguments.items() if k not in options}
+    outer._arguments["learner"] = found.clone()
+    return found
+
+
+def bound_of_estimates(
+    outer: Any, unit: float, exploring: float, path_length: float, tau: int | None
+) -> float | None:
+    """Return the learner's bound on estimates of losses over `unit`, and what exploring costs per round."""
+    if outer.options.lipschitz is None or outer.options.horizon is None:
+        return None
+    if outer._largest > unit * (1.0 + 1e-9):
+        raise NotImplementedError(
+            f"no bound is known: losses deviated by {outer._largest:g}, more than {unit:g}; give a "
+            "larger lipschitz"
+        )
+    rounds = outer.t if tau is None else min(tau, outer.t)
+    return unit * outer.learner.bound(path_length, tau) + exploring * rounds
+
+
+def horizon_of(outer: Outer) -> int:
+    """Return T: rounds of the game, or of this epoch."""
+    *_, epoch = outer._epochs()
+    return epoch.horizon
+
+
+def random_of(outer: Any) -> np.random.Generator:
+    """Return random numbers of this round, the same at each call."""
+    return np.random.default_rng((outer.seed, outer.t))

@@ -1,4 +1,4 @@
-"""Weights of experts that come and go with the intervals of a cover."""
+"""Weights of experts that come and go, as with the intervals of a cover."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from driftwolfe.ensemble.plan import GeometricCover
 from driftwolfe.ensemble.weights import ROUNDING, LossScale, Totals, first_scale
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, compiled
+from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.state import POSITIVE, Field, Size, Stateful
 from driftwolfe.storage import require
 
@@ -276,6 +276,47 @@ class MultiplicativeWeights(SleepingMeta):
     def _relative_bound(self, length: float, last: int, log_number: float) -> float:
         rounds = checks.count(length, "length")
         return log_number / _rate(rounds) + _rate(rounds) * rounds
+
+
+@dataclass(eq=False)
+class SpecialistWeights(Stateful):
+    """Weights of experts of which one starts in every round, at the natural rate: `AFLH` has the formulas."""
+
+    alpha: float
+    log_weights: Annotated[Array, Field(np.float64, ("experts",), most=1e-6)] = field(init=False)
+    births: Annotated[Indices, Field(np.int64, ("experts",), 1)] = field(init=False)  # first rounds
+
+    def __post_init__(self) -> None:
+        self.log_weights, self.births = np.array([-math.log(2.0)]), np.array([1])
+
+    @property
+    def weights(self) -> Array:
+        """The weights of those awake in the coming round."""
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        normal: Array = weights / weights.sum()
+        return normal
+
+    def update(self, losses: Array) -> Indices:
+        """Take the losses of those awake; return which stay, before the one that starts with the next round."""
+        gains = self.log_weights - self.alpha * (losses - losses.min())
+        logs = gains - (_log_sum(gains) - _log_sum(self.log_weights))
+        start = int(self.births[-1]) + 1
+        stay: Indices = np.flatnonzero(self.births + (self.births & -self.births) > start)
+        first = -math.log(start) - math.log(start + 1)
+        self.log_weights = np.append(logs[stay], first)
+        self.births = np.append(self.births[stay], start)
+        return stay
+
+    def check(self) -> None:
+        start = int(self.births[-1])
+        levels = [1 << k for k in range(start.bit_length() - 1, -1, -1)]
+        awake = [start // size * size for size in levels if start // size % 2]
+        require(self.births.tolist() == awake, "experts and rounds")
+
+
+def _log_sum(logs: Array) -> float:
+    largest = float(logs.max())
+    return largest + math.log(np.exp(logs - largest).sum())
 
 
 def _rate(length: int) -> float:

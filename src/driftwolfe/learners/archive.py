@@ -18,6 +18,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.leaders import Leader
 from driftwolfe.ensemble.list import Job
+from driftwolfe.ensemble.newton import NewtonSums
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.tickets import TICKETS, Tickets
 from driftwolfe.oracles import Oracle
@@ -118,6 +119,7 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "job": Kind(Job),
         "leader": Kind(Leader),
         "memory": Kind(Memory),
+        "newton": Kind(NewtonSums),
         "oracle": Kind(Oracle, oracle, _ORACLE),
         "tickets": Kind(Tickets, Tickets.read, TICKETS),
     }

@@ -170,11 +170,6 @@ class Learner(Stateful, Guarded, ABC):
     def __init_subclass__(cls, **named: Any) -> None:
         """Guard what a learner defines itself, undo refused updates, and spell out its options."""
         super().__init_subclass__(**named)
-        if "STATE" in cls.__dict__:
-            raise TypeError(
-                f"{cls.__name__} lists what changes in STATE: annotate these attributes instead, as in "
-                "`_x: State[Array]`, with State from driftwolfe.state"
-            )
         if isinstance(own := cls.__dict__.get("update"), FunctionType):
             cls.update = all_or_nothing(own)  # type: ignore[method-assign]
         if "__init__" in cls.__dict__:
