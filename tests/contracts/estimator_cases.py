@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from driftwolfe import estimators
 
@@ -27,14 +26,11 @@ class EstimatorCase:
         Learn the records of a slice.
     ask
         All that it predicts, as an array.
-    refused
-        Calls with a fault in them, which raise ValueError or TypeError.
     """
 
     make: Callable[[], Any]
     learn: Callable[[Any, slice], Any]
     ask: Callable[[Any], np.ndarray]
-    refused: tuple[Callable[[Any], Any], ...]
 
 
 def _ratings():
@@ -108,16 +104,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda settings=settings: estimators.AdaptiveIntervals(**settings),
             lambda model, part: model.observe(PAIRS[part, 0] / 4.0, RATINGS[part]),
             lambda model: np.append(model.around([0.0, 3.0]), model.offset_),
-            (
-                lambda model: model.observe([0.0], [NAN]),
-                lambda model: model.observe([NAN], [0.0]),
-                lambda model: model.observe([0.0], [1.0, 2.0]),
-                lambda model: model.observe([[0.0]], [[1.0]]),
-                lambda model: model.partial_fit([[0.0]], [1.0]),
-                lambda model: model.learn_one({"a": 1.0}, 1.0),
-                lambda model: model.predict_interval({"a": 1.0}),
-                lambda model: model.around([NAN]),
-            ),
         )
         for settings in ({}, {"coverage": 0.5})
     ],
@@ -126,13 +112,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda settings=settings: estimators.MatrixCompleter(**settings),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: np.append(model.predict(ASKED), model.recommend(0, 3)),
-            (
-                lambda model: model.partial_fit([(0, 0)], [NAN]),
-                lambda model: model.partial_fit([(0, 0)], [1.0, 2.0]),
-                lambda model: model.partial_fit([("new", [1])], [1.0]),
-                lambda model: model.predict([(0, 0, 0)]),
-                lambda model: model.recommend(0, -1),
-            ),
         )
         for settings in ({}, {"memory": 64, "loss": "absolute", "learner": "pola"}, {"radii": ()})
     ]
@@ -141,15 +120,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.MatrixCompleter(memory=64).add_features(*FEATURES),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: np.append(model.predict(ASKED), model.recommend("new", 3)),
-            (
-                lambda model: model.add_features(),
-                lambda model: model.add_features({0: [1.0]}),
-                lambda model: model.add_features(items={1: [float("inf")]}),
-                lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
-                lambda model: model.partial_fit([(0, 0)], [NAN]),
-                lambda model: model.predict([(0, 0, 0)]),
-                lambda model: model.forget([0]),
-            ),
         )
     ],
     "MatrixCompletionRegressor": [
@@ -157,12 +127,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.MatrixCompletionRegressor(memory=64),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: model.predict(ASKED),
-            (
-                lambda model: model.partial_fit([(0, 0)], [NAN]),
-                lambda model: model.fit([(0, 0)], ["five"]),
-                lambda model: model.fit([(0, 0, 0)], [1.0]),
-                lambda model: model.predict([0, 0]),
-            ),
         )
     ],
     "Recommender": [
@@ -177,17 +141,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                     *model.recommend_many([1, "new"], 5, return_scores=True)[1],
                 ]
             ),
-            (
-                lambda model: model.partial_fit([(0, 0)], weights=[NAN]),
-                lambda model: model.partial_fit([(0, 0)], weights=[-1.0]),
-                lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
-                lambda model: model.partial_fit([("new", [1])]),
-                lambda model: model.partial_fit([]),
-                lambda model: model.predict([(0, 0, 0)]),
-                lambda model: model.recommend(0, -1),
-                lambda model: model.recommend_many([[0]], 1),
-                lambda model: model.forget(NAN),
-            ),
         )
     ],
     "RiverMatrixCompleter": [
@@ -195,12 +148,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.RiverMatrixCompleter(memory=64),
             _learn_ratings,
             lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
-            (
-                lambda model: model.learn_one(0, 0, NAN),
-                lambda model: model.learn_one(0, [0], 1.0),
-                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
-                lambda model: model.predict_one(0, NAN),
-            ),
         )
     ],
     "RiverRecommender": [
@@ -210,14 +157,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.append(
                 [model.predict_one(*pair) for pair in ASKED], model.rank(0, range(9))
             ),
-            (
-                lambda model: model.learn_one(0, 0, NAN),
-                lambda model: model.learn_one(0, 0, -1.0),
-                lambda model: model.learn_one(0, 0, "1"),
-                lambda model: model.learn_one(0, [0]),
-                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
-                lambda model: model.predict_one(0, NAN),
-            ),
         )
     ],
     "TraceNormClassifier": [
@@ -225,13 +164,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda settings=settings: estimators.TraceNormClassifier(**settings, random_state=0),
             lambda model, part: model.partial_fit(X[part], LABELS[part], classes=CLASSES),
             lambda model: model.predict_proba(X),
-            (
-                lambda model: model.partial_fit(np.full((1, 4), NAN), ["one"]),
-                lambda model: model.partial_fit(X[:2], ["one"]),
-                lambda model: model.partial_fit(X[:1], ["four"]),
-                lambda model: model.fit(X, RATINGS + 0.05),
-                lambda model: model.predict(X[:, :2]),
-            ),
         )
         for settings in ({}, {"learner": "pold", "radii": (5.0, 50.0), "fit_intercept": False})
     ],
@@ -242,12 +174,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.array(
                 [list(model.predict_proba_one(x).values()) for x in RECORDS[:20]]
             ),
-            (
-                lambda model: model.learn_one({"a": NAN}, "one"),
-                lambda model: model.learn_one({"a": "text"}, "one"),
-                lambda model: model.learn_many(pd.DataFrame({"a": [NAN]}), pd.Series(["one"])),
-                lambda model: model.predict_proba_one({"a": NAN}),
-            ),
         )
     ],
     "TraceNormRegressor": [
@@ -255,14 +181,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda settings=settings: estimators.TraceNormRegressor(**settings),
             lambda model, part, place=place: model.partial_fit(X[part], TARGETS[part, place]),
             lambda model: model.predict(X),
-            (
-                lambda model: model.partial_fit(np.full((1, 4), NAN), [1.0]),
-                lambda model, place=place: model.partial_fit(X[:2], [TARGETS[0, place]]),
-                lambda model: model.partial_fit(X[:1], [[1.0, 2.0, 3.0]]),
-                lambda model: model.fit(X, LABELS),
-                lambda model: model.fit(X, RATINGS, sample_weight=-1.0),
-                lambda model: model.predict(X[:, :2]),
-            ),
         )
         for settings, place in (
             ({}, 0),
@@ -275,14 +193,78 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.RiverTraceNormRegressor(),
             _learn_targets,
             lambda model: np.array([model.predict_one(x) for x in RECORDS[:20]]),
-            (
-                lambda model: model.learn_one({"a": NAN}, 1.0),
-                lambda model: model.learn_one({"a": 1.0}, NAN),
-                lambda model: model.learn_one({"a": 1.0}, "1"),
-                lambda model: model.learn_one({"a": 1.0}, 1.0, w=-1.0),
-                lambda model: model.learn_many(pd.DataFrame({"a": [NAN]}), pd.Series([1.0])),
-                lambda model: model.predict_one({"a": NAN}),
-            ),
         )
     ],
+}
+
+#: Methods of every estimator with the kinds of their arguments, for `hostile.bad_calls`.
+CALLS = {
+    "AdaptiveIntervals": ["observe numbers numbers", "around numbers"],
+    "MatrixCompleter": ["partial_fit pairs numbers", "predict pairs", "recommend id"],
+    "MatrixCompletionRegressor": [
+        "partial_fit pairs numbers",
+        "fit pairs numbers",
+        "predict pairs",
+    ],
+    "Recommender": [
+        *("partial_fit pairs weights=weights times=times", "prequential pairs weights=weights"),
+        *("predict pairs", "recommend id", "recommend_many ids", "forget id"),
+    ],
+    "RiverMatrixCompleter": [
+        *("learn_one id id number", "learn_many pairs numbers", "rank id ids"),
+        *("predict_one id id", "predict_many pairs"),
+    ],
+    "RiverRecommender": [
+        *("learn_one id id weight", "learn_many pairs weights", "rank id ids"),
+        *("predict_one id id", "predict_many pairs"),
+    ],
+    "TraceNormClassifier": [
+        "partial_fit rows labels sample_weight=weights classes=classes",
+        *("fit rows labels", "predict rows", "predict_proba rows"),
+    ],
+    "RiverTraceNormClassifier": [
+        *("learn_one record label w=weight", "learn_many frame series:labels w=weights"),
+        *("predict_proba_one record", "predict_proba_many frame"),
+    ],
+    "TraceNormRegressor": [
+        "partial_fit rows targets sample_weight=weights",
+        *("fit rows targets sample_weight=weights", "predict rows"),
+    ],
+    "RiverTraceNormRegressor": [
+        *("learn_one record number w=weight", "learn_many frame series:numbers w=weights"),
+        *("predict_one record", "predict_many frame"),
+    ],
+}
+#: Calls that must be refused for other reasons.
+FAULTS = {
+    "AdaptiveIntervals": (  # without a model
+        lambda model: model.partial_fit([[0.0]], [1.0]),
+        lambda model: model.learn_one({"a": 1.0}, 1.0),
+        lambda model: model.predict([[1.0]]),
+        lambda model: model.predict_one({"a": 1.0}),
+        lambda model: model.predict_interval({"a": 1.0}),
+        lambda model: model.predict_interval([[1.0]]),
+    ),
+    "MatrixCompleter": (
+        lambda model: model.recommend(0, -1),
+        lambda model: model.add_features(),
+        lambda model: model.add_features({0: [1.0, 1.0], 3: [1.0]}),
+        lambda model: model.add_features(items={1: [float("inf")]}),
+        lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
+        lambda model: model.forget([0]),
+    ),
+    "Recommender": (
+        lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
+        lambda model: model.recommend(0, -1),
+    ),
+    "TraceNormClassifier": (
+        lambda model: model.partial_fit(X[:1], ["four"]),
+        lambda model: model.fit(X, RATINGS + 0.05),
+    ),
+    "TraceNormRegressor": (
+        lambda model: model.partial_fit(X[:1], [[1.0, 2.0, 3.0]]),
+        lambda model: model.fit(X, LABELS),
+        lambda model: model.fit(X, RATINGS, sample_weight=-1.0),
+        lambda model: model.fit(X[:2], [1.0, 2.0], sample_weight=[0.0, 0.0]),
+    ),
 }

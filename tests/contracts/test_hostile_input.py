@@ -1,7 +1,6 @@
 """Hostile input: what is refused changes nothing, what is accepted keeps decisions feasible."""
 
 import inspect
-import itertools
 
 import numpy as np
 import pandas as pd
@@ -15,14 +14,15 @@ from contracts.estimator_cases import CLASSES, ESTIMATOR_CASES, LABELS, X
 from contracts.graphs import differences
 from contracts.hostile import BrokenError, bad_losses, late_losses, wild_losses
 from contracts.learner_cases import LEARNER_CASES, VALUES_ONLY, domains, suits
-from contracts.test_estimator_contract import fingerprint
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.ops import ProductPoint
 
-REFUSALS = (ValueError, TypeError, BrokenError)
+#: What a refusal is where it is no ValueError.
+REFUSALS = dict.fromkeys(["value raises", "gradient raises"], BrokenError)
+REFUSALS |= dict.fromkeys(["half a loss", "a loss class", "text", "none"], TypeError)
 
 #: Quick: every learner on vectors and factored matrices, and on one of the other two sets in turn.
 LEARNERS = [
@@ -36,7 +36,7 @@ LEARNERS = [
     if suits(cls, domains()[name])
 ]
 SETTINGS = [
-    pytest.param(cls, settings, id=f"{cls.__name__}-{number}")
+    pytest.param(cls, settings, "l1", id=f"{cls.__name__}-{number}")
     for cls, cases in LEARNER_CASES.items()
     for number, settings in enumerate(cases[1:], start=1)
 ]
@@ -69,14 +69,14 @@ def assert_sound(learner):
         assert weights.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.in_turn("cls", "name")
-@pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
+@pytest.mark.in_turn("cls settings", "name")
+@pytest.mark.parametrize(("cls", "settings", "name"), [*LEARNERS, *SETTINGS])
 def test_a_refused_loss_changes_no_bit(cls, settings, name):
     domain = domains()[name]
     learner = played(cls, settings, domain)
     before = learner.clone()
     for why, bad in bad_losses_for(cls, domain):
-        with pytest.raises(REFUSALS):
+        with pytest.raises(REFUSALS.get(why, ValueError)):
             learner.update(bad)
         assert_unchanged(learner, before, why)
     for loss in stream(domain, 5, seed=1):
@@ -241,17 +241,6 @@ def test_a_loss_that_raises_late_changes_no_bit(cls, settings, name):
         assert_sound(learner)
 
 
-@pytest.mark.parametrize(("cls", "settings"), SETTINGS)
-def test_every_setting_refuses_alike(cls, settings):
-    domain = domains()["l1"]
-    learner = played(cls, settings, domain)
-    before = learner.clone()
-    for why, bad in bad_losses_for(cls, domain):
-        with pytest.raises(REFUSALS):
-            learner.update(bad)
-        assert_unchanged(learner, before, why)
-
-
 @pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
 def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(cls, settings, name):
@@ -284,18 +273,6 @@ def test_any_numbers_in_a_gradient(cls, data):
             learner.update(loss)
         except ValueError:
             assert_unchanged(learner, before, (value, gradient))
-        assert_sound(learner)
-
-
-@pytest.mark.parametrize("cls", LEARNER_CASES)
-def test_gradients_whose_sum_is_no_number(cls):
-    learner = played(cls, LEARNER_CASES[cls][0], dw.L1Ball(3), rounds=3)
-    for _ in range(3):
-        before = learner.clone()
-        try:
-            learner.update(dw.losses.LinearLoss([9e307, -9e307, 1.0]))
-        except ValueError:
-            assert_unchanged(learner, before, "refused")
         assert_sound(learner)
 
 
@@ -404,6 +381,11 @@ NO_ARRAYS = [
     *([], [np.nan, 1.0], [np.inf, 1.0], [1j, 1.0], ["a", "b"], None, "text", {}, [None, 1.0]),
     *(np.zeros((2, 2, 2)), [[1.0], [1.0, 2.0]], [10**400, 1], np.array([object()])),
 ]
+NO_POINTS = [
+    *([1j, 2.0], ["1", "2"], [None], [10**400], np.array([1.0, 2.0], dtype=object)),
+    *(np.zeros(2, dtype=[("a", float)]), np.array(["2024-01-01"], dtype="M8[D]")),
+]
+NOT_FINITE = [[np.nan], [np.inf], pd.array([1, None], dtype="Int64")]
 NO_INDICES = [[-1, 0], [0.5, 1.0], [2.0**60, 0], [True, False], [0], [0, 1, 2]]
 
 
@@ -427,9 +409,12 @@ def test_losses_refuse_what_is_no_data(kind):
             with pytest.raises(ValueError, match=r"rows|cols"):
                 kind(**good | {name: bad})
     for name in good.keys() & {"g", "target"}:
-        for bad in ([np.nan], [np.inf], [1j], ["a"], [None], [10**400]):
-            with pytest.raises(ValueError, match=name):
+        for bad in NO_POINTS + NOT_FINITE:
+            with pytest.raises(ValueError, match=rf"{name} (must be an array of real|has entries)"):
                 kind(**good | {name: bad})
+        for bad in NO_POINTS:
+            with pytest.raises(ValueError, match="x must be an array of real numbers"):
+                kind(**good).value(bad)
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -449,160 +434,12 @@ def test_losses_refuse_points_of_other_shapes_and_never_turn_numbers_into_nan(ki
 
 # -- estimators ---------------------------------------------------------------------------------
 
-NAN, INFINITE, HUGE = float("nan"), float("inf"), 1e300
-ROWS, NAMES = X[:2], LABELS[:2]
-FRAME = pd.DataFrame(ROWS, columns=list("abcd"))
 
-#: Calls with a fault in them, beyond those of `estimator_cases`; each is to be refused.
-FAULTS = {
-    "ratings": [
-        lambda model, call: call(model, [], []),
-        lambda model, call: call(model, [(0, 0)], [INFINITE]),
-        lambda model, call: call(model, [(0, 0)], [HUGE]),
-        lambda model, call: call(model, [(0, 0)], [1j]),
-        lambda model, call: call(model, [(0, 0)], ["five"]),
-        lambda model, call: call(model, [(0, 0)], [None]),
-        lambda model, call: call(model, [(0, 0)], [10**400]),
-        lambda model, call: call(model, [(0, 0)], [[1.0]]),
-        lambda model, call: call(model, [(0, 0), (1, 1)], [1.0, NAN]),
-        lambda model, call: call(model, [(NAN, 0)], [1.0]),
-        lambda model, call: call(model, [(0, {})], [1.0]),
-        lambda model, call: call(model, [(0,)], [1.0]),
-        lambda model, call: call(model, 3, [1.0]),
-        lambda model, call: call(model, None, [1.0]),
-        lambda model, call: call(model, np.zeros((2, 3)), [1.0, 2.0]),
-    ],
-    "TraceNormClassifier": [
-        lambda model: model.partial_fit(np.full((1, 4), INFINITE), ["one"]),
-        lambda model: model.partial_fit(np.full((1, 4), HUGE), ["one"]),
-        lambda model: model.partial_fit(np.full((1, 4), 1j), ["one"]),
-        lambda model: model.partial_fit(np.full((1, 4), "a"), ["one"]),
-        lambda model: model.partial_fit(np.zeros((0, 4)), []),
-        lambda model: model.partial_fit(np.zeros((1, 5)), ["one"]),
-        lambda model: model.partial_fit(np.zeros(4), ["one"]),
-        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0, NAN]),
-        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0, -1.0]),
-        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0, 1e300]),
-        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0]),
-        lambda model: model.partial_fit(ROWS, NAMES, classes=["one"]),
-        lambda model: model.partial_fit(ROWS, [NAN, 1.0]),
-        lambda model: model.partial_fit(ROWS, None),
-        lambda model: model.predict_proba(np.full((1, 4), NAN)),
-        lambda model: model.predict_proba(np.full((1, 4), HUGE)),
-        lambda model: model.predict_proba(np.zeros((0, 4))),
-        lambda model: model.predict("rows"),
-    ],
-    "AdaptiveIntervals": [
-        lambda model: model.observe([0.0], [INFINITE]),
-        lambda model: model.observe([HUGE], [0.0]),
-        lambda model: model.observe([0.0, 0.0], [1.0, HUGE]),
-        lambda model: model.observe(["text"], [0.0]),
-        lambda model: model.observe([0.0], [1j]),
-        lambda model: model.observe(0.0, 1.0),
-        lambda model: model.observe([10**400], [1.0]),
-        lambda model: model.observe(None, None),
-        lambda model: model.around([HUGE]),
-        lambda model: model.around(3.0),
-        lambda model: model.predict([[1.0]]),
-        lambda model: model.predict_one({"a": 1.0}),
-        lambda model: model.predict_interval([[1.0]]),
-    ],
-    "RiverTraceNormClassifier": [
-        lambda model: model.learn_one({"a": INFINITE, "new": 1.0}, "one"),
-        lambda model: model.learn_one({"a": HUGE, "new": 1.0}, "one"),
-        lambda model: model.learn_one({"a": 1j, "new": 1.0}, "one"),
-        lambda model: model.learn_one({"a": None, "new": 1.0}, "one"),
-        lambda model: model.learn_one({"a": 10**400, "new": 1.0}, "one"),
-        lambda model: model.learn_one({"a": [1.0], "new": 1.0}, "one"),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, NAN),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, ["one"]),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, "new", w=NAN),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, "new", w=-1.0),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, "new", w=HUGE),
-        lambda model: model.learn_many(FRAME * INFINITE, pd.Series(NAMES)),
-        lambda model: model.learn_many(FRAME, pd.Series(["new"])),
-        lambda model: model.learn_many(FRAME, pd.Series(["new", NAN])),
-        lambda model: model.learn_many(FRAME, pd.Series(NAMES), w=[1.0, NAN]),
-        lambda model: model.learn_many(FRAME.astype(str) + "x", pd.Series(NAMES)),
-        lambda model: model.predict_proba_one({"a": HUGE}),
-        lambda model: model.predict_proba_one({"a": "text"}),
-        lambda model: model.predict_proba_many(FRAME * NAN),
-    ],
-    "TraceNormRegressor": [
-        lambda model: model.partial_fit(np.full((1, 4), INFINITE), [1.0]),
-        lambda model: model.partial_fit(np.full((1, 4), HUGE), [1.0]),
-        lambda model: model.partial_fit(np.full((1, 4), 1j), [1.0]),
-        lambda model: model.partial_fit(np.zeros((0, 4)), []),
-        lambda model: model.partial_fit(np.zeros((1, 5)), [1.0]),
-        lambda model: model.partial_fit(np.zeros(4), [1.0]),
-        lambda model: model.partial_fit(np.zeros((1, 4)), [[INFINITE] * model._learner.outputs]),
-        lambda model: model.partial_fit(np.zeros((1, 4)), [[HUGE] * model._learner.outputs]),
-        lambda model: model.partial_fit(np.zeros((1, 4)), np.full((1,), NAN)),
-        lambda model: model.partial_fit(ROWS, ["one", "two"]),
-        lambda model: model.partial_fit(ROWS, None),
-        lambda model: model.fit(ROWS, [1.0, 2.0], sample_weight=[1.0, NAN]),
-        lambda model: model.fit(ROWS, [1.0, 2.0], sample_weight=[0.0, 0.0]),
-        lambda model: model.predict(np.full((1, 4), NAN)),
-        lambda model: model.predict(np.full((1, 4), HUGE)),
-        lambda model: model.predict("rows"),
-    ],
-    "RiverTraceNormRegressor": [
-        lambda model: model.learn_one({"a": INFINITE, "new": 1.0}, 1.0),
-        lambda model: model.learn_one({"a": 1j, "new": 1.0}, 1.0),
-        lambda model: model.learn_one({"a": 10**400, "new": 1.0}, 1.0),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, NAN),
-        lambda model: model.learn_one({"a": 1.0}, HUGE),
-        lambda model: model.learn_one({"a": 1.0}, INFINITE),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, 1j),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, 10**400),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, None),
-        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, 1.0, w=NAN),
-        lambda model: model.learn_many(FRAME * INFINITE, pd.Series([1.0, 2.0])),
-        lambda model: model.learn_many(FRAME, pd.Series([1.0])),
-        lambda model: model.learn_many(FRAME, pd.Series([1.0, NAN])),
-        lambda model: model.predict_one({"a": HUGE}),
-        lambda model: model.predict_many(FRAME * NAN),
-    ],
-}
 RATING_CALLS = {
     "MatrixCompleter": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
     "MatrixCompletionRegressor": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
     "RiverMatrixCompleter": lambda model, pairs, ratings: model.learn_many(pairs, ratings),
 }
-EVENT_CALLS = {
-    "Recommender": (
-        lambda model, pairs, numbers: model.partial_fit(pairs, weights=numbers),
-        lambda model, pairs, numbers: model.prequential(pairs, weights=numbers),
-    ),
-    "RiverRecommender": (lambda model, pairs, numbers: model.learn_many(pairs, numbers),),
-}
-ESTIMATORS = [
-    pytest.param(name, case, id=f"{name}-{number}")
-    for name, cases in ESTIMATOR_CASES.items()
-    for number, case in enumerate(cases)
-]
-
-
-def faults_of(name):
-    if name in RATING_CALLS:
-        call = RATING_CALLS[name]
-        return [lambda model, fault=fault: fault(model, call) for fault in FAULTS["ratings"]]
-    if name in EVENT_CALLS:
-        calls = EVENT_CALLS[name]
-        pairs = itertools.product(FAULTS["ratings"], calls)
-        return [lambda model, pair=pair: pair[0](model, pair[1]) for pair in pairs]
-    return FAULTS[name]
-
-
-@pytest.mark.parametrize(("name", "case"), ESTIMATORS)
-def test_estimators_refuse_without_a_trace(name, case):
-    model = case.make()
-    case.learn(model, slice(0, 100))
-    before = fingerprint(model)
-    for number, fault in enumerate(faults_of(name)):
-        with pytest.raises((ValueError, TypeError)):
-            fault(model)
-        assert fingerprint(model) == before, number
 
 
 @pytest.mark.parametrize("name", RATING_CALLS)
