@@ -13,7 +13,14 @@ from contracts.domain_cases import DOMAIN_CASES
 from contracts.estimator_cases import CLASSES, ESTIMATOR_CASES, LABELS, X
 from contracts.graphs import differences
 from contracts.hostile import BrokenError, bad_losses, late_losses, wild_losses
-from contracts.learner_cases import LEARNER_CASES, VALUES_ONLY, domains, suits
+from contracts.learner_cases import (
+    LEARNER_CASES,
+    VALUES_ONLY,
+    device_domains,
+    domain_named,
+    domains,
+    suits,
+)
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
 from driftwolfe.points import FactoredMatrix
@@ -34,6 +41,10 @@ LEARNERS = [
     for number, (cls, cases) in enumerate(LEARNER_CASES.items())
     for name in ("l1", "birkhoff", "trace-norm", "factored")
     if suits(cls, domains()[name])
+] + [
+    pytest.param(cls, LEARNER_CASES[cls][0], name, id=f"{cls.__name__}-{name}")
+    for name, (_, classes) in device_domains().items()
+    for cls in classes
 ]
 SETTINGS = [
     pytest.param(cls, settings, "l1", id=f"{cls.__name__}-{number}")
@@ -72,7 +83,7 @@ def assert_sound(learner):
 @pytest.mark.in_turn("cls settings", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), [*LEARNERS, *SETTINGS])
 def test_a_refused_loss_changes_no_bit(cls, settings, name):
-    domain = domains()[name]
+    domain = domain_named(name)
     learner = played(cls, settings, domain)
     before = learner.clone()
     for why, bad in bad_losses_for(cls, domain):
@@ -87,7 +98,7 @@ def test_a_refused_loss_changes_no_bit(cls, settings, name):
 @pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
 def test_a_loss_that_does_not_fit_is_explained(cls, settings, name):
-    domain = domains()[name]
+    domain = domain_named(name)
     learner = played(cls, settings, domain)
     before = learner.clone()
     if cls not in (
@@ -230,7 +241,7 @@ def test_a_class_is_no_model():
 @pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
 def test_a_loss_that_raises_late_changes_no_bit(cls, settings, name):
-    domain = domains()[name]
+    domain = domain_named(name)
     learner = played(cls, settings, domain)
     for why, loss in late_losses(domain):
         before = learner.clone()
@@ -244,7 +255,7 @@ def test_a_loss_that_raises_late_changes_no_bit(cls, settings, name):
 @pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
 def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(cls, settings, name):
-    domain = domains()[name]
+    domain = domain_named(name)
     rng = np.random.default_rng(0)
     for lipschitz in (1.0, "auto"):
         learner = make(cls, settings, domain, lipschitz=lipschitz)

@@ -11,6 +11,8 @@ from contracts.learner_cases import (
     LEARNER_CASES,
     NEEDS_PROJECTION,
     NEEDS_SEPARATION,
+    device_domains,
+    domain_named,
     domains,
     played,
     suits,
@@ -41,6 +43,10 @@ ONE_EACH = [
     pytest.param(cls, cases[0], name, id=f"{cls.__name__}-{name}")
     for cls, cases in LEARNER_CASES.items()
     for name in ("l1", "factored" if suits(cls, SETS["factored"]) else "trace-norm")
+] + [
+    pytest.param(cls, LEARNER_CASES[cls][0], name, id=f"{cls.__name__}-{name}")
+    for name, (_, classes) in device_domains().items()
+    for cls in classes
 ]
 
 
@@ -66,7 +72,7 @@ def make(cls, settings, domain, horizon=ROUNDS, lipschitz=10.0):
 
 
 def as_array(point):
-    return point.toarray() if isinstance(point, FactoredMatrix) else np.asarray(point)
+    return point.to("cpu").toarray() if isinstance(point, FactoredMatrix) else np.asarray(point)
 
 
 def test_every_learner_has_a_case():
@@ -103,7 +109,7 @@ def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name)
 @pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
 def test_is_deterministic_and_clones_are_independent(cls, settings, name):
-    domain = domains()[name]
+    domain = domain_named(name)
     losses = stream(domain, rounds=30)
     first, second = make(cls, settings, domain), make(cls, settings, domain)
     for loss in losses[:18]:
@@ -146,7 +152,7 @@ def test_what_a_learner_hands_out_is_the_callers_own(cls, settings):
 @pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
 def test_works_without_a_horizon_or_a_lipschitz_constant(cls, settings, name, monkeypatch):
     monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
-    domain, rounds = domains()[name], 24
+    domain, rounds = domain_named(name), 24
     learner = cls(domain, **settings)
     history = dw.play(learner, stream(domain, rounds))
     assert learner.t == len(history) == rounds

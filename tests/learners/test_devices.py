@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 from functools import partial
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import driftwolfe as dw
 from contracts.graphs import differences
-from contracts.learner_cases import LEARNER_CASES, Along
+from contracts.learner_cases import LARGE, LEARNER_CASES, Along
 from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
 from driftwolfe.ensemble import list
 from driftwolfe.learners import base as learner_base
@@ -22,18 +21,8 @@ from driftwolfe.storage import VERSION, read_archive
 from real_data import needs_data
 from reliability.mutations import crafted
 
+PLACES = DEVICES
 SHAPE, RADIUS, ROUNDS = (60, 50), 40.0, 40
-#: Those for large matrices; the others are for comparison.
-LEARNERS = [
-    dw.POLD,
-    dw.POLA,
-    dw.POLAR,
-    dw.BOGDIP,
-    dw.learners.LOOBOGD,
-    dw.OnlineFrankWolfe,
-    dw.learners.LineSearchOFW,
-    dw.learners.KalhanOFW,
-]
 #: Every kind of learner beyond its first settings: ensembles, single points, budgets, methods.
 VARIANTS = [
     (dw.BOGDIP, {"oracle": dw.Oracle("block", seed=3)}),
@@ -52,7 +41,7 @@ VARIANTS = [
 ]
 CASES = [
     pytest.param(cls, settings, id="-".join([cls.__name__, *map(str, settings.values())]))
-    for cls, settings in [*((cls, LEARNER_CASES[cls][0]) for cls in LEARNERS), *VARIANTS]
+    for cls, settings in [*((cls, LEARNER_CASES[cls][0]) for cls in LARGE), *VARIANTS]
 ]
 #: Slopes that are clipped are alike, and with them singular values of gradients: few are here.
 KINDS = {
@@ -60,13 +49,6 @@ KINDS = {
     "squared": SquaredEntries,
     "huber": partial(HuberEntries, width=6.0),
 }
-
-
-@pytest.fixture(params=DEVICES, scope="module")
-def place(request):
-    """The name of a device."""
-    single_threaded_torch()
-    return request.param
 
 
 @pytest.fixture(autouse=True)
@@ -156,16 +138,6 @@ def test_larger_matrices_which_are_projected_by_blocks(place):
         )
 
 
-def test_the_same_again(place):
-    losses = stream(rounds=24)
-    for cls in (dw.POLD, dw.POLA, dw.POLAR):
-        one, other = (
-            suffered(make(cls, {"oracle": dw.Oracle("block", seed=5)}, place), losses) for _ in "12"
-        )
-        # Sums of the same numbers in another order, on a GPU.
-        np.testing.assert_allclose(one, other, rtol=0 if place == "torch" else 1e-6)
-
-
 @pytest.mark.parametrize(
     ("threads", "narrow"),
     [
@@ -191,72 +163,6 @@ def test_many_rounds_at_once_are_as_one_by_one(place, threads, narrow, monkeypat
             np.testing.assert_allclose(history.losses, expected, **exact)
         finally:
             dw.set_threads(None)
-
-
-class Undefined(AbsoluteEntries):
-    """Not a number, and no slope."""
-
-    def value_at(self, scores):
-        return scores.sum(axis=-1) * math.nan
-
-    def slope_at(self, scores):
-        return scores * math.nan
-
-
-@pytest.mark.parametrize(
-    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.OnlineFrankWolfe, dw.learners.LOOBOGD]
-)
-def test_a_loss_that_is_refused_changes_no_bit(place, cls):
-    learner = make(cls, LEARNER_CASES[cls][0], place)
-    losses = stream()
-    suffered(learner, losses[:10])
-    before = learner.clone()
-    bad = [
-        AbsoluteEntries([60], [0], [1.0]),
-        AbsoluteEntries([0], [50], [1.0]),
-        AbsoluteEntries([0], [0], [1.0], shape=(60, 51)),
-        Undefined([0], [0], [1.0]),
-        LinearLoss(np.ones(3)),
-    ]
-    for loss in bad:
-        with pytest.raises(ValueError):
-            learner.update(loss)
-        assert differences(before, learner) == [], loss
-    for loss in losses[10:15]:
-        assert learner.update(loss) == pytest.approx(before.update(loss), rel=1e-9)
-
-
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.OnlineFrankWolfe])
-def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(place, cls):
-    learner = make(cls, LEARNER_CASES[cls][0], place, (12, 10))
-    domain, calm = learner.domain, stream(rounds=4, shape=(12, 10))
-    sizes = (1e6, 1e-12, 1e150, 1e-300, 1e300)
-    wild = [SquaredEntries([0, 3, 0], [1, 2, 1], [size, -size, size]) for size in sizes]
-    for loss in [*calm, *wild, *calm]:
-        before = learner.clone()
-        try:
-            assert math.isfinite(learner.update(loss))
-        except ValueError:  # a step left the range of numbers
-            assert differences(before, learner) == []
-        assert domain.contains(learner.decision, atol=1e-6 * RADIUS)
-    assert learner.t >= 8
-
-
-@pytest.mark.parametrize(
-    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.learners.LOOBOGD, dw.learners.KalhanOFW]
-)
-def test_clones_go_their_own_way(place, cls):
-    losses, others = stream(), stream(seed=1)
-    learner, alone = (make(cls, LEARNER_CASES[cls][0], place) for _ in "12")
-    for one in (learner, alone):
-        suffered(one, losses[:12])
-    clone = learner.clone()
-    assert is_there(clone.decision, place)
-    suffered(clone, others[:20])
-    np.testing.assert_allclose(
-        suffered(learner, losses[12:30]), suffered(alone, losses[12:30]), rtol=1e-9
-    )
-    assert clone.t == 32 and learner.t == 30
 
 
 def test_a_product_of_sets_on_and_off_the_device(place):
