@@ -10,7 +10,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 import driftwolfe
-from devices import DEVICES, NO_GPU, has_gpu, single_threaded_torch
+from devices import NO_GPU, has_gpu, single_threaded_torch
 from driftwolfe.points.devices import device_named
 from reliability.children import same_copy
 
@@ -58,10 +58,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_generate_tests(metafunc):
-    """Run tests of a `place` on the host and on devices, or at the PLACES of their module."""
-    if "place" in metafunc.fixturenames:
-        places = getattr(metafunc.module, "PLACES", ["cpu", *DEVICES])
-        metafunc.parametrize("place", places, indirect=True, scope="module")
+    """Run tests of a `place` wherever their module says that it RUNS_ON."""
+    if "place" in metafunc.fixturenames and hasattr(metafunc.module, "RUNS_ON"):
+        metafunc.parametrize("place", metafunc.module.RUNS_ON, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")

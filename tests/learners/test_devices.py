@@ -21,7 +21,7 @@ from driftwolfe.storage import VERSION, read_archive
 from real_data import needs_data
 from reliability.mutations import crafted
 
-PLACES = DEVICES
+RUNS_ON = DEVICES
 SHAPE, RADIUS, ROUNDS = (60, 50), 40.0, 40
 #: Every kind of learner beyond its first settings: ensembles, single points, budgets, methods.
 VARIANTS = [

@@ -14,7 +14,7 @@ from driftwolfe.storage import read_archive
 from losses.loss_cases import CASES as LOSSES
 from losses.loss_cases import POSITIVE
 
-PLACES = DEVICES
+RUNS_ON = DEVICES
 ROUNDS = 30
 SETS = {
     "L1Ball": lambda device: dw.L1Ball(12, radius=2.0, device=device),

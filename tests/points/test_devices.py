@@ -30,7 +30,7 @@ from driftwolfe.points.devices import (
 from driftwolfe.points.lanczos import leading_triplet_of_each, orthonormal, ritz_space
 from points.factored_cases import close, lives_on, parts
 
-PLACES = DEVICES
+RUNS_ON = DEVICES
 
 
 @pytest.fixture

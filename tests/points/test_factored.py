@@ -11,9 +11,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from devices import EVERYWHERE
 from driftwolfe.points import FactoredMatrix, distance, inner, leading_triplet, norm
 from driftwolfe.points.devices import device_named, device_of, to_host
 from points.factored_cases import RELATIVE, close, lives_on, parts
+
+RUNS_ON = EVERYWHERE
 
 
 @st.composite

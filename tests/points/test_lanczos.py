@@ -5,11 +5,13 @@ import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from devices import needs_torch
+from devices import EVERYWHERE, needs_torch
 from driftwolfe.points import FactoredMatrix, leading_triplet
 from driftwolfe.points.devices import device_named, device_of, to_host
 from driftwolfe.points.lanczos import lanczos, leading_triplet_of_each
 from points.factored_cases import parts
+
+RUNS_ON = EVERYWHERE
 
 
 def sparse_plus_low_rank(m, n, stored, rank, seed=0):
