@@ -35,7 +35,6 @@ MORE = {
     "cached-factored": {dw.POLD: [{"oracle": dw.Oracle("halfspace", lmo_budget=0.3)}]},
     "l1": {
         dw.BOGDIP: [{"oracle": dw.Oracle("paper", accuracy=1e-7, tolerance_scale=1e-9)}],
-        dw.contrib.Sword: [{"gradients": "own"}],
         dw.contrib.Bandit: [{"seed": 4, "points": 2}],
         dw.contrib.SemiBandit: [{"seed": 7}],
     },
