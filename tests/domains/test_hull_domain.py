@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from domains.set_checks import check_lmo, check_outside, check_projection, check_sizes
+from domains.set_checks import check_projection, check_set
 
 
 @pytest.fixture
@@ -25,10 +25,7 @@ def mixtures_of(points):
 def test_hull_of_random_points(shape, rng):
     points = rng.normal(size=(9, *shape)) + 1.0
     hull = dw.ConvexHull(points)
-    check_lmo(hull, points, rng)
-    check_sizes(hull, points, tight_diameter=False)
-    check_outside(hull, points, rng)
-    check_projection(hull, mixtures_of(points), rng)
+    check_set(hull, rng, points, mixtures_of(points), tight=False)
 
 
 def test_hull_inside_a_subspace_with_repeated_points(rng):
