@@ -182,24 +182,6 @@ def test_a_product_of_sets_on_and_off_the_device(place):
     assert is_there(learner.decision.parts[1], place)
 
 
-def test_entry_losses_look_where_the_matrix_is(place):
-    """Values, slopes and gradients against the host's, entries that come twice included."""
-    rng = np.random.default_rng(3)
-    x = FactoredMatrix(*(rng.standard_normal(size) for size in ((60, 3), 3, (50, 3))))
-    there = x.to(place)
-    for kind in KINDS:
-        for loss in stream(kind, 3):
-            assert loss.value(there) == pytest.approx(loss.value(x), rel=1e-12)
-            gradient, expected = loss.gradient(there), loss.gradient(x)
-            assert is_there(gradient, place)
-            np.testing.assert_allclose(gradient.to("cpu").toarray(), expected.toarray(), atol=1e-12)
-            value, again = loss.value_and_gradient(there)
-            assert value == pytest.approx(loss.value(x), rel=1e-12)
-            assert again.norm() == pytest.approx(expected.norm(), rel=1e-12)
-            slope = loss.slope_at(loss.scores(there))
-            assert loss.gradient_norms(slope[None]) == pytest.approx(expected.norm(), rel=1e-12)
-
-
 # -- files --------------------------------------------------------------------------------------
 
 WAYS = [("cpu", 0), (0, "cpu"), (0, 0)]
