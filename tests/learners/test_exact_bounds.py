@@ -46,15 +46,6 @@ def normal_hedge(length, T):
     )
 
 
-def worst_split(tau, level):
-    """The lengths of the pieces of a window are the binary digits of A and of tau - A, for some A."""
-
-    def digits(A):
-        return sum(level(k) for k in range(8) if A >> k & 1)
-
-    return max(digits(A) + digits(tau - A) for A in range(tau + 1))
-
-
 def hedge(T, i, N, spread):
     """Hedge's price for expert i of N: B sqrt(T/8) (1 + ln(1/p_i)), p_i = (1 + 1/N)/(i(i + 1))."""
     return spread * math.sqrt(T / 8) * (1 + math.log(i * (i + 1) / (1 + 1 / N)))
@@ -135,18 +126,6 @@ def test_bogd_and_pold_with_a_budget(T, budget, schedule, r):
         assert after(many, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
-@pytest.mark.parametrize(("budget", "schedule", "r"), BUDGETS)
-def test_pola_with_a_budget_on_one_interval(budget, schedule, r):
-    """A window of two rounds: one interval of two, or two of one."""
-    learner = with_budget(dw.POLA, None, budget, schedule)
-    one, two = (
-        blocked(2**k, *affordable(2**k, 1 / 2, budget / ((k + 1) * (k + 2)), r), delay_factor=r)
-        + normal_hedge(2**k, 100)
-        for k in (0, 1)
-    )
-    assert after(learner, 100, tau=2) == pytest.approx(max(two, 2 * one), rel=EXACT)
-
-
 @pytest.mark.parametrize("budget", [0.3, 1.0, 10.0])
 @pytest.mark.parametrize("T", [77, 1000])
 def test_one_oracle_ader(T, budget):
@@ -225,40 +204,22 @@ def test_pola_against_a_path_counts_every_interval_begun(T):
         assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
-@pytest.mark.parametrize("tau", [1, 2, 3, 5, 12, 31, 37, 64])
-def test_pola_on_a_window_takes_the_worst_split(tau):
-    learner = dw.POLA(dw.L2Ball(3, radius=R), lipschitz=G, tuning="certified")
-    wanted = worst_split(tau, lambda k: on_level(k, 100))
-    assert after(learner, 100, tau=tau) == pytest.approx(wanted, rel=EXACT)
-
-
 @pytest.mark.parametrize("tau", [1, 2, 5, 37])
-@pytest.mark.parametrize(
-    ("cls", "settings", "domain", "factor"),
-    [
-        (dw.learners.SAOL, {}, dw.L1Ball(4, radius=R), 1.0),
-        (dw.learners.PAMO, {}, dw.L1Ball(4, radius=R), 3.0),
-        (dw.learners.OneProjectionSAOL, {"oracle": "exact"}, dw.Simplex(4, radius=2.0), 1.0),
-        (dw.learners.OneProjectionSAOL, {"oracle": "halfspace"}, dw.Simplex(4, radius=2.0), 2.0),
-    ],
-)
-def test_saol_and_its_kin_on_a_window(cls, settings, domain, factor, tau):
-    """Steps D/(G sqrt |I|), without blocks; SAOL's weights cost B (ln N / a + a |I|), a <= 1/2.
-
-    PAMO's gradients are up to 1 + R/r times as long, r = R/2 here. With one projection, experts are on
-    the ball, B = G D, and projections that are not exact add G |I| D/sqrt |I|.
-    """
-    learner = cls(domain, lipschitz=G, tuning="certified", **settings)
-    started, D = sum(100 // 2**k for k in range(7)), 2 * domain.radius
-    spread = D if cls is dw.learners.OneProjectionSAOL else domain.diameter
+@pytest.mark.parametrize(("method", "factor"), [("exact", 1.0), ("halfspace", 2.0)])
+def test_one_projection_saol_on_a_window(method, factor, tau):
+    """Steps D/(G sqrt |I|) on the ball, B = G D, and G |I| D/sqrt |I| where projections are not exact."""
+    simplex = dw.Simplex(4, radius=2.0)
+    learner = dw.learners.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", oracle=method)
+    started, D = sum(100 // 2**k for k in range(7)), 2 * simplex.radius
 
     def level(k):
-        length = 2**k
-        rate = min(0.5, length**-0.5)
-        expert = factor * G * D * math.sqrt(length)  # D^2/(2 eta) + eta |I| G^2/2
-        return expert + G * spread * (math.log(started) / rate + rate * length)
+        rate = min(0.5, 2 ** (-k / 2))
+        return G * D * (factor * 2 ** (k / 2) + math.log(started) / rate + rate * 2**k)
 
-    wanted = worst_split(tau, level)
+    def digits(A):  # the lengths of a window's pieces are the binary digits of A and of tau - A
+        return sum(level(k) for k in range(7) if A >> k & 1)
+
+    wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
     assert after(learner, 100, tau=tau) == pytest.approx(wanted, rel=EXACT)
 
 
