@@ -152,6 +152,10 @@ class Stateful:
     def check(self) -> None:
         """Raise ValueError if a state that was read from a file does not fit together."""
 
+    def undoable(self, before: Mapping[str, Any]) -> bool:
+        """Whether an update is undone by setting attributes as before it: no array was written to."""
+        return True
+
     def own_sizes(self) -> dict[str, Any] | None:
         """Return the sizes that fields refer to by name; None: those of what it is a part of."""
         return None

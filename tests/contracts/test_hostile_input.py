@@ -283,6 +283,33 @@ def test_any_numbers_in_a_gradient(cls, data):
         assert_sound(learner)
 
 
+@pytest.mark.parametrize("size", [1e308, 1e200, 1e152, 1e147, 1e-150, 1e-320])
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [
+        pytest.param(cls, name, id=f"{cls.__name__}-{name}")
+        for cls, name in itertools.product(LEARNER_CASES, ("l1", "factored"))
+        if suits(cls, domains()[name])
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_after_huge_and_tiny_losses_ordinary_ones_are_learned(cls, name, size):
+    domain = domains()[name]
+    learner, losses = played(cls, LEARNER_CASES[cls][0], domain, 5), stream(domain, 20)
+    lasting = (dw.learners.Constant, dw.learners.KalhanOFW, dw.learners.LineSearchOFW)
+    for _ in range(2):
+        given = dw.losses.LinearLoss(np.full(domain.shape, size))
+        if size < 1e150 or (size < 1e300 and cls in lasting):
+            learner.update(given)
+        elif cls not in lasting:
+            said = "largest allowed is" if size < 1e300 else "largest allowed is|finite"
+            with pytest.raises(ValueError, match=said):
+                learner.update(given)
+    for loss in losses:
+        learner.update(loss)
+        assert_sound(learner)
+
+
 # -- losses -------------------------------------------------------------------------------------
 
 #: Every loss: what makes it, as keywords.

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -259,59 +260,18 @@ def test_forms_of_pairs_are_the_same():
     assert state_of(named[0])[:2] == state_of(same[0])[:2]
 
 
-class PolarsColumn:
-    """A column of a polars frame: without tolist."""
-
-    def __init__(self, entries):
-        self.to_list = entries.copy
-
-
-class PolarsFrame:
-    """What a polars frame has of a sequence: iterating yields columns, and [:, k] is a column."""
-
-    def __init__(self, columns):
-        self._columns, self.columns = list(columns.values()), list(columns)
-        self.shape = (len(self._columns[0]), len(columns))
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __iter__(self):
-        return iter(self._columns)
-
-    def __getitem__(self, key):
-        rows, column = key
-        assert rows == slice(None)
-        return PolarsColumn(self._columns[column])
-
-    def __dataframe__(self):
-        raise NotImplementedError
-
-
-class ArrowTable:
-    """A frame of another kind, which has no [:, k]."""
-
-    shape = (2, 2)
-
-    def __arrow_c_stream__(self):
-        raise NotImplementedError
-
-    def __getitem__(self, key):
-        raise TypeError(key)
-
-
 def test_polars_frames_are_read_by_rows():
     for users in (["u0", "u1"], ["u0", "u1", "u2"]):
         items = [2**60 + k for k in range(len(users))]
-        frame = PolarsFrame({"user": users, "item": items})
+        frame = pl.DataFrame({"user": users, "item": items})
         for model in (
             MatrixCompleter().partial_fit(frame, np.ones(len(users))),
             Recommender().partial_fit(frame),
         ):
             assert model.users_ == users and model.items_ == items
-    for frame in (ArrowTable(), PolarsFrame({"user": users, "item": items, "more": items})):
+    for wrong in (frame.lazy(), frame.with_columns(more=pl.col("item"))):
         with pytest.raises(ValueError, match=r"pairs must (be a list|have two columns)"):
-            Recommender().partial_fit(frame)
+            Recommender().partial_fit(wrong)
 
 
 @pytest.mark.parametrize("model", [MatrixCompleter(), Recommender()])

@@ -11,10 +11,10 @@ import numpy as np
 
 from driftwolfe.domains import Domain, Simplex
 from driftwolfe.ensemble.experts import (
-    SQUARES,
+    LONGEST,
     combine,
-    require_below,
     require_finite,
+    require_in_range,
     stack,
     weighted_sum,
 )
@@ -117,8 +117,8 @@ class OnlineNewtonStep(SinglePointLearner):
         center, R = self.domain.origin(), self.domain.radius
         g, x = R * self.domain.tangent(gradient).ravel(), (self._x - center).ravel() / R
         size = norm(g)
-        require_below(SQUARES, size)
-        if size < 1.0 / SQUARES:  # its square is nothing
+        require_in_range(size / R, self.domain.diameter)
+        if size < 1.0 / LONGEST:  # its square is nothing
             return
         self._largest = max(self._largest, size)
         self._unit = max(self._unit, 2.0 ** math.frexp(float(np.abs(g).max()))[1])

@@ -452,7 +452,9 @@ def _symmetric_part(matrix: Array) -> Array:
 
 def _lowest_eigenvector(symmetric: Array) -> Array:
     """Return a unit eigenvector of the lowest eigenvalue, the same one each time."""
-    side = len(symmetric)
+    side, largest = len(symmetric), np.abs(symmetric).max()
+    if largest > 0.0:  # products of entries must be numbers
+        symmetric = symmetric / largest
     if side >= _LANCZOS_SIDE:
         from scipy.sparse.linalg import ArpackError, eigsh  # a slow import, for large sets alone
 

@@ -12,12 +12,10 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, same_kind
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
 from driftwolfe.ensemble.experts import (
-    SQUARES,
-    SUMS,
     Evaluation,
     Experts,
-    require_below,
     require_finite,
+    require_in_range,
     weighted_sum,
 )
 from driftwolfe.ensemble.plan import ONE_GRADIENT, Plan, ProjectionConfig
@@ -272,7 +270,7 @@ class BallDescent(BallExperts, Experts):
         gradients, size = GradientSum().plus(loss, slope, self.x)
         gradient = gradients.total(self.x)
         require_finite(size)
-        require_below(SUMS, size * max(1.0, self.diameter))  # so that losses of experts are numbers
+        require_in_range(size, self.diameter)
         self.largest_gradient = max(self.largest_gradient, size)
         gradient = self.kept(self.domain.tangent(gradient))
         if self.outside:
@@ -358,7 +356,6 @@ class SelfConfidentBall(BallDescent):
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         size = norm(slopes)
-        require_below(SQUARES, size)
         self.squares = self.squares + size * size
         self.worst = np.maximum(self.worst, self.squares)
         if self.largest_gradient > 0.0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,13 +12,12 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import (
-    SQUARES,
     Evaluation,
     Scores,
     combine,
     on_tangent,
-    require_below,
     require_finite,
+    require_in_range,
 )
 from driftwolfe.ensemble.plan import OWN_GRADIENTS, Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
@@ -67,6 +66,9 @@ class DenseDescent(Descent):
     def check(self) -> None:
         super().check()
         require_feasible(self.domain, to_host(self.x))
+
+    def undoable(self, before: Mapping[str, Any]) -> bool:
+        return self.clocks is before["clocks"]
 
     @property
     def x(self) -> Any:
@@ -139,6 +141,7 @@ class DenseDescent(Descent):
                 pairs = zip(*((r.feasible, r.infeasible) for r in results), strict=True)
                 x, y = (self._device.put(self._table(np.stack(points))) for points in pairs)
         # All that can fail is done. In place, since most points stay as they are.
+        self.clocks = self.clocks.copy()  # which tells `undoable`
         if self._device is HOST:
             tables = (self._x, self._y, self._sums)
             kernels().close_round(*tables, gradients, self.clocks, due, x, y, self.lazy)
@@ -170,6 +173,7 @@ class DenseDescent(Descent):
             norm = float(self._device.xp.linalg.vector_norm(table, axis=1).max())
         if not math.isfinite(norm):
             require_finite(table)
+        require_in_range(norm, self.diameter)
         return table, max(self.largest_gradient, norm)
 
     def _targets(self, gradients: Any, scale: float) -> tuple[Indices, Any, bool]:
@@ -329,7 +333,6 @@ class SelfConfidentDescent(DenseDescent):
 
     def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
         table, largest = super()._gradients(loss, gradients, shared)
-        require_below(SQUARES, largest)
         held = to_host(table)
         self.squares = self.squares + np.vecdot(held, held)
         self.worst = np.maximum(self.worst, self.squares)

@@ -174,14 +174,17 @@ def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
     return total
 
 
-#: Lengths of gradients up to which their sums, or their squares, are numbers.
-SUMS, SQUARES = 1e304, 1e150
+#: What norms of gradients, and these times the diameter, must be below: their squares and sums are numbers.
+LONGEST = 1e150
 
 
-def require_below(most: float, length: float) -> None:
-    """Refuse a gradient that is too long to be computed with."""
-    if not length < most:
-        raise ValueError("a gradient leaves the range of numbers; use other units")
+def require_in_range(norm: float, diameter: float) -> None:
+    """Refuse a gradient that is too long to be computed with, in this round or a later one."""
+    if not norm < (most := LONGEST / max(1.0, diameter)):
+        raise ValueError(
+            f"the gradient of this loss has the norm {norm:.3g}, and on this set the largest allowed is "
+            f"{most:.3g}; use other units"
+        )
 
 
 def require_finite(*given: Any) -> None:

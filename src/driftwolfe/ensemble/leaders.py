@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
-from driftwolfe.ensemble.experts import SUMS, Experts, require_below
+from driftwolfe.ensemble.experts import Experts, require_in_range
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
 from driftwolfe.oracles.frank_wolfe import (
@@ -108,7 +109,7 @@ class Leaders(Experts):
         pairs = zip(each, self.experts, strict=True)
         gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))
-        require_below(SUMS, largest)
+        require_in_range(largest, self.diameter)
         experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))
         runs = {
             i: self._run(expert, gap)
@@ -158,7 +159,8 @@ class Leaders(Experts):
         else:
             eta = float(self.scale_for(largest) / np.sqrt(expert.epoch))
             scalars = _next_scalars(expert, gradient, eta)
-        memory = expert.memory._replace(scalars=scalars)
+        buffer = copy(expert.memory.buffer)  # columns that a refused update takes are free again
+        memory = expert.memory._replace(scalars=scalars, buffer=buffer)
         return Leader(expert.epoch, expert.x, anchor, total, expert.rounds + 1, eta, memory)
 
     def _target(self, seen: Leader) -> Point:

@@ -14,7 +14,7 @@ from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.ensemble.descent import Descent, GradientSum, scaled_totals
-from driftwolfe.ensemble.experts import Scores, stack
+from driftwolfe.ensemble.experts import Scores, require_in_range, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
@@ -117,10 +117,12 @@ class ListDescent(Descent):
             longer = [s.with_entries(*places, g) for s, g in zip(self.sums, each, strict=True)]
             # All at once: one transfer from a device.
             table = slopes[None] if shared else slopes if is_array(slopes) else stack(slopes)
-            return longer, max(self.largest_gradient, *loss.gradient_norms(table).tolist())
-        grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
-        norms = (size for _, size in grown)
-        return [longer for longer, _ in grown], max(self.largest_gradient, *norms)
+            norms = loss.gradient_norms(table).tolist()
+        else:
+            grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
+            longer, norms = map(list, zip(*grown, strict=True))
+        require_in_range(max(norms), self.diameter)
+        return longer, max(self.largest_gradient, *norms)
 
     def _project(
         self, due: Indices, targets: Callable[[list[int]], list[Point]]

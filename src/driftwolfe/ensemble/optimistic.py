@@ -12,7 +12,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
 from driftwolfe.ensemble.ball import BallDescent, PointRows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
-from driftwolfe.ensemble.experts import SQUARES, SUMS, Evaluation, require_below, require_finite
+from driftwolfe.ensemble.experts import Evaluation, require_finite, require_in_range
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
@@ -96,7 +96,6 @@ class OptimisticDescent(BallDescent):
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
     ) -> Evaluation:
         found = super().evaluate(loss, weights)
-        require_below(SQUARES, self.largest_gradient)
         if self.correction == 0.0:
             return found
         losses = found.losses + self.correction * self.moves
@@ -227,8 +226,7 @@ class OwnOptimisticDescent(OptimisticDescent):
         require_finite(value)
         if not math.isfinite(longest):
             require_finite(gradients)
-        require_below(SQUARES, longest)
-        require_below(SUMS, longest * max(1.0, self.diameter))
+        require_in_range(longest, self.diameter)
         self.largest_gradient = max(self.largest_gradient, longest)
         gradients = self.domain.tangent_many(gradients)
         losses = self.losses(gradients[0]) + self.correction * self.moves

@@ -45,8 +45,10 @@ KINDS = ("random", "linear")
 LEVEL_BITS = 2
 #: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
 FIRST_LEVELS = 5
-#: With more classes, tables have room for a quarter more; ferns take 0.25 MB for each.
+#: With more classes, tables have room for a quarter more.
 EXACT_CLASSES, MOST_CLASSES = 64, 10_000
+#: With more classes there are no random views: ferns would take 0.25 MB for each, and most of the time.
+RANDOM_CLASSES = 256
 #: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
 FEW_CLASSES = 12
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
@@ -582,7 +584,8 @@ class ClassLearner(MappedLearner):
         """Recompute the maps, if it is time; draw random features at the start."""
         super()._renew(t)
         if t % BLOCK == 0 and self.experts.views > 1:
-            if t == START and self.map.full and self.map.features:
+            few = self.experts.classes <= RANDOM_CLASSES
+            if t == START and self.map.full and self.map.features and few:
                 self.random.start(self.map, self.seed)
                 waves = self.random.offsets.size + 1 + self.experts.width
                 self.experts.start_views(waves, self.random.counts.size)
@@ -601,6 +604,9 @@ class ClassLearner(MappedLearner):
 
     def grow(self, classes: int, features: int) -> None:
         """Make room for more classes and features, up to these numbers."""
+        if classes > RANDOM_CLASSES and self.random.offsets.size:
+            self.random.stop()
+            self.experts.start_views(0, 0)
         if self.map.full and features > FULL_FEATURES:
             # The map for many features, with the same classifiers in terms of features.
             old, new, experts = self.map, self.map.diagonal(), self.experts

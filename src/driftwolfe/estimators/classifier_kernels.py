@@ -93,7 +93,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     """
     at, learning = places_at(where), labels.size > 0
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
-    room = at[_ROOM]  # columns of an expert, those of classes to come behind those of others
+    room = at[_ROOM]  # columns of an expert: of classes, and of those to come, with slopes of 0 always
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
     rests, view_weights = places_at(at[_RESTS]), numbers_at(at[_CREDITS])
@@ -150,8 +150,6 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     found += weights[i] * math.exp(logs[i])
                     for c in range(begins, ends):
                         slopes[c] = (miss if c == right else slopes[c] / total) * sure
-                    for c in range(ends, begins + room):
-                        slopes[c] = 0.0
                     score, slope, step = (
                         pointer(scores, begins),
                         pointer(slopes, begins),

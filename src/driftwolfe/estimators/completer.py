@@ -240,7 +240,7 @@ class MatrixCompleter(UsersAndItems):
             self._users.add(new_users)
             self._items.add(new_items)
         except BaseException:
-            half_written(self, lambda: self._settled(*before, rows.size, new_users, new_items))
+            half_written(self, self._settled, *before, rows.size, new_users, new_items)
             raise
         return predictions
 
@@ -273,7 +273,7 @@ class MatrixCompleter(UsersAndItems):
                 numbers = map(np.array, ([number], [col], [predicted], [rating]))
                 self._features.blend(([user], [item]), *numbers)
         except BaseException:
-            half_written(self, lambda: self._settled(first + recent, rows, 1, (user,), (item,)))
+            half_written(self, self._settled, first + recent, rows, 1, (user,), (item,))
             raise
 
     def predict(self, pairs: Any) -> Array:

@@ -156,7 +156,7 @@ class Recommender(UsersAndItems):
         try:
             self._pool.learn_single(row, col, weight)
         except BaseException:
-            half_written(self, lambda: self._settled(t, 1))
+            half_written(self, self._settled, t, 1)
             raise
         return True
 
@@ -219,8 +219,8 @@ class Recommender(UsersAndItems):
             self._items.add(new_items)
             self._times = clock
         except BaseException:
-            new = new_users, new_items, clock
-            half_written(self, lambda: self._settled(t, len(events.users), *new))
+            given = t, len(events.users), new_users, new_items, clock
+            half_written(self, self._settled, *given)
             raise
         return found
 

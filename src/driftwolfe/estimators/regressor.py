@@ -147,7 +147,7 @@ class RegressionLearner(MappedLearner):
 
     @property
     def t(self) -> int:
-        return int(self.state.clock[0])
+        return int(self.state.clock.item(0))
 
     @property
     def outputs(self) -> int:

@@ -131,7 +131,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
 
     A view with less than a thousandth of all weight rests for up to 7 of 8 blocks of 16 rows, so that
     a linear stream takes less time. Random features start with row 33, on the features known by then,
-    if these are at most 256.
+    if these, and the classes, are at most 256.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial, wraps
 from types import FunctionType
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
@@ -19,7 +19,15 @@ from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners.options import OPTIONS, Options, check_moved, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes_or_undoes
+from driftwolfe.points.access import (
+    Guarded,
+    half_written,
+    is_half_written,
+    reads,
+    reads_whole,
+    writes,
+    writes_or_undoes,
+)
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Count, Field, Nested, Stateful, declared
 from driftwolfe.storage import require
@@ -53,28 +61,33 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     """Make an update undo itself where it raises, and take tickets: a refused one changes nothing.
 
     Updates replace attributes of the learner and its parts; only what cannot fail, at the end, writes
-    into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted.
+    into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted. Interrupted
+    after that, a learner is half updated, and refuses all calls.
     """
 
     @wraps(update)
     def undoing(self: Learner, loss: Any, ticket: Any = None, **more: Any) -> Any:
         if ticket is not None:
             return self._update_late(loss, ticket, **more)
-        own = self.__dict__
-        parts = [own, *(own[name].__dict__ for name in _replaced(type(self)))]
-        before = [part.copy() for part in parts]
+        parts = [self, *map(self.__dict__.__getitem__, _replaced(type(self)))]
+        before = [part.__dict__.copy() for part in parts]
         try:
             return update(self, loss, **more)
         except BaseException as error:
-            for part, attributes in zip(parts, before, strict=True):
-                part.update(attributes)
-                for new in part.keys() - attributes.keys():
-                    del part[new]
+            half_written(self, _undo, parts, before)
             if isinstance(error, ValueError) and isinstance(loss, Loss) and self.domain:
                 _explain(error, loss, self.domain)
             raise
 
     return undoing
+
+
+def _undo(parts: list[Any], before: list[dict[str, Any]]) -> bool:
+    """Give a learner and its parts their attributes back; return whether that undoes an update."""
+    undone = all(part.undoable(held) for part, held in zip(parts, before, strict=True))
+    for part, held in zip(parts, before, strict=True):
+        part.__dict__ = held
+    return undone
 
 
 @cache
@@ -83,6 +96,10 @@ def _replaced(cls: type[Learner]) -> tuple[str, ...]:
     parts = ((name, part) for name, part in declared(cls).items() if isinstance(part, Nested))
     kept = (Learner, CountedDomain)
     return tuple(name for name, part in parts if not issubclass(part.kind, kept))
+
+
+def _is_learner(part: Any) -> bool:
+    return isinstance(part, Nested) and issubclass(part.kind, Learner)
 
 
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
@@ -120,7 +137,8 @@ class Learner(Stateful, Guarded, ABC):
     Units, for all learners: with points in [x] and losses in [f], `lipschitz` is in [f]/[x],
     `step_scale` in [x]²/[f], `loss_scale` and what `bound` returns in [f], `path_length` in [x],
     tolerances in [x]², `smoothness` and `strong_convexity` in [f]/[x]²; `horizon` and `tau` count
-    rounds, and all other numbers are pure. In other units a learner plays the same points.
+    rounds, and all other numbers are pure. In other units a learner plays the same points. A gradient
+    with a norm of 1e150 or more, over the diameter where that is above 1, is refused.
 
     Examples
     --------
@@ -209,7 +227,7 @@ class Learner(Stateful, Guarded, ABC):
         enough: tickets are dealt with before.
         """
 
-    @writes_or_undoes
+    @writes
     def ask(self) -> Ticket:
         """Return a ticket with the decision to play now, whose loss comes later: `update(loss, ticket)`.
 
@@ -230,9 +248,13 @@ class Learner(Stateful, Guarded, ABC):
         """Learn the loss of a ticket's round as if it were that of this one; return its value there."""
         tickets = Tickets() if self._tickets is None else self._tickets
         place, f = tickets.find(ticket), as_loss(loss)
-        value = f.value(tickets.points[place])
+        value, t = f.value(tickets.points[place]), self.t
         require_finite(value)
-        tickets.close(place, value - self.update(f, **more))
+        try:
+            tickets.close(place, value - self.update(f, **more))
+        except BaseException:
+            half_written(self, t.__eq__, self.t)
+            raise
         return value
 
     @property
@@ -270,6 +292,12 @@ class Learner(Stateful, Guarded, ABC):
     def lmo_budget(self) -> float | None:
         """LMO calls per round, never exceeded in total; None for no limit."""
         return None if self.options is None else self.options.oracle.budget
+
+    def undoable(self, before: Mapping[str, Any]) -> bool:
+        """Whether learners within are where they were."""
+        held = [before[name] for name, part in declared(type(self)).items() if _is_learner(part)]
+        within = [each for one in held for each in (one if isinstance(one, tuple) else (one,))]
+        return not any(each.t != before["t"] or is_half_written(each) for each in within)
 
     @property
     @reads

@@ -15,7 +15,7 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble import Hedge, ader_grid
 from driftwolfe.ensemble.ball import BallExperts, approach, surrogate
 from driftwolfe.ensemble.descent import GradientSum
-from driftwolfe.ensemble.experts import require_finite
+from driftwolfe.ensemble.experts import require_finite, require_in_range
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
@@ -116,7 +116,7 @@ class OneOracleAder(Learner):
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
         self._sum, size = self._sum.plus(f, slope, self._x)
-        require_finite(size)
+        require_in_range(size, self.domain.diameter)
         self._steepest = max(self._steepest, size)
         self._clock += 1
         if self._clock == self._block(self._epoch_length):

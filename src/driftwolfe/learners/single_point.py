@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
-from driftwolfe.ensemble.experts import SUMS, require_below, require_finite
+from driftwolfe.ensemble.experts import require_finite, require_in_range
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
@@ -54,6 +54,12 @@ class SinglePointLearner(Learner):
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max((self.options and self.options.lipschitz) or 0.0, self._largest)
+
+    def _size(self, gradient: Point) -> float:
+        """The norm of a gradient, if it is in range."""
+        size = norm(gradient)
+        require_in_range(size, self.domain.diameter)
+        return size
 
     def _move(self, vertex: Point, fraction: float) -> None:
         """Go a fraction of the way to a vertex; all of it leaves nothing of x behind."""
@@ -144,7 +150,7 @@ class OGD(SinglePointLearner):
         self._largest = self._steps = 0.0
 
     def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, norm(gradient))
+        self._largest = max(self._largest, self._size(gradient))
         eta = self._eta(self.lipschitz, self.t + 1)
         self._x = self._counted.project(self._x - eta * gradient)
         self._steps += eta
@@ -222,8 +228,7 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._largest = 0.0
 
     def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, norm(gradient))
-        require_below(SUMS, self._largest)
+        self._largest = max(self._largest, self._size(gradient))
         eta, fraction = self._rates(self.lipschitz, self.t + 1)
         before, self._gradients = self._gradients, self._gradients + gradient
         if self.variant == "optimized":

@@ -75,7 +75,7 @@ def _guarded(
                 )
             return method(self, *given, **named)
         if writers and not writing:  # before a writer can see this thread, too
-            raise _refusal(self, access)
+            raise _refusal(self)
         entered = writers if writing else readers
         try:
             entered.append(me)  # in here: an interrupt may come right after it
@@ -84,7 +84,7 @@ def _guarded(
             else:
                 refused = writers and writers[:1] not in ([], [me])
             if refused:
-                raise _refusal(self, access)
+                raise _refusal(self)
             return method(self, *given, **named)
         except BaseException as error:
             unfinished = writing and not undoes and not isinstance(error, Exception)
@@ -98,12 +98,18 @@ def _guarded(
     return guarded  # type: ignore[return-value]
 
 
-def half_written(owner: Any, settle: Callable[[], bool] = bool) -> None:
+def half_written(owner: Any, settle: Callable[..., bool] = bool, *given: Any) -> None:
     """Mark an object, in a write that was interrupted, as half written; not if `settle` can undo or complete it."""
     writers = _ACCESS[id(owner)].writers
     writers.insert(0, HALF_WRITTEN)  # first: another interrupt may come
-    if settle():
+    if settle(*given):
         writers.remove(HALF_WRITTEN)
+
+
+def is_half_written(owner: Any) -> bool:
+    """Whether an interrupt or a fork left an object half written."""
+    access = _ACCESS.get(id(owner))
+    return access is not None and HALF_WRITTEN in access.writers
 
 
 class Guarded(Constructed):
@@ -128,9 +134,9 @@ class Guarded(Constructed):
         return super().__getstate__()
 
 
-def _refusal(owner: Any, access: _Access) -> RuntimeError:
+def _refusal(owner: Any) -> RuntimeError:
     name = type(owner).__name__
-    if HALF_WRITTEN in access.writers:
+    if is_half_written(owner):
         return RuntimeError(
             f"this {name} is half updated: an update was interrupted, or in progress in another thread "
             "when this process was forked; load it from a file or make a new one"

@@ -51,15 +51,15 @@ class SavedModel(Guarded):
         settings, *parts = read_state(path, kind, cls.SETTINGS, cls.PARTS, cls.OPTIONAL)
         return cls._restored(settings, *parts), settings
 
-    def _teach(self, learner: Any, rows: SparseRows, targets: Any, *parts: Any) -> bool:
+    def _teach(self, learner: Any, rows: SparseRows, targets: Any, parts: Any = None) -> bool:
         """Let the learner learn; an interrupt leaves it as before or as after that, or half written."""
         t, weight = learner.t, learner.map.totals.item(0)
         try:
-            if not parts:
+            if parts is None:
                 return learner.learn_one(rows, targets)
-            return learner.learn(rows, targets, *parts)
+            return learner.learn(rows, targets, parts)
         except BaseException:
-            half_written(self, lambda: learner.settled(t, weight, rows.number, *parts))
+            half_written(self, learner.settled, t, weight, rows.number, parts)
             raise
 
     @classmethod
@@ -235,9 +235,10 @@ class MappedLearner(Part, ABC):
             self._renew(t)
         return True
 
-    def settled(self, t: int, weight: float, number: int, parts: Array = ONE) -> bool:
+    def settled(self, t: int, weight: float, number: int, parts: Array | None) -> bool:
         """Complete what was interrupted after the only row, of round t; return whether it was, or not begun."""
-        if weight + parts.min(initial=1.0) == weight:  # then the weight of all rows does not tell
+        least = 1.0 if parts is None else parts.min(initial=1.0)
+        if weight + least == weight:  # then the weight of all rows does not tell
             return False
         if self.map.totals[0] == weight:
             return True
@@ -295,7 +296,7 @@ def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given
     if not all(array.flags.carray for array in arrays):
         raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
     numbers, room = sizes(*given)
-    spare = np.empty(room)
+    spare = np.zeros(room)
     places = [array.__array_interface__["data"][0] for array in (*arrays, spare)]
     at = np.array([*numbers, *places])
     return Bound(held, at.__array_interface__["data"][0], spare, at)

@@ -72,27 +72,20 @@ def as_rows(X: Any) -> SparseRows:
     held = X.data if sparse else X
     if not np.abs(held).max(initial=0.0) <= LARGEST:
         raise ValueError(f"features must lie between -{LARGEST:g} and {LARGEST:g}: rescale them")
-    if not sparse:
-        return dense_rows(X)
-    before = np.count_nonzero(held)
-    held[np.abs(held) < SMALLEST] = 0.0
-    _say_if_fewer(np.count_nonzero(held), before)
-    X.eliminate_zeros()
-    return SparseRows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
-
-
-def _say_if_fewer(kept: Any, given: Any) -> None:
-    """Warn of features that count as 0 and are not 0."""
-    if kept < given:
+    if ((np.abs(held) < SMALLEST) & (held != 0.0)).any():
         text = f"features smaller than {SMALLEST:g} in size count as 0: rescale them"
         warnings.warn(text, UserWarning, stacklevel=2)
+    if not sparse:
+        return dense_rows(X)
+    held[np.abs(held) < SMALLEST] = 0.0
+    X.eliminate_zeros()
+    return SparseRows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
 
 
 def dense_rows(X: Array) -> SparseRows:
     """Return the rows of an array whose range has been checked."""
     width, flat = X.shape[1], X.ravel()
     entries = (np.abs(flat) >= SMALLEST).nonzero()[0]
-    _say_if_fewer(entries.size, np.count_nonzero(flat))
     if len(X) == 1:  # which streams have, and which is quicker
         return SparseRows(np.array([0, entries.size]), entries, flat[entries])
     starts = entries.searchsorted(width * np.arange(len(X) + 1))
