@@ -1,6 +1,7 @@
 """Hostile input: what is refused changes nothing, what is accepted keeps decisions feasible."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pandas as pd
