@@ -59,7 +59,6 @@ TESTS = {
     "experiments/paper": (),
     "experiments/running": (
         "experiments/test_trial_run.py",
-        "experiments/test_trial_checkpoint.py",
         "experiments/test_executors.py",
     ),
     "experiments/summary": ("experiments/test_tables.py",),

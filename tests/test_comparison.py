@@ -234,9 +234,6 @@ def test_one_stream_changes_its_order_between_drifts():
     for start, end in ((0, 10), (10, 25), (25, 40)):
         assert {id(f) for f in other[start:end]} == {id(f) for f in losses[start:end]}
     assert result.drifts == (10, 25)
-
-
-def test_names_in_html_are_text():
     result = dw.compare({"<b>": dw.learners.Constant(BALL)}, list(jumps(0)))
     assert "<b>" not in result._repr_html_()
 

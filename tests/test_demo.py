@@ -51,9 +51,6 @@ def run_by_hand(made, name, decisions, **counts):
     return PlayedGame(name, made, history)
 
 
-# What is played
-
-
 def test_the_target_jumps_and_every_loss_is_known(made):
     assert len(made) == 1000 and made.drifts == (300, 400, 500, 600, 700, 800, 900)
     moved = np.flatnonzero(np.diff(places(made))) + 1
@@ -97,10 +94,7 @@ def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatc
     assert best_in_hindsight(made) == (1, pytest.approx(both[1].regret))
 
 
-# What is said
-
-
-def test_what_is_said_follows_from_the_numbers(both):
+def test_what_is_said_follows_from_the_numbers(both, made):
     told = demo.findings(both)
     polar, ogd = both
     share = round(100 * polar.regret / ogd.regret)
@@ -108,18 +102,12 @@ def test_what_is_said_follows_from_the_numbers(both):
     assert f"OGD takes {np.median(ogd.waits):.0f} rounds" in told
     assert f"POLAR takes {np.median(polar.waits):.0f} rounds" in told
     assert f"{polar.history.lmo.sum():,} linear minimisations in place of 1,000 projections" in told
-
-
-def test_other_numbers_make_other_sentences(made):
     even = run_by_hand(made, "OGD", [np.full(8, 1 / 8)] * 1000, projection=7)
     perfect = run_by_hand(made, "POLAR", made.comparators, lmo=3)
     told = demo.findings([perfect, even])
     assert "OGD takes 100 rounds (median of 7 jumps)" in told
     assert "POLAR takes 0 rounds until half its weight" in told
     assert "POLAR's regret is 0 % of OGD's, with 3 linear minimisations in place of 7 proj" in told
-
-
-def test_the_table_has_the_numbers(both):
     lines = demo.measures(both)
     rows = {line[:26].strip(): line[26:].split() for line in lines}
     assert rows[""] == ["POLAR", "OGD"]
@@ -127,9 +115,6 @@ def test_the_table_has_the_numbers(both):
     assert rows["regret against the target"] == [f"{run.regret:.1f}" for run in both]
     assert rows["projections"] == ["0", "1,000"]
     assert len({len(line) for line in lines}) == 1
-
-
-# What is drawn
 
 
 @pytest.mark.parametrize("width", [40, 57, 80, 100])
@@ -175,9 +160,6 @@ def test_colours_are_for_terminals_where_nobody_forbids_them(monkeypatch, both):
     assert not Terminal.of(io.StringIO()).colour
 
 
-# The command
-
-
 def test_the_demo_prints_and_writes_its_picture(played, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["demo"]) == 0
@@ -210,19 +192,16 @@ def test_without_unicode_all_is_ascii(played, tmp_path, monkeypatch):
     assert (tmp_path / "Bär.png").exists()
 
 
-def test_without_matplotlib_it_says_how_to_get_it(played, tmp_path, monkeypatch, capsys):
+def test_without_a_picture(played, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo", "--no-picture"]) == 0
+    assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert cli.main(["demo"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings" in told
     assert not os.listdir(tmp_path)
-
-
-def test_no_picture_means_none(played, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["demo", "--no-picture"]) == 0
-    assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
 
 
 def test_a_picture_that_cannot_be_written_is_one_sentence(played, tmp_path, capsys):
@@ -263,18 +242,3 @@ def test_nothing_is_compiled(tmp_path):
     code = "from driftwolfe import demo; demo.play_both(demo.hunt(0, rounds=310))"
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     assert not os.listdir(tmp_path)
-
-
-def test_the_picture_needs_matplotlib_alone():
-    code = (
-        "import sys; sys.modules['msgspec'] = sys.modules['plotly'] = None\nimport driftwolfe.demo"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_help_teaches(capsys):
-    for arguments in (["demo", "--help"], ["--help"]):
-        with pytest.raises(SystemExit):
-            cli.main(arguments)
-        told = capsys.readouterr().out
-        assert "target" in told and "seconds" in told

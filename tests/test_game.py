@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.losses import LinearLoss, SquaredDistance
+from driftwolfe.losses import SquaredDistance
 
 
 def stream(rounds=30):
@@ -42,47 +42,17 @@ def test_oracle_calls_are_counted_per_round():
     assert (dw.play(dw.OGD(dw.L1Ball(3)), stream()).projection == 1).all()
     gauges = dw.play(dw.learners.PAMO(dw.L1Ball(3), gauge="exact"), stream()).gauge
     assert gauges.sum() > 30
+    learner = dw.learners.PAMO(dw.L1Ball(3), lipschitz=1.0)
+    assert dw.play(learner, stream()).membership.sum() == learner.oracle_calls.membership > 0
 
 
-def test_losses_are_kept_only_if_wanted_and_weights_only_if_there_are_any():
-    history = dw.play(dw.OGD(dw.L1Ball(3)), stream(), keep_losses=False, record_weights=True)
-    assert history.functions == history.weights == history.decisions == []
-
-
-def test_callbacks_see_every_round():
-    seen = []
-    dw.play(dw.OGD(dw.L1Ball(3)), stream(5), [lambda learner, loss: seen.append((learner.t, loss))])
-    assert [t for t, _ in seen] == [1, 2, 3, 4, 5]
-
-
-def test_a_stream_may_react_to_the_learner():
-    learner = dw.OGD(dw.L2Ball(2), horizon=20)
-
-    def adversary():
-        for _ in range(20):
-            x = learner.decision
-            yield LinearLoss(x if np.linalg.norm(x) > 0 else np.array([1.0, 0.0]))
-
-    assert dw.play(learner, adversary()).losses.min() >= 0
-
-
-def test_an_empty_stream_is_an_empty_history():
-    history = dw.play(dw.OGD(dw.L1Ball(3)), [])
-    assert len(history) == 0
-    assert history.cumulative_loss.size == 0
-
-
-def test_progress_is_quiet_unless_on_a_terminal(capsys):
+def test_progress_is_quiet_and_only_what_is_wanted_is_kept(capsys):
     dw.play(dw.OGD(dw.L1Ball(3)), stream())
     assert capsys.readouterr().err == ""
     dw.play(dw.OGD(dw.L1Ball(3)), stream(), progress=True)
     assert "round" in capsys.readouterr().err
-
-
-def test_membership_tests_are_counted():
-    learner = dw.learners.PAMO(dw.L1Ball(3), lipschitz=1.0)
-    history = dw.play(learner, stream())
-    assert history.membership.sum() == learner.oracle_calls.membership > 0
+    history = dw.play(dw.OGD(dw.L1Ball(3)), stream(), keep_losses=False, record_weights=True)
+    assert history.functions == history.weights == history.decisions == []
 
 
 def test_a_history_is_printed_in_one_short_line():
@@ -95,6 +65,7 @@ def test_a_history_is_printed_in_one_short_line():
     assert repr(dw.play(dw.OGD(dw.L1Ball(2), horizon=9), [])).startswith(
         "History(rounds=0, total loss=0, calls: none, "
     )
+    assert dw.play(dw.OGD(dw.L1Ball(3)), []).cumulative_loss.size == 0
 
 
 @pytest.mark.parametrize("delay", [2, 7, 50])
@@ -120,19 +91,16 @@ def test_a_late_game_is_that_of_tickets_by_hand(make, delay):
         np.testing.assert_array_equal(weights, history.weights[0])
 
 
-def test_a_delay_of_one_round_is_none():
-    games = [
-        dw.play(dw.POLD(dw.L1Ball(3), horizon=30), stream(), delay=delay) for delay in (0, 1, 2)
-    ]
-    assert (games[0].losses == games[1].losses).all()
-    assert (games[0].losses != games[2].losses).any()
-
-
 def test_a_late_game_tells_callbacks_when_losses_come():
     seen = []
     learner = dw.OGD(dw.L1Ball(3), horizon=5)
     dw.play(learner, stream(5), [lambda own, _: seen.append((own.t, len(own.tickets)))], delay=3)
     assert seen == [(1, 2), (2, 2), (3, 2), (4, 1), (5, 0)]
+    games = [
+        dw.play(dw.POLD(dw.L1Ball(3), horizon=30), stream(), delay=delay) for delay in (0, 1, 2)
+    ]
+    assert (games[0].losses == games[1].losses).all()
+    assert (games[0].losses != games[2].losses).any()
 
 
 class Foreign:

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import driftwolfe as dw
@@ -25,6 +24,7 @@ from reliability.distribution import (
     install_and_run,
     snippets,
 )
+from test_supply_chain import needed
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -35,10 +35,14 @@ def found(pattern, file):
     return re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
 
 
-def test_the_version_is_one():
+def test_the_version_is_one_and_the_citation_names_the_paper():
     assert found(r"^version: (.*)$", "CITATION.cff") == [dw.__version__]
     assert found(r'set version = "(.*)"', "recipe/meta.yaml") == [dw.__version__]
     assert found(r"^## (\d+\.\d+\.\d+)", "CHANGELOG.md")[0] == dw.__version__
+    families = ["Wang", "Yang", "Jiang", "Lu", "Wang", "Tang", "Wan", "Zhang"]
+    assert found(r"family-names: (\w+)", "CITATION.cff") == families
+    assert found(r"arXiv:(\S+)\"", "CITATION.cff") == ["2305.11726"]
+    assert PROJECT["project"]["urls"]["Paper"].endswith("2305.11726")
 
 
 def test_no_two_classes_share_a_name():
@@ -72,13 +76,6 @@ def test_lower_layers_inherit_once():
     assert {name for name in bases if levels(name) > 2} == SHORTER_CONSTRUCTORS
 
 
-def test_the_citation_names_the_paper_and_its_authors():
-    families = ["Wang", "Yang", "Jiang", "Lu", "Wang", "Tang", "Wan", "Zhang"]
-    assert found(r"family-names: (\w+)", "CITATION.cff") == families
-    assert found(r"arXiv:(\S+)\"", "CITATION.cff") == ["2305.11726"]
-    assert PROJECT["project"]["urls"]["Paper"].endswith("2305.11726")
-
-
 def test_the_recipe_asks_for_what_the_package_asks_for():
     run = (ROOT / "recipe/meta.yaml").read_text().partition("  run:\n")[2].partition("\n\n")[0]
     asked = {line.strip("- ").replace(" ", "") for line in run.splitlines()}
@@ -86,12 +83,9 @@ def test_the_recipe_asks_for_what_the_package_asks_for():
     assert asked == {python, *PROJECT["project"]["dependencies"]}
 
 
-def test_hooks_run_the_pinned_ruff():
+def test_tools_and_pythons_are_those_that_are_pinned_and_named():
     (pinned,) = found(r"^ruff==(.*)$", "constraints.txt")
     assert found(r"ruff-pre-commit\n    rev: v(.*)$", ".pre-commit-config.yaml") == [pinned]
-
-
-def test_every_python_that_is_named_is_tested():
     named = [c.rpartition(" ")[2] for c in PROJECT["project"]["classifiers"] if "Python :: 3." in c]
     matrix = found(r"^        python: \[(.*)\]$", ".github/workflows/checks.yml")
     assert [", ".join(f'"{python}"' for python in named)] == matrix
@@ -104,9 +98,10 @@ def test_workflows_and_hosts_run_commands_of_the_makefile():
     assert found(r"- make ([a-z-]+)$", ".readthedocs.yaml") == ["docs"]
 
 
-def test_the_sdist_holds_code_and_no_results():
+def test_the_sdist_holds_code_and_pages_have_one_install_line():
     build = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
     assert set(build) < KEPT and not {"docs", "benchmarks", "tests"} & KEPT
+    assert len({extras(page) for page in FIRST_PAGES}) == 1
 
 
 def test_packages_with_too_much_or_too_little_are_refused(tmp_path):
@@ -126,10 +121,6 @@ def test_packages_with_too_much_or_too_little_are_refused(tmp_path):
     assert "it lacks src/driftwolfe/cli.py" in packed("README.md")
 
 
-def test_the_first_pages_have_one_install_line():
-    assert len({extras(page) for page in FIRST_PAGES}) == 1
-
-
 def test_every_command_of_the_first_pages_exists():
     targets = set(found(r"^([a-z-]+):.*## ", "Makefile"))
     parser = cli.make_parser()
@@ -143,28 +134,6 @@ def test_every_command_of_the_first_pages_exists():
                 assert what in (".", f".[{extras('README.md')}]")
             case _:
                 assert words == ["python", "-m", "venv", ".venv"]
-
-
-def brought(asked):
-    """The names of all packages that a requirement brings here; ours by pyproject.toml."""
-    names, todo, done = set(), [asked], set()
-    while todo:
-        wanted = Requirement(todo.pop())
-        key = (name := canonicalize_name(wanted.name), frozenset(wanted.extras))
-        if key in done:
-            continue
-        done.add(key)
-        names.add(name)
-        if name == "driftwolfe":
-            optional = PROJECT["project"]["optional-dependencies"]
-            todo += PROJECT["project"]["dependencies"]
-            todo += [each for extra in wanted.extras for each in optional[extra]]
-            continue
-        for each in requires(name) or ():
-            marker = Requirement(each).marker
-            if not marker or any(marker.evaluate({"extra": e}) for e in ("", *wanted.extras)):
-                todo.append(each)
-    return names
 
 
 #: Runs code where some modules cannot be imported.
@@ -185,8 +154,8 @@ IMPORTS = (
 
 
 def run_with(asked, code):
-    """Run code with the packages of a requirement alone, of those installed here."""
-    names = brought(asked)
+    """Run code with the packages of some extras alone, of those installed here."""
+    names = {"driftwolfe", *needed(asked)}
     missing = {
         module
         for module, owners in packages_distributions().items()
@@ -197,11 +166,12 @@ def run_with(asked, code):
 
 
 def test_the_install_line_brings_what_the_first_pages_need():
-    assert "torch" not in brought(f"driftwolfe[{extras('README.md')}]")
+    asked = extras("README.md").split(",")
+    assert "torch" not in needed(asked)
     code = IMPORTS + "import river\n" + "\n".join(map(snippets, FIRST_PAGES))
-    done = run_with(f"driftwolfe[{extras('README.md')}]", code)
+    done = run_with(asked, code)
     assert done.returncode == 0, done.stderr
-    less = run_with("driftwolfe[plot]", snippets("README.md"))
+    less = run_with(["plot"], snippets("README.md"))
     assert less.returncode != 0 and "not installed: sklearn" in less.stderr
 
 

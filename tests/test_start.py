@@ -29,12 +29,19 @@ def test_the_import_leaves_slow_parts_for_later():
     assert not loaded_after("import driftwolfe.streams") & {"pooch", "requests", "http.client"}
 
 
-def test_the_completer_needs_neither_scikit_learn_nor_river():
+def test_what_needs_no_more():
     script = (
         "import driftwolfe as dw;"
         "dw.estimators.MatrixCompleter().partial_fit([(0, 1)], [2.0]).predict([(0, 1)])"
     )
     assert not loaded_after(script) & {"sklearn", "river", "pandas"}
+    script = (
+        "import numpy as np, driftwolfe as dw;"
+        "learner = dw.POLA(dw.TraceNormBall((2, 3)));"
+        "learner.update(dw.losses.MulticlassLogistic(np.ones((2, 3)), [0, 1], 2));"
+        "dw.POLD(dw.L1Ball(3)).update(dw.losses.SquaredDistance(np.ones(3)))"
+    )
+    assert "scipy.sparse" not in loaded_after(script)
 
 
 def test_the_completer_loads_loops_with_the_first_rating_and_only_its_own():
@@ -79,16 +86,6 @@ def test_what_is_missing_is_said_with_what_to_install(names, missing, extra):
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
         assert line.startswith(f"{name} needs {missing}")
         assert line.endswith(f"install it with: pip install 'driftwolfe[{extra}]'")
-
-
-def test_dense_learners_need_no_sparse_matrices():
-    script = (
-        "import numpy as np, driftwolfe as dw;"
-        "learner = dw.POLA(dw.TraceNormBall((2, 3)));"
-        "learner.update(dw.losses.MulticlassLogistic(np.ones((2, 3)), [0, 1], 2));"
-        "dw.POLD(dw.L1Ball(3)).update(dw.losses.SquaredDistance(np.ones(3)))"
-    )
-    assert "scipy.sparse" not in loaded_after(script)
 
 
 #: Prints the modules whose loops numba compiles from here on.

@@ -74,11 +74,6 @@ def test_everything_that_is_asked_for_is_pinned_once_on_every_system(python, sys
         assert each.specifier.contains(versions[canonicalize_name(each.name)]), each
 
 
-def test_the_pins_name_no_place_to_get_them_from():
-    text = re.sub(r"^#.*$", "", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)
-    assert not re.search(r"[:/@]|--", text)
-
-
 def test_pins_admit_the_oldest_python_that_is_promised():
     oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
     checked = 0
@@ -91,11 +86,13 @@ def test_pins_admit_the_oldest_python_that_is_promised():
     assert checked >= 30
 
 
-def test_make_installs_what_is_pinned_and_nothing_else():
+def test_make_installs_what_is_pinned_from_no_place_that_is_named():
     assert "-c constraints.txt" in (ROOT / "Makefile").read_text()
     pinned = {pin.name: version(pin) for pin in applicable()}
     for name in needed(["test"] if installed("torch") is None else ["test", "gpu"]):
         assert installed(name).version.partition("+")[0] == pinned[name], name  # PyTorch's +cpu
+    text = re.sub(r"^#.*$", "", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)
+    assert not re.search(r"[:/@]|--", text)
 
 
 @pytest.mark.parametrize("extra", ["experiments", "test", "check", "docs", "bench"])

@@ -15,11 +15,8 @@ def test_an_inequality_of_the_theory_holds(check):
     assert found.ratio <= 1 + 1e-9, found
 
 
-def test_each_inequality_has_a_name_of_its_own():
+def test_names_are_one_each_and_a_false_inequality_is_found():
     assert len(set(FOUND["NAMES"])) == len(FOUND["CHECKS"]) > 40
-
-
-def test_a_false_inequality_is_found():
     worst = runpy.run_path(str(COMPANION / "check.py"))["worst"]
     assert worst("one case too many", [(1.0, 2.0, "a"), (3.0, 2.0, "b")])[1:3] == (1.5, "b")
     assert worst("nothing allowed", [(1.0, 0.0, "a")]).ratio == float("inf")

@@ -29,27 +29,27 @@ def stream(seed, rounds=60):
     return [dw.losses.SquaredDistance(rng.standard_normal(4)) for _ in range(rounds)]
 
 
-@pytest.mark.parametrize("make", LEARNERS, ids=lambda make: make.__name__)
-def test_learners_in_threads_are_as_if_alone(make):
+def entries(seed, rounds=20):
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        rows, cols = rng.integers(0, 30, 9), rng.integers(0, 40, 9)
+        yield dw.losses.AbsoluteEntries(rows, cols, rng.standard_normal(9))
+
+
+FACTORED = dw.TraceNormBall((30, 40), radius=5.0, representation="factored")
+
+
+@pytest.mark.parametrize(
+    ("make", "domain", "losses"),
+    [*((make, dw.L2Ball(4), stream) for make in LEARNERS), (dw.POLD, FACTORED, entries)],
+    ids=lambda given: getattr(given, "__name__", type(given).__name__),
+)
+def test_learners_in_threads_are_as_if_alone(make, domain, losses):
     def run(seed):
-        learner = make(dw.L2Ball(4), horizon=40)
-        return [learner.update(loss) for loss in stream(seed, 40)] + learner.decision.tolist()
-
-    alone = [run(seed) for seed in range(3)]
-    with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(run, range(3))) == alone
-
-
-def test_matrix_learners_in_threads_are_as_if_alone():
-    ball = dw.TraceNormBall((30, 40), radius=5.0, representation="factored")
-
-    def run(seed):
-        rng = np.random.default_rng(seed)
-        learner = dw.POLD(ball, horizon=20)
-        for _ in range(20):
-            rows, cols = rng.integers(0, 30, 9), rng.integers(0, 40, 9)
-            learner.update(dw.losses.AbsoluteEntries(rows, cols, rng.standard_normal(9)))
-        return learner.decision.toarray().tolist()
+        learner = make(domain, horizon=40)
+        suffered = [learner.update(loss) for loss in losses(seed, 40)]
+        decision = learner.decision
+        return suffered, (decision.toarray() if domain is FACTORED else decision).tolist()
 
     alone = [run(seed) for seed in range(3)]
     with ThreadPoolExecutor(3) as pool:
@@ -119,37 +119,15 @@ def test_a_learner_at_work_in_another_thread_refuses_and_stays_as_it_is(make, tm
     assert dw.load(path).t == 61
 
 
-def test_the_guard_is_no_part_of_the_learner():
+def test_a_learner_may_be_copied_and_handed_from_thread_to_thread():
     learner = dw.POLA(dw.L2Ball(4))
     learner.update(stream(0)[0])
     other = pickle.loads(pickle.dumps(learner.clone()))
     assert other.update(stream(0)[1]) == learner.update(stream(0)[1])
-
-
-def test_a_learner_may_be_handed_from_thread_to_thread():
-    learner = dw.POLA(dw.L2Ball(4))
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
         for k, loss in enumerate(stream(0)):
             (one if k % 2 else other).submit(learner.update, loss).result(30)
-    assert learner.t == 60
-
-
-def test_estimators_in_threads_are_as_if_alone():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((40, 3)), rng.integers(0, 3, 40)
-    pairs, ratings = rng.integers(0, 9, (40, 2)), rng.standard_normal(40)
-
-    def classify():
-        model = dw.estimators.TraceNormClassifier().partial_fit(X, y, classes=[0, 1, 2])
-        return model.predict_proba(X).tolist()
-
-    def complete():
-        return dw.estimators.MatrixCompleter().prequential(pairs, ratings).tolist()
-
-    for run in (classify, complete):
-        alone = run()
-        with ThreadPoolExecutor(4) as pool:
-            assert all(one.result(60) == alone for one in [pool.submit(run) for _ in range(4)])
+    assert learner.t == 62
 
 
 # -- estimators ------------------------------------------------------------------------------------
@@ -158,189 +136,106 @@ X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.random.default_rng(1).integers(0, 3, 40)
 PAIRS = np.random.default_rng(2).integers(0, 9, (40, 2))
 RATINGS = np.random.default_rng(3).standard_normal(40)
-ROW = {"a": 1.0, "b": 2.0}
-
-
-def river_classifier():
-    model = dw.estimators.RiverTraceNormClassifier()
-    for row, label in zip(X.tolist(), Y.tolist(), strict=True):
-        model.learn_one(dict(zip("abc", row, strict=True)), label)
-    return model
-
-
-def river_regressor():
-    model = dw.estimators.RiverTraceNormRegressor()
-    for row, target in zip(X.tolist(), RATINGS.tolist(), strict=True):
-        model.learn_one(dict(zip("abc", row, strict=True)), target)
-    return model
-
-
-def river_ranker(cls, *numbers):
-    model = cls()
-    model.learn_many(PAIRS, *numbers)
-    return model
-
-
-#: How to make one that has learned; what it is held in; how it learns more; what reads it.
+ROW, FRAME = {"a": 1.0, "b": 2.0}, pd.DataFrame(X, columns=list("abc"))
+RATED, LABELLED, MEASURED = (PAIRS, RATINGS), (X, Y, [0, 1, 2]), (X, RATINGS)
+RANKED = {"predict_one": (1, 2), "predict_many": (PAIRS,), "rank": (1, [2, 3])}
+#: Of each kind the class that all learn and predict with, and its methods that do.
+ENGINES = {
+    "pool": (CompleterPool, "learn learn_one", "predict predict_one"),
+    "intervals": (dw.estimators.AdaptiveIntervals, "_observe", "_half_width"),
+    "ranks": (RecommenderPool, "learn learn_single", "predict"),
+    "classes": (ClassLearner, "learn", "predict"),
+    "numbers": (RegressionLearner, "learn", "predict"),
+}
+#: The engine; methods that learn, the first from nothing on; methods and attributes that read.
 ESTIMATORS = {
     "MatrixCompleter": (
-        lambda: dw.estimators.MatrixCompleter().partial_fit(PAIRS, RATINGS),
         "pool",
-        [lambda m: m.partial_fit(PAIRS, RATINGS), lambda m: m.prequential(PAIRS, RATINGS)],
-        [
-            lambda m: m.predict(PAIRS),
-            lambda m: m.expert_predictions(PAIRS),
-            lambda m: m.recommend(1),
-            lambda m: m.factors(),
-            *(
-                lambda m, name=name: getattr(m, name)
-                for name in (
-                    "users_",
-                    "items_",
-                    "expert_names_",
-                    "expert_weights_",
-                    "decision_",
-                    "domain_",
-                )
-            ),
-        ],
+        {"partial_fit": RATED, "prequential": RATED},
+        {"predict": (PAIRS,), "expert_predictions": (PAIRS,), "recommend": (1,), "factors": ()},
+        "users_ items_ expert_names_ expert_weights_ decision_ domain_",
     ),
     "MatrixCompletionRegressor": (
-        lambda: dw.estimators.MatrixCompletionRegressor().fit(PAIRS, RATINGS),
         "pool",
-        [lambda m: m.partial_fit(PAIRS, RATINGS), lambda m: m.fit(PAIRS, RATINGS)],
-        [lambda m: m.predict(PAIRS), lambda m: m.score(PAIRS, RATINGS)],
+        {"partial_fit": RATED, "fit": RATED},
+        {"predict": (PAIRS,), "score": RATED},
+        "",
     ),
     "AdaptiveIntervals": (
-        lambda: dw.estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
         "intervals",
-        [lambda m: m.observe(RATINGS, RATINGS[::-1])],
-        [lambda m: m.around([0.0])],
+        {"observe": (RATINGS, RATINGS[::-1])},
+        {"around": ([0.0],)},
+        "",
     ),
     "Recommender": (
-        lambda: dw.estimators.Recommender().partial_fit(PAIRS),
         "ranks",
-        [lambda m: m.partial_fit(PAIRS), lambda m: m.prequential(PAIRS), lambda m: m.forget(1)],
-        [
-            lambda m: m.predict(PAIRS),
-            lambda m: m.expert_predictions(PAIRS),
-            lambda m: m.recommend(1),
-            lambda m: m.recommend_many([1, 2], 3),
-            lambda m: m.seen(1),
-            lambda m: m.regret_bound(),
-            *(
-                lambda m, name=name: getattr(m, name)
-                for name in ("users_", "items_", "expert_weights_")
-            ),
-        ],
+        {"partial_fit": (PAIRS,), "prequential": (PAIRS,), "forget": (1,)},
+        {"predict": (PAIRS,), "expert_predictions": (PAIRS,), "recommend": (1,), "seen": (1,)}
+        | {"recommend_many": ([1, 2], 3), "regret_bound": ()},
+        "users_ items_ expert_weights_",
     ),
-    "RiverMatrixCompleter": (
-        lambda: river_ranker(dw.estimators.RiverMatrixCompleter, RATINGS),
-        "pool",
-        [lambda m: m.learn_one(1, 2, 3.0), lambda m: m.learn_many(PAIRS, RATINGS)],
-        [
-            lambda m: m.predict_one(1, 2),
-            lambda m: m.predict_many(PAIRS),
-            lambda m: m.rank(1, [2, 3]),
-        ],
-    ),
-    "RiverRecommender": (
-        lambda: river_ranker(dw.estimators.RiverRecommender),
-        "ranks",
-        [lambda m: m.learn_one(1, 2), lambda m: m.learn_many(PAIRS)],
-        [
-            lambda m: m.predict_one(1, 2),
-            lambda m: m.predict_many(PAIRS),
-            lambda m: m.rank(1, [2, 3]),
-        ],
-    ),
+    "RiverMatrixCompleter": ("pool", {"learn_many": RATED, "learn_one": (1, 2, 3.0)}, RANKED, ""),
+    "RiverRecommender": ("ranks", {"learn_many": (PAIRS,), "learn_one": (1, 2)}, RANKED, ""),
     "TraceNormClassifier": (
-        lambda: dw.estimators.TraceNormClassifier().partial_fit(X, Y, classes=[0, 1, 2]),
         "classes",
-        [lambda m: m.partial_fit(X, Y), lambda m: m.fit(X, Y)],
-        [
-            lambda m: m.predict(X),
-            lambda m: m.predict_proba(X),
-            lambda m: m.predict_log_proba(X),
-            lambda m: m.decision_function(X),
-            lambda m: m.score(X, Y),
-            lambda m: m.coef_,
-            lambda m: m.intercept_,
-            lambda m: m.expert_weights_,
-            lambda m: m.expert_names_,
-        ],
+        {"partial_fit": LABELLED, "fit": (X, Y)},
+        dict.fromkeys(("predict", "predict_proba", "predict_log_proba"), (X,))
+        | {"decision_function": (X,), "score": (X, Y)},
+        "coef_ intercept_ expert_weights_ expert_names_",
     ),
     "RiverTraceNormClassifier": (
-        river_classifier,
         "classes",
-        [
-            lambda m: m.learn_one(ROW, 1),
-            lambda m: m.learn_many(pd.DataFrame([ROW]), pd.Series([1])),
-        ],
-        [
-            lambda m: m.predict_one(ROW),
-            lambda m: m.predict_proba_one(ROW),
-            lambda m: m.predict_many(pd.DataFrame([ROW])),
-            lambda m: m.predict_proba_many(pd.DataFrame([ROW])),
-            lambda m: m.classes,
-            lambda m: m.feature_names,
-            lambda m: m.expert_weights,
-        ],
+        {"learn_many": (FRAME, pd.Series(Y)), "learn_one": (ROW, 1)},
+        {"predict_one": (ROW,), "predict_proba_one": (ROW,)}
+        | {"predict_many": (FRAME,), "predict_proba_many": (FRAME,)},
+        "classes feature_names expert_weights",
     ),
     "TraceNormRegressor": (
-        lambda: dw.estimators.TraceNormRegressor().partial_fit(X, RATINGS),
         "numbers",
-        [lambda m: m.partial_fit(X, RATINGS), lambda m: m.fit(X, RATINGS)],
-        [
-            lambda m: m.predict(X),
-            lambda m: m.score(X, RATINGS),
-            lambda m: m.expert_weights_,
-            lambda m: m.expert_names_,
-        ],
+        {"partial_fit": MEASURED, "fit": MEASURED},
+        {"predict": (X,), "score": MEASURED},
+        "expert_weights_ expert_names_",
     ),
     "RiverTraceNormRegressor": (
-        river_regressor,
         "numbers",
-        [
-            lambda m: m.learn_one(ROW, 1.0),
-            lambda m: m.learn_many(pd.DataFrame([ROW]), pd.Series([1.0])),
-        ],
-        [
-            lambda m: m.predict_one(ROW),
-            lambda m: m.predict_many(pd.DataFrame([ROW])),
-            lambda m: m.feature_names,
-            lambda m: m.expert_weights,
-        ],
+        {"learn_many": (FRAME, pd.Series(RATINGS)), "learn_one": (ROW, 1.0)},
+        {"predict_one": (ROW,), "predict_many": (FRAME,)},
+        "feature_names expert_weights",
     ),
 }
 COPIES = [copy.deepcopy, pickle.dumps]
 
 
+def calls(methods, attributes=""):
+    """The calls of a table, and the attributes, as functions of a model."""
+    called = [lambda m, n=n, a=a: getattr(m, n)(*a) for n, a in methods.items()]
+    return called + [lambda m, n=n: getattr(m, n) for n in attributes.split()]
+
+
+def estimator(name):
+    """One that has learned, its engine, how it learns more, and what reads it."""
+    kind, learning, reading, attributes = ESTIMATORS[name]
+    model, learn = getattr(dw.estimators, name)(), calls(learning)
+    learn[0](model)
+    return model, kind, learn, calls(reading, attributes)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_in_threads_are_as_if_alone(name, tmp_path):
+    def run(number):
+        estimator(name)[0].save(tmp_path / str(number))
+        return read_archive(tmp_path / str(number))
+
+    alone = run(0)
+    with ThreadPoolExecutor(4) as pool:
+        for archive in pool.map(run, range(1, 5)):
+            assert differences(archive, alone) == []
+
+
 @contextmanager
 def in_the_middle(kind, moment, call, monkeypatch):
     """Hold a call on an estimator in the engine that all of its kind learn and predict with."""
-    engine, names = {
-        "pool": (
-            CompleterPool,
-            {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
-        ),
-        "intervals": (
-            dw.estimators.AdaptiveIntervals,
-            {"learning": ("_observe",), "predicting": ("_half_width",)},
-        ),
-        "ranks": (
-            RecommenderPool,
-            {"learning": ("learn", "learn_single"), "predicting": ("predict",)},
-        ),
-        "classes": (
-            ClassLearner,
-            {"learning": ("learn",), "predicting": ("predict",)},
-        ),
-        "numbers": (
-            RegressionLearner,
-            {"learning": ("learn",), "predicting": ("predict",)},
-        ),
-    }[kind]
+    engine, *names = ENGINES[kind]
     entered, go_on = threading.Event(), threading.Event()
 
     def slowed(original):
@@ -353,7 +248,7 @@ def in_the_middle(kind, moment, call, monkeypatch):
         return slow
 
     with monkeypatch.context() as patch:
-        for name in names[moment]:
+        for name in names[moment == "predicting"].split():
             patch.setattr(engine, name, slowed(getattr(engine, name)))
         with held(call, entered, go_on):
             yield
@@ -363,8 +258,8 @@ def in_the_middle(kind, moment, call, monkeypatch):
 def test_an_estimator_that_learns_refuses_other_threads_and_keeps_its_file(
     name, tmp_path, monkeypatch
 ):
-    make, kind, learn, read = ESTIMATORS[name]
-    model, path = make(), tmp_path / "model.safetensors"
+    model, kind, learn, read = estimator(name)
+    path = tmp_path / "model.safetensors"
     model.save(path)
     content = path.read_bytes()
     with in_the_middle(kind, "learning", partial(learn[0], model), monkeypatch):
@@ -373,7 +268,7 @@ def test_an_estimator_that_learns_refuses_other_threads_and_keeps_its_file(
         repr(model)
     assert path.read_bytes() == content
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-    alone = make()
+    alone = estimator(name)[0]
     learn[0](alone)
     model.save(path)
     alone.save(tmp_path / "alone.safetensors")
@@ -382,8 +277,8 @@ def test_an_estimator_that_learns_refuses_other_threads_and_keeps_its_file(
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_predictions_run_beside_each_other_and_learning_does_not(name, tmp_path, monkeypatch):
-    make, kind, learn, read = ESTIMATORS[name]
-    model, alone = make(), make()
+    model, kind, learn, read = estimator(name)
+    alone = estimator(name)[0]
     with in_the_middle(kind, "predicting", partial(read[0], model), monkeypatch):
         for call in (*read, *COPIES):
             call(model)
@@ -404,7 +299,7 @@ def _moving(name):
         learner, losses = dw.POLA(dw.L1Ball(5)), stream(0)
         losses = [dw.losses.LinearLoss(np.ones(5)) for _ in losses]
         return learner, lambda: learner.update_many(losses)
-    model, rng = ESTIMATORS[name][0](), np.random.default_rng(4)
+    model, rng = estimator(name)[0], np.random.default_rng(4)
     if name == "MatrixCompleter":
         return model, lambda: model.partial_fit(rng.integers(0, 400, (40, 2)), RATINGS)
     return model, lambda: model.partial_fit(X, Y)

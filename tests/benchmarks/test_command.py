@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: what it prints, writes and returns."""
+"""`python -m benchmarks`: what it prints, writes and returns, and what a limit on a ratio means."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from benchmarks import long, stored
 from benchmarks.__main__ import ROWS, main
 from benchmarks.measure import Skipped, medians, race
-from benchmarks.ratio import Ratio
+from benchmarks.ratio import Ratio, as_table, quantity
 
 
 def row(theirs):
@@ -38,13 +38,10 @@ def test_a_run_prints_a_table_and_writes_its_results(theirs, status, monkeypatch
     }
 
 
-def test_a_row_that_lacks_something_is_skipped_aloud(monkeypatch, tmp_path, capsys):
+def test_rows_are_listed_and_skipped_aloud(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(ROWS, "made_up", refuse)
     assert main(["--rows", "made_up", "--out", str(tmp_path)]) == 0
     assert "skipped made_up: needs the data" in capsys.readouterr().out
-
-
-def test_the_rows_are_listed(capsys):
     assert main(["--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(ROWS)
 
@@ -86,3 +83,51 @@ def test_a_long_run_goes_on_where_it_was_stopped(monkeypatch, tmp_path, capsys):
     assert stored.best("other", 149) is None
     assert "150 of 150 rounds" in capsys.readouterr().err
     assert not list(tmp_path.glob("*.pickle"))
+
+
+def test_limits_and_what_is_said_of_them():
+    ratio = Ratio("row", "speed", ours=2.0, theirs=10.0, at_least=5)
+    assert ratio.ratio == 5
+    assert ratio.holds
+    assert not Ratio("row", "speed", ours=2.0, theirs=9.9, at_least=5).holds
+    ratio = Ratio("row", "loss", ours=10.3, theirs=10.0, at_most=1.02)
+    assert ratio.ratio == pytest.approx(1.03)
+    assert not ratio.holds
+    assert Ratio("row", "loss", ours=10.1, theirs=10.0, at_most=1.02).holds
+    assert Ratio("row", "shown", 1.0, 0.1).holds is None
+    with pytest.raises(ValueError, match="not both"):
+        Ratio("row", "both", 1.0, 1.0, at_least=1, at_most=2)
+    told = Ratio("row", "speed", ours=2.0, theirs=6.0, at_least=5).complaint
+    assert told == "row: speed: 3 is below its floor of 5."
+
+
+def test_the_table_shows_every_ratio_with_its_verdict():
+    ratios = [
+        Ratio("one", "fast", 1e-3, 1.0, at_least=100),
+        Ratio("two", "slow", 1.0, 1.0, at_least=2),
+        Ratio("two", "beside", 1.0, 1.5),
+    ]
+    lines = as_table(ratios).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert [line.split("|")[-2].strip() for line in lines[2:]] == ["ok", "MISSED", "shown"]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "told"),
+    [(2.5, "s", "2.5 s"), (0.0025, "s", "2.5 ms"), (8340, "s", "8,340 s"), (1.2, "GiB", "1.2 GiB")],
+)
+def test_quantities_have_units_of_their_size(value, unit, told):
+    assert quantity(value, unit) == told
+
+
+def test_the_short_variant_relaxes_limits_on_time_only():
+    floor = Ratio("row", "speed", 1.0, 4.5, at_least=5.0)
+    assert not floor.holds
+    assert floor.relaxed(0.75).holds
+    assert floor.relaxed(0.75).at_least == pytest.approx(3.75)
+    ceiling = Ratio("row", "bytes", 3.5, 1.0, at_most=3.0)
+    assert not ceiling.holds
+    assert ceiling.relaxed(0.75).holds
+    loss = Ratio("row", "loss", 1.03, 1.0, at_most=1.02, unit="loss")
+    assert loss.relaxed(0.75) == loss
+    assert Ratio("row", "shown", 1.0, 1.0).relaxed(0.75).limit is None

@@ -1,10 +1,20 @@
-"""The variants that `python -m benchmarks.estimator_variants` compares are what it says they are."""
+"""What benchmarks of estimators measure with: variants, recoveries, levels in hindsight."""
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from benchmarks import estimator_variants as variants
-from benchmarks.data import RatingStream
+from benchmarks.completer import (  # fmt: skip
+    baseline,
+    biased_mf,
+    errors_in_batches,
+    errors_of_ours,
+    errors_of_river,
+    tuned,
+)
+from benchmarks.data import RatingStream, recoveries, recovery
+from benchmarks.intervals import in_hindsight, least_widths, scored
 from driftwolfe import TraceNormBall
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators.core.rows import as_rows
@@ -77,3 +87,64 @@ def _classified(kind, X, y, radii):
         found.append(learner.predict(row)[0])
         learner.learn(row, y[k : k + 1].astype(np.int64), np.ones(1))
     return np.array(found)
+
+
+def test_a_recovery_is_counted_from_the_change():
+    errors = np.ones(30_000)
+    errors[10_000:11_000] = 3.0
+    # Of 500 ratings 25 may still miss by 3: their mean is then 1.1.
+    assert recovery(errors, 10_000) == 1_000 + 500 - 25
+    assert recovery(errors, 10_000, 11_400) is None
+    assert recoveries(errors, (10_000, 20_000)) == [1_475, 500]
+    assert recoveries(errors, ()) == []
+    errors[10_000:] = 1.11
+    assert recovery(errors, 10_000) is None
+
+
+def small_stream():
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 20, (1500, 2))
+    ratings = 3.0 + np.sin(pairs[:, 0]) + np.cos(pairs[:, 1]) + rng.normal(size=1500) / 4.0
+    ratings[750:] *= -1.0
+    return RatingStream("small", pairs, ratings, (750,))
+
+
+@pytest.mark.parametrize("make", [biased_mf, baseline])
+def test_every_contestant_learns(make):
+    stream = small_stream()
+    rate, errors = tuned(make, stream)
+    again = errors_of_river(make(rate), stream)
+    assert errors.tolist() == again.tolist()
+    ours = errors_of_ours(stream)
+    assert ours.mean() < errors.mean() < np.abs(stream.ratings).mean()
+    assert errors_in_batches(stream)[:100].mean() > ours[:100].mean()
+
+
+def test_levels_in_hindsight_give_the_wanted_coverage():
+    residuals = np.random.default_rng(0).standard_normal(1100)
+
+    def too_short(residuals, coverage):
+        radii = np.full(residuals.size, 0.8 * norm.ppf(0.5 + 0.5 * coverage))
+        return -radii, radii
+
+    assert scored(too_short(residuals, 0.9), residuals).coverage < 0.85
+    found = scored(in_hindsight(too_short)(residuals), residuals)
+    assert found.coverage == pytest.approx(0.9, abs=0.002)
+    assert found.width == pytest.approx(2.0 * np.quantile(np.abs(residuals[100:]), 0.9), rel=0.01)
+
+
+def test_least_widths_are_those_of_least_squares():
+    price, slope, past = 0.018, 2.0 * norm.ppf(0.95) * norm.pdf(norm.ppf(0.95)), 300
+    # Means of 100 consecutive rows of a filter that starts at 1, and its size, weighted.
+    means = np.array([np.convolve(row, np.full(100, 0.01)) for row in np.eye(past + 1)]).T
+    rows = np.vstack((means, np.sqrt(price) / slope * np.eye(past + 1)))
+    rest = np.linalg.lstsq(rows[:, 1:], -rows[:, 0], rcond=None)[0]
+    error = np.sqrt(2.0 / np.pi * 0.09) * np.linalg.norm(means @ np.append(1.0, rest))
+    theta = 0.09 * rest @ rest / slope**2
+    width = 2.0 * norm.ppf(0.95) * (1.0 + 0.5 * norm.ppf(0.95) ** 2 * theta)
+    assert [float(each) for each in least_widths((price,))[0]] == [
+        pytest.approx(error, abs=1e-4),
+        pytest.approx(width, abs=1e-3),
+    ]
+    errors, widths = np.array(least_widths(), dtype=float).T
+    assert (np.diff(errors) < 0.0).all() and (np.diff(widths) > 0.0).all()

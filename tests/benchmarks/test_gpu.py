@@ -159,13 +159,10 @@ def test_drawing_makes_tables_and_figures_and_leaves_a_page_that_is_there(folder
     assert page.read_text() == "by hand\n"
 
 
-def test_nothing_is_drawn_without_results(tmp_path, capsys):
+def test_what_cannot_be_drawn_or_measured_is_said(tmp_path, capsys):
     assert main(["--draw", "--out", str(tmp_path)]) == 2
     assert "measure first" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_an_unknown_section_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         run(tmp_path, "nonsense")
     assert stopped.value.code == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from benchmarks import reference
+from benchmarks import oracles, reference
 from benchmarks.reference import (
     GramBall,
     Oracle,
@@ -44,16 +44,10 @@ def test_the_plain_projections_are_those_of_the_library(domain, nearest):
 
 def test_pola_in_a_loop_is_the_librarys():
     stream = dw.streams.synthetic.drifting_logistic((3, 4), rounds=70, seed=0)
-    ours = dw.POLA(stream.domain, step_scale=8.0)
-    theirs = reference.POLA(np.zeros((3, 4)), 8.0, exactly(on_trace_norm_ball, 10.0))
-    assert total_and_distance(ours, theirs, stream)[1] < 1e-10
-
-
-def test_pola_with_learners_in_a_loop_is_the_librarys():
-    stream = dw.streams.synthetic.drifting_logistic((3, 4), rounds=70, seed=0)
-    ours = dw.POLA(stream.domain, step_scale=8.0)
-    theirs = reference.LearnerLoop(stream.domain, 8.0)
-    assert total_and_distance(ours, theirs, stream)[1] < 1e-10
+    plain = reference.POLA(np.zeros((3, 4)), 8.0, exactly(on_trace_norm_ball, 10.0))
+    for theirs in (plain, reference.LearnerLoop(stream.domain, 8.0)):
+        ours = dw.POLA(stream.domain, step_scale=8.0)
+        assert total_and_distance(ours, theirs, stream)[1] < 1e-10
 
 
 @pytest.mark.parametrize("domain", [dw.L1Ball(5), dw.Simplex(5)])
@@ -105,3 +99,27 @@ def test_the_gram_ball_projects_exactly(shape):
     found, expected = GramBall(shape, 9.0).project(y), on_trace_norm_ball(y.toarray(), 9.0)
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-9)
     np.testing.assert_array_equal(GramBall(shape, 1e4).project(y).toarray(), y.toarray())
+
+
+@pytest.mark.slow
+def test_oracles_prints_a_row_for_every_method_that_applies():
+    table = oracles.as_markdown(list(oracles.oracle_table(repeats=1)))
+    for text in ("L1 ball", "Birkhoff", "spanning trees", "flows", "trace norm"):
+        assert text in table
+    for method in ("paper", "halfspace", "corrective", "block", "exact"):
+        assert f"`{method}`" in table
+    rows = table.strip().splitlines()
+    assert len(rows) == 2 + 18
+    assert "cut off" not in table
+
+
+def test_the_cheap_methods_are_cheap_and_the_exact_one_is_exact(monkeypatch):
+    monkeypatch.setattr(oracles, "problems", _small_problems)
+    rows = {row.method: row for row in oracles.oracle_table(repeats=1)}
+    assert rows["exact"].error < 1e-12
+    assert rows["halfspace"].lmo_calls <= rows["paper"].lmo_calls
+
+
+def _small_problems():
+    ball = dw.L1Ball(50)
+    yield "small", ball, ball.origin(), np.linspace(-1, 1, 50)

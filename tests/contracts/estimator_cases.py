@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 
 from driftwolfe import estimators
 
@@ -26,11 +28,29 @@ class EstimatorCase:
         Learn the records of a slice.
     ask
         All that it predicts, as an array.
+    refused
+        Calls with a fault in them, which raise ValueError or TypeError.
+    later
+        Those that are a fault only after others.
+    exact
+        Whether calls of one row leave the state of one call, bit by bit.
     """
 
     make: Callable[[], Any]
     learn: Callable[[Any, slice], Any]
     ask: Callable[[Any], np.ndarray]
+    refused: tuple[Callable[[Any], Any], ...]
+    later: tuple[Callable[[Any], Any], ...] = ()
+    exact: bool = True
+
+
+def calls(method, *given, **same):
+    """Calls of a method, one for each tuple of arguments."""
+
+    def call(arguments):
+        return lambda model: getattr(model, method)(*arguments, **same)
+
+    return tuple(map(call, given))
 
 
 def _ratings():
@@ -70,6 +90,7 @@ CLASSES = sorted(set(LABELS.tolist()))
 #: Known and unknown users and items.
 ASKED = [(0, 0), (3, 5), ("new", 1), (2, "new"), ("new", "new")]
 NAN = float("nan")
+BAD_RATINGS = (NAN, np.inf, 2e100, -(10**400), "4", None)
 #: Features of some users and items, not all of which are rated.
 FEATURES = (
     {0: [1.0, 0.5], 3: [NAN, -1.0], "new": [0.0, 2.0]},
@@ -97,6 +118,50 @@ def _learn_events(model, part):
         model.learn_one(user, item, y)
 
 
+#: One row with a number out of range, and whole tables with a fault, for any label or target.
+BAD_ROWS = [np.array([[0.0, bad, 0.0, 0.0]]) for bad in (NAN, np.inf, 2e100)]
+#: Entries of one place whose sum is out of range.
+BAD_ROWS += [sp.csr_array(([bad, bad], [1, 1], [0, 2]), (1, 4)) for bad in (1e100, 1e308, -6e99)]
+
+
+def bad_tables(y):
+    return [(np.where(X > 2, NAN, X), y), (X * 1e120, y), (X[:0], y[:0]), (X, y[1:])]
+
+
+BAD_RECORDS = [{"a": bad, "new": 2.0} for bad in ("text", "1.5", None, np.inf, NAN, 1e200)]
+BAD_RECORDS += [{"new": NAN}, {"a": 1.0, "new": np.inf}]
+BAD_WEIGHTS = [-np.ones(COUNT), np.full(COUNT, 1e10), np.full(COUNT, NAN), np.ones(3)]
+#: Frames, and labels or targets of a name, that river's models do not take.
+BAD_FRAMES = [
+    (pd.DataFrame({"new": [1.0, NAN]}), [0, 1]),
+    (pd.DataFrame({"new": [1.0, 2.0]}), [0]),
+    (pd.DataFrame([[1.0, 2.0]], columns=["new", "new"]), [0]),
+    (pd.DataFrame({"new": pd.to_datetime(["2020-01-01"])}), [0]),
+    ([[1.0]], [0]),
+]
+
+
+def asked_of_a_completer(model, user):
+    _ = model.decision_, model.domain_, model.users_, model.items_, model.expert_names_, repr(model)
+    told = model.predict(ASKED), model.expert_predictions(ASKED), model.expert_weights_
+    best = model.recommend(user, 3), model.recommend("new", 3, exclude_seen=False)
+    return np.concatenate([np.ravel(each) for each in (*told, *best, *model.factors())])
+
+
+def asked_of_a_classifier(model):
+    names = "predict_proba", "predict_log_proba", "decision_function"
+    told = [getattr(model, name)(X) for name in names]
+    told += [model.predict(X) == "one", model.coef_, model.intercept_, model.expert_weights_]
+    return np.concatenate([np.ravel(each) for each in told])
+
+
+def asked_of_rivers_classifier(model):
+    frame = pd.DataFrame(RECORDS[:20])
+    assert model.predict_many(frame).tolist() == [model.predict_one(x) for x in RECORDS[:20]]
+    rows = [list(model.predict_proba_one(x).values()) for x in (*RECORDS[:20], {"new": 3.0}, {})]
+    return np.concatenate((np.ravel(rows), model.predict_proba_many(frame).to_numpy().ravel()))
+
+
 #: One entry per public name, imported lazily: not every extra may be installed.
 ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "AdaptiveIntervals": [
@@ -104,6 +169,17 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda settings=settings: estimators.AdaptiveIntervals(**settings),
             lambda model, part: model.observe(PAIRS[part, 0] / 4.0, RATINGS[part]),
             lambda model: np.append(model.around([0.0, 3.0]), model.offset_),
+            (
+                lambda model: model.observe([0.0], [NAN]),
+                lambda model: model.observe([NAN], [0.0]),
+                lambda model: model.observe([0.0], [1.0, 2.0]),
+                lambda model: model.observe([[0.0]], [[1.0]]),
+                lambda model: model.partial_fit([[0.0]], [1.0]),
+                lambda model: model.learn_one({"a": 1.0}, 1.0),
+                *calls("predict_interval", ({"a": 1.0},), ([[1.0]],)),
+                *(*calls("predict", ([[1.0]],)), *calls("predict_one", ({"a": 1.0},))),
+                lambda model: model.around([NAN]),
+            ),
         )
         for settings in ({}, {"coverage": 0.5})
     ],
@@ -111,7 +187,15 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         EstimatorCase(
             lambda settings=settings: estimators.MatrixCompleter(**settings),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
-            lambda model: np.append(model.predict(ASKED), model.recommend(0, 3)),
+            lambda model: asked_of_a_completer(model, 0),
+            (
+                *calls("partial_fit", *(([(0, 0)], [bad]) for bad in BAD_RATINGS)),
+                *calls("learn_one", *((0, 0, bad) for bad in BAD_RATINGS)),
+                *calls("learn_one", (0, NAN, 1.0), ([], 0, 1.0), ("new", {}, 1.0)),
+                *calls("partial_fit", ([(0, 0)], [1.0, 2.0]), ([("new", [1])], [1.0])),
+                *calls("recommend", *((0, bad) for bad in (-1, 1.5, "3", None))),
+                lambda model: model.predict([(0, 0, 0)]),
+            ),
         )
         for settings in ({}, {"memory": 64, "loss": "absolute", "learner": "pola"}, {"radii": ()})
     ]
@@ -119,7 +203,16 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         EstimatorCase(
             lambda: estimators.MatrixCompleter(memory=64).add_features(*FEATURES),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
-            lambda model: np.append(model.predict(ASKED), model.recommend("new", 3)),
+            lambda model: asked_of_a_completer(model, "new"),
+            (
+                lambda model: model.add_features(),
+                lambda model: model.add_features({0: [1.0]}),
+                lambda model: model.add_features(items={1: [float("inf")]}),
+                lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
+                lambda model: model.partial_fit([(0, 0)], [NAN]),
+                lambda model: model.predict([(0, 0, 0)]),
+                lambda model: model.forget([0]),
+            ),
         )
     ],
     "MatrixCompletionRegressor": [
@@ -127,6 +220,12 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.MatrixCompletionRegressor(memory=64),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: model.predict(ASKED),
+            (
+                lambda model: model.partial_fit([(0, 0)], [NAN]),
+                lambda model: model.fit([(0, 0)], ["five"]),
+                lambda model: model.fit([(0, 0, 0)], [1.0]),
+                lambda model: model.predict([0, 0]),
+            ),
         )
     ],
     "Recommender": [
@@ -141,6 +240,17 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                     *model.recommend_many([1, "new"], 5, return_scores=True)[1],
                 ]
             ),
+            (
+                lambda model: model.partial_fit([(0, 0)], weights=[NAN]),
+                lambda model: model.partial_fit([(0, 0)], weights=[-1.0]),
+                lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
+                lambda model: model.partial_fit([("new", [1])]),
+                lambda model: model.partial_fit([]),
+                lambda model: model.predict([(0, 0, 0)]),
+                lambda model: model.recommend(0, -1),
+                lambda model: model.recommend_many([[0]], 1),
+                lambda model: model.forget(NAN),
+            ),
         )
     ],
     "RiverMatrixCompleter": [
@@ -148,6 +258,12 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.RiverMatrixCompleter(memory=64),
             _learn_ratings,
             lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
+            (
+                lambda model: model.learn_one(0, 0, NAN),
+                lambda model: model.learn_one(0, [0], 1.0),
+                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
+                lambda model: model.predict_one(0, NAN),
+            ),
         )
     ],
     "RiverRecommender": [
@@ -157,13 +273,34 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.append(
                 [model.predict_one(*pair) for pair in ASKED], model.rank(0, range(9))
             ),
+            (
+                lambda model: model.learn_one(0, 0, NAN),
+                lambda model: model.learn_one(0, 0, -1.0),
+                lambda model: model.learn_one(0, 0, "1"),
+                lambda model: model.learn_one(0, [0]),
+                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
+                lambda model: model.predict_one(0, NAN),
+            ),
         )
     ],
     "TraceNormClassifier": [
         EstimatorCase(
             lambda settings=settings: estimators.TraceNormClassifier(**settings, random_state=0),
             lambda model, part: model.partial_fit(X[part], LABELS[part], classes=CLASSES),
-            lambda model: model.predict_proba(X),
+            asked_of_a_classifier,
+            (
+                *calls("partial_fit", *bad_tables(LABELS), classes=CLASSES),
+                *calls("partial_fit", *((row, ["one"]) for row in BAD_ROWS), classes=CLASSES),
+                *calls("partial_fit", *((X, LABELS, CLASSES, bad) for bad in BAD_WEIGHTS)),
+                *calls("partial_fit", *((X[:1], [bad], CLASSES) for bad in ("four", 0.5, NAN))),
+                *calls("partial_fit", (X, RATINGS + 0.05, CLASSES)),
+                *calls("fit", *bad_tables(LABELS), (X, RATINGS + 0.05)),
+                *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],), (np.zeros((1, 5)),)),
+            ),
+            (
+                *calls("partial_fit", (X[:, :2], LABELS), (np.zeros((1, 5)), ["one"])),
+                *calls("partial_fit", (X, LABELS, [*CLASSES, "two and a half"])),
+            ),
         )
         for settings in ({}, {"learner": "pold", "radii": (5.0, 50.0), "fit_intercept": False})
     ],
@@ -171,16 +308,31 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         EstimatorCase(
             lambda: estimators.RiverTraceNormClassifier(),
             _learn_records,
-            lambda model: np.array(
-                [list(model.predict_proba_one(x).values()) for x in RECORDS[:20]]
+            asked_of_rivers_classifier,
+            (
+                *calls("learn_one", *((x, "black") for x in BAD_RECORDS)),
+                *calls("learn_one", *(({"new": 1.0}, bad) for bad in (["red"], None, NAN))),
+                *calls("learn_one", *(({"new": 1.0}, "black", bad) for bad in (-1.0, 1e300))),
+                *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
+                *calls("learn_many", (BAD_FRAMES[1][0], pd.Series(["red", None], dtype=object))),
             ),
+            calls("predict_proba_one", *((x,) for x in BAD_RECORDS if "a" in x)),
         )
     ],
     "TraceNormRegressor": [
         EstimatorCase(
             lambda settings=settings: estimators.TraceNormRegressor(**settings),
             lambda model, part, place=place: model.partial_fit(X[part], TARGETS[part, place]),
-            lambda model: model.predict(X),
+            lambda model: np.append(model.predict(X), model.expert_weights_),
+            (
+                *calls("partial_fit", *((row, [1.0]) for row in BAD_ROWS)),
+                *calls("partial_fit", *bad_tables(TARGETS), (X[:1], [1e101]), (X[:1], [NAN])),
+                *calls("fit", *bad_tables(TARGETS), (X, LABELS)),
+                *calls("fit", *((X, RATINGS, bad) for bad in (*BAD_WEIGHTS, -1.0, 0.0, [1.0]))),
+                *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],)),
+            ),
+            calls("partial_fit", (X[:1], [[1.0, 2.0, 3.0]])),
+            exact=False,
         )
         for settings, place in (
             ({}, 0),
@@ -193,6 +345,13 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.RiverTraceNormRegressor(),
             _learn_targets,
             lambda model: np.array([model.predict_one(x) for x in RECORDS[:20]]),
+            (
+                *calls("learn_one", *((x, 1.0) for x in BAD_RECORDS)),
+                *calls("learn_one", *(({"new": 1.0}, bad) for bad in (NAN, "1", 1e101))),
+                *calls("learn_one", *(({"new": 1.0}, 1.0, bad) for bad in (-1.0, 1e300))),
+                *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
+            ),
+            calls("predict_one", *((x,) for x in BAD_RECORDS if "a" in x)),
         )
     ],
 }
@@ -234,37 +393,4 @@ CALLS = {
         *("learn_one record number w=weight", "learn_many frame series:numbers w=weights"),
         *("predict_one record", "predict_many frame"),
     ],
-}
-#: Calls that must be refused for other reasons.
-FAULTS = {
-    "AdaptiveIntervals": (  # without a model
-        lambda model: model.partial_fit([[0.0]], [1.0]),
-        lambda model: model.learn_one({"a": 1.0}, 1.0),
-        lambda model: model.predict([[1.0]]),
-        lambda model: model.predict_one({"a": 1.0}),
-        lambda model: model.predict_interval({"a": 1.0}),
-        lambda model: model.predict_interval([[1.0]]),
-    ),
-    "MatrixCompleter": (
-        lambda model: model.recommend(0, -1),
-        lambda model: model.add_features(),
-        lambda model: model.add_features({0: [1.0, 1.0], 3: [1.0]}),
-        lambda model: model.add_features(items={1: [float("inf")]}),
-        lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
-        lambda model: model.forget([0]),
-    ),
-    "Recommender": (
-        lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
-        lambda model: model.recommend(0, -1),
-    ),
-    "TraceNormClassifier": (
-        lambda model: model.partial_fit(X[:1], ["four"]),
-        lambda model: model.fit(X, RATINGS + 0.05),
-    ),
-    "TraceNormRegressor": (
-        lambda model: model.partial_fit(X[:1], [[1.0, 2.0, 3.0]]),
-        lambda model: model.fit(X, LABELS),
-        lambda model: model.fit(X, RATINGS, sample_weight=-1.0),
-        lambda model: model.fit(X[:2], [1.0, 2.0], sample_weight=[0.0, 0.0]),
-    ),
 }

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.estimator_cases import CALLS, COUNT, ESTIMATOR_CASES, FAULTS
+from contracts.estimator_cases import CALLS, COUNT, ESTIMATOR_CASES
 from contracts.hostile import bad_calls
 from driftwolfe import estimators
+from driftwolfe.storage import write_archive
 
 FIRST, REST = slice(0, COUNT // 2), slice(COUNT // 2, COUNT)
 
@@ -51,8 +52,10 @@ def fingerprint(value, above=()):
 
 
 def learned(case, part=FIRST):
+    """A model that has learned these records, the last of them in a call of its own."""
     model = case.make()
-    case.learn(model, part)
+    case.learn(model, slice(part.start, part.stop - 1))
+    case.learn(model, slice(part.stop - 1, part.stop))
     return model
 
 
@@ -83,21 +86,23 @@ def test_asking_changes_nothing(case):
     assert np.array_equal(case.ask(silent), case.ask(model))
 
 
-def wrong_calls(case, model):
+def wrong_calls(model):
     """What is wrong, its kind, and a call that must be refused."""
-    name = type(case.make()).__name__
     outputs = getattr(getattr(model, "_learner", None), "outputs", 1)
-    yield from bad_calls(CALLS[name], outputs if name == "TraceNormRegressor" else 1)
-    for number, fault in enumerate(FAULTS.get(name, ())):
-        yield f"fault {number}", "fault", fault
+    name = type(model).__name__
+    return bad_calls(CALLS[name], outputs if name == "TraceNormRegressor" else 1)
 
 
 @pytest.mark.filterwarnings("ignore:.*masked element")  # by NumPy
 @pytest.mark.parametrize("case", CASES)
 def test_a_refused_call_changes_nothing(case):
-    model = learned(case, slice(0, 100))
+    model = learned(case)
     before = fingerprint(model)
-    for why, kind, call in wrong_calls(case, model):
+    for call in (*case.refused, *case.later):
+        with pytest.raises((ValueError, TypeError)):
+            call(model)
+        assert fingerprint(model) == before
+    for why, kind, call in wrong_calls(model):
         if not kind:
             call(copy.deepcopy(model))  # nothing else is wrong
             continue
@@ -109,9 +114,8 @@ def test_a_refused_call_changes_nothing(case):
         if "masked" in why and kind not in ("ids", "number") and "series" not in why:
             assert "has masked entries" in told, why
         if kind in ("record", "frame"):
-            assert any(word in told for word in ("feature", "dict", "frame", "pandas", "masked")), (
-                why
-            )
+            words = ("feature", "dict", "frame", "pandas", "masked")
+            assert any(word in told for word in words), why
 
 
 @pytest.mark.filterwarnings("ignore:.*masked element")  # by NumPy
@@ -119,7 +123,11 @@ def test_a_refused_call_changes_nothing(case):
 def test_a_refused_first_call_changes_nothing(case):
     model = case.make()
     before = fingerprint(model)
-    for why, _, call in wrong_calls(case, model):
+    for call in case.refused:
+        with pytest.raises((ValueError, TypeError, AttributeError)):
+            call(model)
+        assert fingerprint(model) == before
+    for why, _, call in wrong_calls(model):
         # Not every fault is one for a model that knows nothing, and then it may learn from it.
         try:
             call(model)
@@ -127,6 +135,18 @@ def test_a_refused_first_call_changes_nothing(case):
             assert fingerprint(model) == before, why
         else:
             model = case.make()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("size", [1, 7])
+def test_how_records_are_cut_into_calls_makes_no_difference(case, size):
+    whole, parts = case.make(), case.make()
+    case.learn(whole, FIRST)
+    for start in range(0, FIRST.stop, size):
+        case.learn(parts, slice(start, min(start + size, FIRST.stop)))
+    if case.exact:
+        assert fingerprint(parts) == fingerprint(whole)
+    np.testing.assert_allclose(case.ask(parts), case.ask(whole), rtol=1e-12)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -139,7 +159,12 @@ def test_twice_from_scratch_is_the_same(case):
 @pytest.mark.parametrize("case", CASES)
 def test_copies_and_pickles_go_on_alike(case):
     model = learned(case)
-    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    buffers = []
+    text = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    frozen = pickle.loads(text, buffers=[bytes(buffer) for buffer in buffers])  # read-only memory
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), frozen]
+    if isinstance(model, estimators.AdaptiveIntervals):  # holds learners, which must be writable
+        others.pop()
     case.learn(model, REST)
     for other in others:
         case.learn(other, REST)
@@ -161,6 +186,9 @@ def test_what_was_saved_goes_on_to_the_last_bit(case, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="damaged"):
         dw.load(path)
+    write_archive(path, "Example", {}, {})
+    with pytest.raises(ValueError, match=f"holds a Example, not a {type(model).__name__}"):
+        type(model).load(path)
 
 
 @pytest.mark.parametrize("name", ESTIMATOR_CASES)

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of a call leaves an estimator as before, as after, or refusing everything."""
+"""Ctrl-C at any moment of a call leaves an object as before, as after, or refusing everything."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ import pytest
 
 import driftwolfe as dw
 from contracts.estimator_cases import ESTIMATOR_CASES
+from contracts.learner_cases import LEARNER_CASES, domains, suits
+from contracts.test_domain_contract import same
+from contracts.test_learner_contract import make, stream
 from driftwolfe.estimators import MatrixCompleter, Recommender
 
 SOURCE = str(Path(dw.__file__).parent)
@@ -146,3 +149,49 @@ def test_nobody_gets_the_items_of_a_ghost(kind, ghosts, tmp_path):
             again = saved(model, tmp_path / "m")
             assert saved(kind.load(tmp_path / "m"), tmp_path / "m") == again
     assert {0, 1} <= ends
+
+
+@pytest.mark.parametrize("name", ["l1", "factored"])
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_interrupted_learners(cls, name, tmp_path):
+    domain, rng = domains()[name], random.Random(1)
+    if not suits(cls, domain):
+        pytest.skip(f"{cls.__name__} is not for this set")
+    losses = stream(domain, 12)
+    clean = make(cls, LEARNER_CASES[cls][0], domain)
+    twins = [clean.clone()]
+    for loss in losses:
+        clean.update(loss)
+        twins.append(clean.clone())
+    for t in range(3, 9):
+        moments = Moments()
+        moments.run(lambda t=t: twins[t].clone().update(losses[t]))
+        for at in rng.sample(range(1, moments.count + 1), min(6, moments.count)):
+            learner = twins[t].clone()
+            with suppress(KeyboardInterrupt):
+                Moments(at).run(lambda each=learner, t=t: each.update(losses[t]))
+            try:
+                learner.decision  # noqa: B018
+            except RuntimeError:
+                calls = (learner.clone, lambda each=learner: copy.deepcopy(each))
+                update, save = (lambda: learner.update(losses[t])), tmp_path / "learner"  # noqa: B023
+                for call in (*calls, update, lambda: learner.save(save)):  # noqa: B023
+                    with pytest.raises(RuntimeError, match=REFUSED):
+                        call()
+                assert not save.exists()
+                continue
+            for loss in losses[learner.t : t + 3]:
+                learner.update(loss)
+            if cls is not dw.learners.OneOracleAder:  # calls that were made stay spent
+                assert same(learner.decision, twins[t + 3].decision)
+
+
+def test_a_ticket_is_used_or_open(tmp_path):
+    losses = [dw.losses.LinearLoss([1.0, k]) for k in (-1.0, 0.5)]
+    for at in range(1, 400):
+        learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=2.0)
+        with suppress(KeyboardInterrupt, RuntimeError):
+            Moments(at).run(learner.ask)
+            Moments(at).run(lambda each=learner: each.update(losses[0], 0))
+            ends = (learner.t, len(learner.tickets))
+            assert ends in ((0, 0), (0, 1), (1, 0))

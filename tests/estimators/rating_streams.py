@@ -23,6 +23,17 @@ def turning(count=600, users=12, items=9, seed=0, new=0):
     return list(zip(rows.tolist(), cols.tolist(), strict=True)), ratings
 
 
+def coming_and_going(count=900, items=9, seed=0):
+    """Ratings of users who come for a while; the first five come back at the end."""
+    rng = np.random.default_rng(seed)
+    users = np.arange(count) // 20 + rng.integers(0, 4, count)
+    users[-60:] = rng.integers(0, 5, 60)
+    cols = rng.integers(0, items, count)
+    liking = 3.0 + np.sin(5.0 * users) + np.cos(3.0 * cols) + 0.5 * np.sin(users * cols)
+    ratings = np.clip(np.round(liking + 0.3 * rng.standard_normal(count)), 1.0, 5.0)
+    return list(zip(users.tolist(), cols.tolist(), strict=True)), ratings
+
+
 def one_by_one(completer, pairs, ratings):
     """Predict and learn each rating in a call of its own; the predictions."""
     predictions = []

@@ -185,13 +185,6 @@ def test_a_step_is_down_the_gradient():
     for i, length in enumerate(experts.lengths):
         eta = 1e6 / np.sqrt(2.0 * length)
         step = (before[i] - matrices(experts)[i]) / (eta * part)
-
-        def loss(flat):
-            scores = flat.reshape(3, 5) @ z[0]
-            return scipy.special.logsumexp(scores) - scores[2]
-
-        numeric = scipy.optimize.approx_fprime(before[i].ravel(), loss, 1e-7).reshape(3, 5)
-        np.testing.assert_allclose(step, numeric, atol=1e-6)
         exact = MulticlassLogistic(z, label, 3).gradient(before[i])
         np.testing.assert_allclose(step, exact, atol=1e-9)
 
@@ -565,6 +558,7 @@ def test_how_rows_are_cut_into_calls_makes_no_difference(features, cuts):
 
 @pytest.mark.parametrize("learner", ["pola", "pold"])
 @pytest.mark.parametrize("features", [4, 300])
+@pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
     rng = np.random.default_rng(1)
     X, y = turning(rows=150, features=features)
@@ -604,6 +598,7 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
     assert whole.predict(as_rows(more[:0])).shape == (0, 3)
 
 
+@pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_there():
     X = np.array([[0.0, 2.0, SMALLEST / 2.0], [0.0, 0.0, 0.0], [1.0, 3.0, 5.0]])
     few, many = FeatureMap(3, True), FeatureMap(FULL_FEATURES + 1, True)
@@ -619,23 +614,7 @@ def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_t
     assert (shared_kernels.SMALLEST, shared_kernels.LARGEST) == (SMALLEST, LARGEST)
 
 
-def test_experts_are_in_their_balls_when_the_map_for_many_features_takes_over():
-    X, y = turning(rows=400, features=6)
-    learner = ClassLearner((0.5, 3.0), "pola", True, 3, 6)
-    learner.learn(*labelled(X * [1e3, 1.0, 1.0, 1.0, 1.0, 1e-3] + 4.0, y))
-    learner.grow(3, FULL_FEATURES + 1)
-    experts, first = learner.experts, 0
-    for table, size in zip(experts.tables[:2], experts.sizes[:2], strict=True):
-        for matrix in table.reshape(len(table), size, 3).transpose(1, 0, 2):
-            norm = trace_norm(matrix)
-            assert norm <= experts.scales[1][first] * (1.0 + 1e-6)
-            assert experts.norms[0, first] == pytest.approx(norm, rel=1e-6)
-            assert experts.norms[1, first] == pytest.approx((matrix**2).sum(), rel=1e-6)
-            first += 1
-    assert not experts.norms[:, first:].any()
-
-
-def test_the_map_for_many_features_takes_over_the_classifiers():
+def test_the_map_for_many_features_takes_over():
     X, y = turning(rows=400, features=6)
     learner = ClassLearner((1e3,), "pola", True, 3, 6)
     learner.learn(*labelled(X, y))
@@ -648,6 +627,18 @@ def test_the_map_for_many_features_takes_over_the_classifiers():
     wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 5)))
     learner.learn(*labelled(wide, y))
     assert np.isfinite(learner.predict(as_rows(wide))).all()
+    learner = ClassLearner((0.5, 3.0), "pola", True, 3, 6)
+    learner.learn(*labelled(X * [1e3, 1.0, 1.0, 1.0, 1.0, 1e-3] + 4.0, y))
+    learner.grow(3, FULL_FEATURES + 1)
+    experts, first = learner.experts, 0
+    for table, size in zip(experts.tables[:2], experts.sizes[:2], strict=True):
+        for matrix in table.reshape(len(table), size, 3).transpose(1, 0, 2):
+            norm = trace_norm(matrix)
+            assert norm <= experts.scales[1][first] * (1.0 + 1e-6)
+            assert experts.norms[0, first] == pytest.approx(norm, rel=1e-6)
+            assert experts.norms[1, first] == pytest.approx((matrix**2).sum(), rel=1e-6)
+            first += 1
+    assert not experts.norms[:, first:].any()
 
 
 @pytest.mark.parametrize("features", [5, 300])

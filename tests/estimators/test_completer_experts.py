@@ -14,9 +14,6 @@ from estimators.rating_streams import state_of, turning
 LOSSES = ("absolute", "huber", "squared")
 
 
-# -- the same in plain Python ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("learner", ["both", "pold"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_mean_and_biases_are_those_of_plain_python(loss, learner):
@@ -101,9 +98,6 @@ def test_the_mean_error_forgets_what_is_long_ago():
     assert abs(mean - errors.mean()) > 0.1 * mean
 
 
-# -- the guarantee -----------------------------------------------------------------------------------
-
-
 def played(loss, learner, count, **options):
     """Losses of the combination and of each expert, in units, round by round; absent: infinite."""
     completer = MatrixCompleter(loss=loss, learner=learner, memory=128, **options)
@@ -167,9 +161,6 @@ def test_weights_follow_who_is_right():
     assert fresh.expert_weights_[restarted].sum() > 0.5
 
 
-# -- other units, other names ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_ratings_in_other_units_are_predicted_in_other_units(loss):
     pairs, ratings = turning(1500, users=30, items=25)
@@ -203,23 +194,16 @@ def test_ratings_of_any_size(size):
     assert told / size == pytest.approx(usual, abs=1e-6)
 
 
-def test_ratings_too_small_for_their_squares():
+def test_ratings_of_extreme_sizes():
     completer = MatrixCompleter(memory=128).partial_fit(turning(600)[0], 1e-300 * turning(600)[1])
     told = completer.predict([(u, i) for u in range(12) for i in range(9)])
     assert np.isfinite(told).all() and told.min() >= 1e-300 and told.max() <= 5e-300
-
-
-def test_huge_ratings_that_no_interaction_can_follow():
-    # Steps of one sign for every pair add up: their squares must stay in range.
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, 6, (40_000, 2))
     ratings = 1e100 * np.where(pairs.sum(axis=1) % 2, 1.0, -1.0)
     completer = MatrixCompleter(radii=(1e-6,), learner="pold", memory=100_000)
     told = completer.prequential(pairs, ratings)
     assert np.isfinite(told).all() and np.abs(told).max() <= 1e100
-
-
-def test_ratings_that_are_all_the_same():
     completer = MatrixCompleter(memory=64).partial_fit(turning(700)[0], np.full(700, 3.5))
     assert completer.predict([(0, 0), ("new", 1), ("new", "new")]).tolist() == [3.5] * 3
     with pytest.raises(ValueError, match="two different ratings"):

@@ -1,7 +1,6 @@
 """`MatrixCompleter` with side features of users and items."""
 
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ from benchmarks.completer import completer_with, errors_in_batches
 from benchmarks.data import rating_streams, side_features
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.state import state_of as declared_state
-from driftwolfe.storage import read_archive, write_archive
 from estimators.plain_features import PlainFeatures
 from estimators.plain_ratings import PlainPool
 from estimators.rating_streams import one_by_one, state_of, turning
@@ -38,9 +36,6 @@ def whole_state(completer):
 
 
 ASKED = [(0, 0), (3, 5), (11, 1), ("new", 1), (2, "new"), ("new", "new"), ("stranger", 3)]
-
-
-# -- what is learned ---------------------------------------------------------------------------------
 
 
 @pytest.mark.in_turn
@@ -121,23 +116,17 @@ def test_users_without_ratings_profit_from_their_features():
     assert likes > dislikes + 0.5
 
 
-def test_ratings_in_other_units_are_predicted_in_other_units():
+def test_other_units_and_noise_of_rounding():
     pairs, ratings = turning(500)
     completer, other = (MatrixCompleter().add_features(*features()) for _ in range(2))
     told = completer.prequential(pairs, ratings)
     scaled = other.prequential(pairs, 7.0 - 300.0 * ratings)
     assert scaled[1:] == pytest.approx(7.0 - 300.0 * told[1:], rel=1e-6)
-
-
-def test_noise_of_rounding_moves_no_prediction():
     pairs, ratings = turning(1000)
     noise = 1.0 + 1e-13 * np.random.default_rng(0).standard_normal(1000)
     one, other = (MatrixCompleter().add_features(*features()) for _ in range(2))
     told = one.prequential(pairs, ratings)
     assert other.prequential(pairs, noise * ratings) == pytest.approx(told, abs=1e-9)
-
-
-def test_ratings_that_are_all_the_same():
     completer = MatrixCompleter().add_features(*features())
     told = completer.prequential(turning(100)[0], np.full(100, 0.1))
     assert told[0] == 0.0 and told[1:] == pytest.approx(0.1, abs=1e-15)
@@ -149,9 +138,6 @@ def test_errors_on_movielens_in_batches_of_a_hundred():
     """0.7845 without features, and 0.7695 with them: `python -m benchmarks.completer --features`."""
     stream = rating_streams()["time order"]
     assert errors_in_batches(stream, completer_with(side_features())).mean() <= 0.770
-
-
-# -- one call and many ------------------------------------------------------------------------------
 
 
 def test_one_call_is_the_same_as_many():
@@ -198,10 +184,7 @@ def test_factors_predict_where_nothing_is_clipped():
     assert len(MatrixCompleter().add_features(*features()).factors().users) == 0
 
 
-# -- what may be given -------------------------------------------------------------------------------
-
-
-def test_unknown_features_count_as_zero_and_later_ones_replace():
+def test_unknown_features_count_as_zero_and_may_come_later():
     people, films = features()
     named = {str(key): row for key, row in people.items()}
     frames = [pd.DataFrame.from_dict(each, orient="index") for each in (named, films)]
@@ -213,9 +196,6 @@ def test_unknown_features_count_as_zero_and_later_ones_replace():
     three.add_features({"0": [9.0, 9.0, 9.0]}, {1: [1, 1]}).add_features(*frames)
     told = [each.prequential(pairs, turning(200)[1]).tolist() for each in (one, two, three)]
     assert told[0] == told[1] == told[2]
-
-
-def test_features_may_come_after_ratings():
     pairs, ratings = turning(400)
     completer = MatrixCompleter().partial_fit(pairs[:200], ratings[:200])
     before = completer.predict(ASKED)
@@ -263,9 +243,6 @@ def test_features_that_make_no_sense_change_nothing(fault):
         assert fresh._features is None
 
 
-# -- forgetting and files ----------------------------------------------------------------------------
-
-
 def test_a_forgotten_user_leaves_nothing(tmp_path):
     pairs, ratings = turning(300)
     named = [(f"somebody {user}", item) for user, item in pairs]
@@ -286,82 +263,3 @@ def test_a_forgotten_user_leaves_nothing(tmp_path):
     loaded = MatrixCompleter.load(tmp_path / "ratings")
     assert whole_state(loaded) == whole_state(completer)
     assert np.isfinite(loaded.prequential(named, ratings)).all()
-
-
-def test_a_loaded_one_resumes_to_the_last_bit(tmp_path):
-    pairs, ratings = turning(400)
-    for completer in (
-        MatrixCompleter().add_features(*features()),
-        learned(),
-        learned(loss="absolute", learner="pola"),
-        MatrixCompleter().add_features(items=features()[1]),
-    ):
-        completer.save(tmp_path / "ratings")
-        loaded = MatrixCompleter.load(tmp_path / "ratings")
-        assert whole_state(loaded) == whole_state(completer)
-        told = completer.prequential(pairs, ratings)
-        assert loaded.prequential(pairs, ratings).tobytes() == told.tobytes()
-
-
-def test_one_unpickled_from_read_only_memory_learns():
-    buffers = []
-    kept = pickle.dumps(learned(), protocol=5, buffer_callback=buffers.append)
-    copied = pickle.loads(kept, buffers=[bytes(buffer) for buffer in buffers])
-    pairs, ratings = turning(100)
-    copied.add_features({0: [1.0, 0.0, 0.0]})
-    assert np.isfinite(copied.prequential(pairs, ratings)).all()
-
-
-def put(name, place, value):
-    return lambda arrays: arrays[f"features.{name}"].__setitem__(place, value)
-
-
-def cut(name, where):
-    return lambda arrays: arrays.update({f"features.{name}": arrays[f"features.{name}"][where]})
-
-
-DAMAGE = {
-    "no weights": lambda arrays: arrays.pop("features.users.means"),
-    "only weights": lambda arrays: [
-        arrays.pop(name)
-        for name in list(arrays)
-        if name.startswith("features.") and "user" not in name
-    ],
-    "NaN": put("items.means", (0, 0), np.nan),
-    "infinite": put("shared.means", (0, 0), np.inf),
-    "negative variance": put("users.variances", (0, 0), -1.0),
-    "a variance above the prior": put("shared.variances", (1, 1), 2.0),
-    "a long feature": put("user_features.values", (0, 0), 3.0),
-    "blends of another sum": put("shared.blends", (0, 0), 0.9),
-    "a negative error": put("shared.numbers", 0, -1.0),
-    "no range": put("shared.numbers", 1, 99.0),
-    "a negative clock": put("shared.clocks", 0, -1),
-    "a user less": cut("users.means", np.s_[1:]),
-    "a feature less": cut("user_features.values", np.s_[:, 1:]),
-    "an item feature less": cut("shared.means", np.s_[1:]),
-    "nothing at all": cut("shared.means", np.s_[:0]),
-    "an id less": cut("user_features.values", np.s_[1:]),
-    "nonsense for ids": cut("user_features.ids", np.s_[1:]),
-    "more users than there are": lambda arrays: arrays.update(
-        {
-            f"features.users.{name}": np.tile(arrays[f"features.users.{name}"], (2, 1))
-            for name in ("means", "variances")
-        }
-    ),
-    "single precision": lambda arrays: arrays.update(
-        {"features.shared.means": arrays["features.shared.means"].astype(np.float32)}
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", DAMAGE)
-def test_damaged_files_are_refused(fault, tmp_path):
-    path = tmp_path / "ratings"
-    learned().save(path)
-    archive = read_archive(path)
-    arrays = {name: array.copy() for name, array in archive.arrays.items()}
-    DAMAGE[fault](arrays)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    write_archive(path, "MatrixCompleter", archive.settings, arrays)
-    with pytest.raises(ValueError, match=r"(does|do) not fit|not hold the state|keys written"):
-        MatrixCompleter.load(path)

@@ -73,9 +73,6 @@ def test_nor_one_of_the_regressor_which_passes_several_times(seed):
     assert moved(lambda y: make.fit(pairs, y), pairs, ratings) < BOUND
 
 
-# -- where comparisons would hang on it --------------------------------------------------------------
-
-
 def as_steps(matrix):
     users, items = matrix.shape
     sparse = scipy.sparse.csr_array(matrix)

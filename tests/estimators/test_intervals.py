@@ -117,16 +117,6 @@ def test_windows_and_scores_are_better_than_those_of_adaptive_conformal_inferenc
     assert abs(ours[rows].mean() - 0.9) < 0.01
 
 
-def test_a_bias_moves_the_centre():
-    rng = np.random.default_rng(3)
-    residuals = np.repeat([3.0, -2.0], 300) + 0.5 * rng.standard_normal(600)
-    lower, upper, _ = played(AdaptiveIntervals(), residuals)
-    for rows, bias in ((slice(150, 300), 3.0), (slice(450, 600), -2.0)):
-        assert np.mean(lower[rows] + upper[rows]) / 2.0 == pytest.approx(bias, abs=0.5)
-        # Around 0, an interval would need a radius of |bias| + 0.64.
-        assert (upper - lower)[rows].mean() < 0.5 * 2.0 * (abs(bias) + 0.64)
-
-
 @pytest.mark.parametrize("tau", [None, 256])
 def test_the_radius_keeps_its_bound_against_every_fixed_mix(tau):
     model, residuals, rounds = AdaptiveIntervals(), jumping(600), []
@@ -163,7 +153,7 @@ def test_units_do_not_matter():
         assert other[1][FIRST:] == pytest.approx(factor * one[1][FIRST:], rel=1e-6)
 
 
-def test_exact_predictions_and_then_not():
+def test_exact_and_biased_predictions():
     model = AdaptiveIntervals().observe(np.ones(40), np.ones(40))
     lower, upper = model.around([1.0])
     assert lower[0] == upper[0] == 1.0
@@ -173,6 +163,13 @@ def test_exact_predictions_and_then_not():
     rng = np.random.default_rng(0)
     lower, upper, _ = played(model, rng.standard_normal(300))
     assert np.isfinite(lower).all() and 2.0 < (upper - lower)[200:].mean() < 5.0
+    rng = np.random.default_rng(3)
+    residuals = np.repeat([3.0, -2.0], 300) + 0.5 * rng.standard_normal(600)
+    lower, upper, _ = played(AdaptiveIntervals(), residuals)
+    for rows, bias in ((slice(150, 300), 3.0), (slice(450, 600), -2.0)):
+        assert np.mean(lower[rows] + upper[rows]) / 2.0 == pytest.approx(bias, abs=0.5)
+        # Around 0, an interval would need a radius of |bias| + 0.64.
+        assert (upper - lower)[rows].mean() < 0.5 * 2.0 * (abs(bias) + 0.64)
 
 
 def test_rows_of_scikit_learn(tmp_path):

@@ -156,13 +156,6 @@ def test_many_at_once_is_one_by_one():
         )
 
 
-def test_weights_may_be_every_other_number_of_an_array():
-    pairs, weights = events(100)
-    spread = np.repeat(weights, 2)[::2]
-    one, two = (Recommender().partial_fit(pairs, weights=each) for each in (weights, spread))
-    assert np.array_equal(one.tables().pairs, two.tables().pairs)
-
-
 @pytest.mark.parametrize("delay", [0, 1, 7, 250])
 def test_events_that_come_late(delay):
     pairs, weights = events(200)
@@ -195,6 +188,10 @@ def test_scores_of_all_items_sum_to_one():
         items, scores = model.recommend(user, ITEMS, return_scores=True)
         assert {*items, *model.seen(user)} == {pair[1] for pair in pairs}
         assert abs(scores.sum() - 1.0) < 1e-5
+    pairs, weights = events(100)
+    spread = np.repeat(weights, 2)[::2]
+    one, two = (Recommender().partial_fit(pairs, weights=each) for each in (weights, spread))
+    assert np.array_equal(one.tables().pairs, two.tables().pairs)
 
 
 def test_a_large_catalogue_finds_what_a_whole_search_finds():

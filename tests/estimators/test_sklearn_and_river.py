@@ -1,4 +1,7 @@
-"""`MatrixCompletionRegressor` for scikit-learn, `RiverMatrixCompleter` and `RiverRecommender` for river."""
+"""Models for scikit-learn and river: the checks of both libraries, and those that wrap recommenders."""
+
+from collections import Counter
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +14,9 @@ from sklearn.metrics import mean_absolute_error
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import driftwolfe as dw
 from driftwolfe import evaluate
 from driftwolfe.estimators import (
     MatrixCompleter,
@@ -19,6 +24,8 @@ from driftwolfe.estimators import (
     Recommender,
     RiverMatrixCompleter,
     RiverRecommender,
+    TraceNormClassifier,
+    TraceNormRegressor,
 )
 from estimators.rating_streams import state_of, turning
 
@@ -39,7 +46,49 @@ def steady(count=400, seed=0):
     return np.array(pairs[:count]), ratings[:count]
 
 
-# -- scikit-learn ------------------------------------------------------------------------------------
+#: Of their checks those that shuffle copies of rows: the order of rows matters, and a weighted row is one row.
+COPIED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "the order of rows matters"
+    for kind in ("dense", "sparse")
+}
+OTHER_OPTIONS = {"radii": (5.0, 50.0), "learner": "pold", "fit_intercept": False}
+
+
+@parametrize_with_checks(
+    [
+        TraceNormClassifier(),
+        TraceNormRegressor(),
+        TraceNormRegressor(radii=5.0, random_features=0),
+    ],
+    expected_failed_checks=lambda estimator: COPIED,
+)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [TraceNormClassifier(**OTHER_OPTIONS)], expected_failed_checks=lambda estimator: COPIED
+)
+def test_scikit_learns_own_checks_of_other_options(estimator, check):
+    check(estimator)
+
+
+def rivers_checks():
+    """Slow are other options, and a check that takes seconds after the first of its data sets."""
+    for name in [name for name in dw.estimators.__all__ if name.startswith("River")]:
+        for options in [{}, OTHER_OPTIONS][: 1 + (name == "RiverTraceNormClassifier")]:
+            model, counts = partial(getattr(dw.estimators, name), **options), Counter()
+            for check in yield_checks(model()):
+                counts[check.__name__] += 1
+                again = "bounded_memory" in check.__name__ and counts[check.__name__] > 1
+                marks = pytest.mark.slow if options or again else ()
+                yield pytest.param(model, check, id=f"{name}-{check.__name__}", marks=marks)
+
+
+@pytest.mark.parametrize(("model", "check"), list(rivers_checks()))
+def test_rivers_own_checks(model, check):
+    check(model())
 
 
 def test_the_regressor_is_the_completer():
@@ -50,10 +99,6 @@ def test_the_regressor_is_the_completer():
     assert model.predict(X).tolist() == plain.predict(X).tolist()
     assert model.n_features_in_ == 2
     assert model.score(X, y) > 0.3
-
-
-def test_fit_starts_anew_and_partial_fit_goes_on():
-    X, y = steady()
     once = MatrixCompletionRegressor().fit(X, y)
     again = MatrixCompletionRegressor().fit(X[:50], y[:50]).fit(X, y)
     parts = MatrixCompletionRegressor().partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
@@ -81,6 +126,10 @@ def test_parameters_and_clones():
     assert copied.set_params(rank=2).rank == 2
     with pytest.raises(NotFittedError):
         copied.predict([(0, 0)])
+    model = Recommender().partial_fit([("ann", "tea")])
+    copied = clone(model)
+    assert copied.get_params() == {} and copied.n_events_ == 0
+    assert (model.users_, model.items_) == (["ann"], ["tea"])
 
 
 def test_it_works_inside_other_tools():
@@ -96,16 +145,6 @@ def test_it_works_inside_other_tools():
     pipeline = make_pipeline(columns, MatrixCompletionRegressor()).fit(frame, y)
     plain = MatrixCompletionRegressor().fit(X, y)
     assert pipeline.predict(frame).tolist() == plain.predict(X).tolist()
-
-
-def test_texts_and_frames():
-    X, y = steady(60)
-    texts = np.array([[f"u{u}", f"i{i}"] for u, i in X], dtype=object)
-    told = [
-        MatrixCompletionRegressor().fit(form, y).predict(form).tolist()
-        for form in (X, texts, pd.DataFrame(texts), texts.tolist())
-    ]
-    assert told[0] == told[1] == told[2] == told[3]
 
 
 @pytest.mark.parametrize(
@@ -125,16 +164,6 @@ def test_a_refused_fit_keeps_what_was_known(X, y, settings, message):
     with pytest.raises(ValueError, match=message):
         model.set_params(**settings).fit(X, y)
     assert state_of(model.completer_) == before
-
-
-# -- river -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "check", list(yield_checks(RiverMatrixCompleter())), ids=lambda check: check.__name__
-)
-def test_what_river_asks_of_every_model(check):
-    check(RiverMatrixCompleter())
 
 
 def test_the_river_api_is_the_completer():
@@ -187,16 +216,6 @@ def test_numbers_of_other_types_are_ratings_too():
     assert model.completer.n_ratings_ == 4
 
 
-# -- river's rankers for events ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "check", list(yield_checks(RiverRecommender())), ids=lambda check: check.__name__
-)
-def test_what_river_asks_of_every_ranker(check):
-    check(RiverRecommender())
-
-
 def test_rivers_ranker_is_the_recommender():
     pairs = np.random.default_rng(0).integers(0, (12, 30), (200, 2)).tolist()
     weights = (np.arange(200) % 5).astype(float)
@@ -237,10 +256,3 @@ def test_scores_of_rankers_are_those_of_the_recommender():
     assert told[0].recall == pytest.approx(told[1].recall, abs=0.02)
     chance = evaluate.ranking(reco.RandomNormal(seed=0), pairs, n=5)
     assert chance.events == told[0].events
-
-
-def test_the_recommender_can_be_cloned():
-    model = Recommender().partial_fit([("ann", "tea")])
-    copied = clone(model)
-    assert copied.get_params() == {} and copied.n_events_ == 0
-    assert (model.users_, model.items_) == (["ann"], ["tea"])

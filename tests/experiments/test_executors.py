@@ -69,9 +69,6 @@ def test_no_trials_need_no_processes():
     before = _processes().keys()
     assert list(run_trials(two_processes, [])) == []
     assert _processes().keys() == before
-
-
-def test_there_are_as_many_processes_as_cores_unless_told():
     assert ProcessExecutor().jobs == os.cpu_count()
     assert ProcessExecutor(3).jobs == 3
 

@@ -44,15 +44,8 @@ def _command(tmp_path, name, *arguments):
 @contextmanager
 def _scheduler(tmp_path):
     file = tmp_path / "scheduler.json"
-    options = [
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-        "--no-dashboard",
-        "--scheduler-file",
-        str(file),
-    ]
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    options += ["--scheduler-file", str(file)]
     with _command(tmp_path, "scheduler", *options) as running:
 
         def address():

@@ -20,7 +20,7 @@ from driftwolfe.experiments.figure import evenly, expert_size, settled_range
 from driftwolfe.experiments.figures import band, rows
 from driftwolfe.experiments.summary import RegretRow
 from driftwolfe.terminal import Spread
-from experiments.played import made, played, regrets, summary_of
+from experiments.small import made, played, regrets, summary_of
 
 NAMES = ("oracle-calls", "sensitivity", "weights", "regret", "prices", "regret-over-rounds")
 
@@ -53,11 +53,6 @@ def unequal():
     return summary_of(results)
 
 
-def test_all_figures_are_drawn(drawn):
-    assert drawn.keys() == {"panels", *NAMES}
-    assert all(isinstance(figure, Figure) for figure in drawn.values())
-
-
 def test_panels_draw_the_mean_over_seeds(drawn):
     average, total, time = drawn["panels"].axes
     series = played().chosen["OGD"]
@@ -71,7 +66,7 @@ def test_panels_draw_the_mean_over_seeds(drawn):
         np.testing.assert_allclose(line.get_ydata(), series.curve(name).mean(axis=0) / by)
 
 
-def test_axes_say_what_they_are_in(drawn):
+def test_what_axes_and_panels_say(drawn):
     assert [axis.get_ylabel() for axis in drawn["panels"].axes] == [
         "loss per round",
         "loss",
@@ -79,6 +74,12 @@ def test_axes_say_what_they_are_in(drawn):
     ]
     assert drawn["sensitivity"].axes[0].get_xscale() == "log"
     assert drawn["oracle-calls"].axes[0].get_yscale() == "log"
+    assert "POLD\n(tuned on the first 60 rounds)" in texts(drawn["sensitivity"])
+    axis = drawn["sensitivity"].axes[0]
+    (rings,) = [
+        line for line in axis.lines if line.get_markersize() == 8.5 and len(line.get_xdata()) == 1
+    ]
+    assert rings.get_xdata()[0] == 1.0
 
 
 def test_nothing_is_drawn_of_what_is_not_known():
@@ -89,13 +90,10 @@ def test_nothing_is_drawn_of_what_is_not_known():
     assert [each.name for each in figures.all_figures(summary_of([silent]), [])] == ["panels"]
 
 
-def test_every_figure_of_a_twin_says_so(unequal):
+def test_twins_say_so_and_other_data_do_not(unequal, drawn):
     for figure in all_figures(unequal, regrets(unequal)).values():
         notes = [each for each in figure.findobj(Text) if each.get_color() == WARNING]
         assert "Synthetic twin of MovieLens 100K" in " ".join(n.get_text() for n in notes)
-
-
-def test_no_figure_of_other_data_says_that_they_are_a_twin(drawn):
     for figure in drawn.values():
         assert not any("twin" in text for text in texts(figure))
 
@@ -143,9 +141,12 @@ def written(figure: Figure) -> list[Text]:
     return [t for t in found if t.get_visible() and t.get_text().strip() and t not in hidden]
 
 
-def test_a_method_that_was_ended_says_how_far_it_came(unequal):
+def test_unequal_runs(unequal):
     assert unequal.chosen["Ader"].label == "Ader (first 120 rounds)"
     assert "Ader (first 120 rounds)" in texts(panels(unequal))
+    assert panels(unequal).axes[2].get_yscale() == "log"
+    alike = summary_of([made("POLD", speed=0.01), made("POLA", speed=0.1)])
+    assert panels(alike).axes[2].get_yscale() == "linear"
 
 
 def test_untuned_methods_have_thin_lines_and_a_row_of_their_own():
@@ -189,12 +190,6 @@ def test_a_panel_has_at_most_six_methods_the_papers_without_variants_first():
     assert figures.panels(alone, rest=True) is None
 
 
-def test_run_times_far_apart_are_on_a_logarithmic_axis(unequal):
-    assert panels(unequal).axes[2].get_yscale() == "log"
-    alike = summary_of([made("POLD", speed=0.01), made("POLA", speed=0.1)])
-    assert panels(alike).axes[2].get_yscale() == "linear"
-
-
 def test_early_noise_does_not_squash_the_averages():
     noisy = made("POLD", rounds=1000)
     noisy.loss[:] = [value + 5000.0 for value in noisy.loss]
@@ -205,28 +200,13 @@ def test_early_noise_does_not_squash_the_averages():
     assert low < bands[0].mean[-1] < high
 
 
-def test_sensitivity_says_on_how_many_rounds_c_was_chosen(drawn):
-    assert "POLD\n(tuned on the first 60 rounds)" in texts(drawn["sensitivity"])
-    axis = drawn["sensitivity"].axes[0]
-    (rings,) = [
-        line for line in axis.lines if line.get_markersize() == 8.5 and len(line.get_xdata()) == 1
-    ]
-    assert rings.get_xdata()[0] == 1.0
-
-
-def test_experts_are_in_order_and_those_asleep_are_left_out():
+def test_experts_are_in_order_and_curves_are_thinned_evenly():
     (panel,) = figures.weights(summary_of([made("POLA", experts=5)])).panels
     assert panel.y.names == ["1 rounds", "2 rounds", "4 rounds", "8 rounds", "16 rounds"]
     assert np.isnan(panel.weights.values[4, 0])
     assert np.isnan(panel.weights.values).sum() == 1
-
-
-def test_the_size_of_an_expert_is_the_number_in_its_name():
     names = ["η = 0.0145", "γ = 1,024", "η = 2e-05", "alone"]
     assert [expert_size(name) for name in names] == [0.0145, 1024.0, 2e-05, 0.0]
-
-
-def test_curves_are_thinned_evenly_and_keep_their_ends():
     assert evenly(10, 4).tolist() == [0, 3, 6, 9]
     assert evenly(3, 4).tolist() == [0, 1, 2]
 
@@ -239,13 +219,6 @@ def test_titles_are_shown_as_they_stand():
     assert "100 % {braces}" in shown
 
 
-def test_a_method_is_known_by_its_letters():
-    found = model.line_styles(["POLD", "OGD", "BOGDIP"])
-    table = model.METHODS
-    assert (found["POLD"].colour, found["BOGDIP"].colour) == (table["POLD"], table["BOGD_IP"])
-    assert found["OGD"] == model.line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
-
-
 def test_methods_keep_their_looks_whatever_else_is_drawn():
     alone, among = (
         model.line_styles(["POLA"]),
@@ -253,6 +226,10 @@ def test_methods_keep_their_looks_whatever_else_is_drawn():
     )
     assert alone["POLA"] == among["POLA"]
     assert model.line_styles(["OGD", "SAOL"]) == model.line_styles(["SAOL", "OGD"])
+    found = model.line_styles(["POLD", "OGD", "BOGDIP"])
+    table = model.METHODS
+    assert (found["POLD"].colour, found["BOGDIP"].colour) == (table["POLD"], table["BOGD_IP"])
+    assert found["OGD"] == model.line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
 
 
 @pytest.mark.parametrize("name", model.METHODS)
@@ -288,25 +265,33 @@ DEFICIENCIES = {
     "none": np.eye(3),
     "protanopia": np.array(
         [
-            [0.152286, 1.052583, -0.204868],
-            [0.114503, 0.786281, 0.099216],
-            [-0.003882, -0.048116, 1.051998],
+            0.152286,
+            1.052583,
+            -0.204868,
+            0.114503,
+            0.786281,
+            0.099216,
+            -0.003882,
+            -0.048116,
+            1.051998,
         ]
-    ),
+    ).reshape(3, 3),
     "deuteranopia": np.array(
-        [
-            [0.367322, 0.860646, -0.227968],
-            [0.280085, 0.672501, 0.047413],
-            [-0.011820, 0.042940, 0.968881],
-        ]
-    ),
+        [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881]
+    ).reshape(3, 3),
     "tritanopia": np.array(
         [
-            [1.255528, -0.076749, -0.178779],
-            [-0.078411, 0.930809, 0.147602],
-            [0.004733, 0.691367, 0.303900],
+            1.255528,
+            -0.076749,
+            -0.178779,
+            -0.078411,
+            0.930809,
+            0.147602,
+            0.004733,
+            0.691367,
+            0.303900,
         ]
-    ),
+    ).reshape(3, 3),
 }
 
 
@@ -344,13 +329,10 @@ def files(tmp_path_factory):
         return folder, [path for each in others for path in figures.save(each, folder)]
 
 
-def test_all_files_are_written_and_nothing_else(files):
+def test_files_are_all_written_and_always_the_same(files, tmp_path, monkeypatch):
     folder, paths = files
     assert {path.name for path in paths} == {f"{name}.svg" for name in NAMES}
     assert set(folder.iterdir()) == set(paths)
-
-
-def test_files_are_always_the_same(files, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "FORMATS", ["svg"])
     (again,) = figures.save(figures.weights(played()), tmp_path)
     assert again.read_bytes() == (files[0] / "weights.svg").read_bytes()

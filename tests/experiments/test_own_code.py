@@ -139,14 +139,11 @@ def test_mistakes_are_told_before_anything_runs(folder, old, new, told):
     assert str(file) in str(refused.value)
 
 
-def test_a_function_that_makes_no_stream_is_told(folder):
+def test_names_are_no_code_and_functions_make_streams(folder):
     place, name = folder
     sys.path.insert(0, str(place))
     with pytest.raises(TypeError, match="must return a Stream with its domain, got"):
         DataSet(name=f"{name}:nothing", rounds=3).load(0)
-
-
-def test_names_are_no_code():
     assert is_own("a.b:C")
     for text in ("POLA", "a:b:c", "a b:c", "a.:c", ":c", "a:", "a:b()", "a" * 300 + ":b", 3, None):
         assert not is_own(text)

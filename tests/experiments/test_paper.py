@@ -130,6 +130,10 @@ def test_some_of_the_methods_can_be_asked_for():
     assert [each.label for each in part.contenders] == ["POLD", "Ader, untuned"]
     with pytest.raises(ValueError, match=r"method must be one of .*got 'pold'; did you mean 'POLD"):
         experiment("matrix-completion", "paper", only=["pold"])
+    with pytest.raises(ValueError, match="did you mean 'matrix-completion'"):
+        experiment("completion")
+    with pytest.raises(ValueError, match=r"preset of classification must be one of .*'short'"):
+        experiment("classification", "short")
 
 
 def test_without_the_data_their_twin_is_used_and_that_is_said(tmp_path, monkeypatch):
@@ -141,12 +145,9 @@ def test_without_the_data_their_twin_is_used_and_that_is_said(tmp_path, monkeypa
     assert "made-up" in said[-1] and "shuttle" in said[0]
 
 
-def test_a_mistyped_folder_is_not_answered_with_made_up_data(tmp_path):
+def test_data_that_are_named_are_not_answered_with_made_up_ones(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         find_data(experiment("classification"), str(tmp_path / "nowhere"), print)
-
-
-def test_a_truncated_file_is_refused_by_name_and_checksum(tmp_path):
     (tmp_path / "shuttle").mkdir()
     (tmp_path / "shuttle/shuttle.scale").write_text("1 1:0.5\n")
     with pytest.raises(ValueError, match=r"shuttle\.scale is not the published file.*SHA-256"):
@@ -184,13 +185,6 @@ def test_the_paper_preset_is_the_papers_setting():
     assert matrices.seeds == classes.seeds == 5
     for chosen in (matrices, classes):  # there is nothing to tune
         assert [c.scales for c in chosen.contenders if c.method == "POLAR"] == [()]
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="did you mean 'matrix-completion'"):
-        experiment("completion")
-    with pytest.raises(ValueError, match=r"preset of classification must be one of .*'short'"):
-        experiment("classification", "short")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from driftwolfe.experiments.report import in_brief, overview, write_report
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
 from driftwolfe.terminal import spread_text
-from experiments.played import TWIN, made, played, regrets, summary_of
+from experiments.small import TWIN, made, played, regrets, summary_of
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -106,7 +106,7 @@ def test_it_tells_the_numbers(page):
         assert words in page.text
 
 
-def test_it_tells_each_environment_once(tmp_path):
+def test_each_environment_is_told_once(tmp_path):
     results = [made("POLD", seed=seed) for seed in range(3)]
     other = made("POLA")
     other.environment["cpu"] = "a slide rule"
@@ -115,9 +115,6 @@ def test_it_tells_each_environment_once(tmp_path):
         assert page.text.count(f"Processor {machine}") == 1
         assert page.text.count(machine) == 2  # and beside the times, as they are not comparable
     assert "2026-01-01 to 2026-01-03" in page.text
-
-
-def test_the_order_that_libraries_were_loaded_in_makes_no_other_environment(tmp_path):
     libraries = [{"internal_api": "openblas", "version": version} for version in ("0.3", "0.4")]
     first, second = made("POLD", seed=0), made("POLD", seed=1)
     first.environment["blas"], second.environment["blas"] = libraries, libraries[::-1]
@@ -186,19 +183,13 @@ def test_numbers_are_brief():
     assert brief([1 / 3, 2.0, float("nan")]) == [0.333333, 2, None]
 
 
-def test_methods_look_as_in_the_figures(page):
+def test_methods_look_as_in_the_figures_in_all_panels(page):
     styles = line_styles(played().titles)
     for line in lines(page, "panels"):
         assert line["style"] == {**asdict(styles[line["method"]]), "dash": line["style"]["dash"]}
         assert tuple(line["style"]["dash"]) == styles[line["method"]].dash
-
-
-def test_a_method_is_in_all_panels(page):
     for panel in page.charts["source-panels-1"]["panels"]:
         assert [line["method"] for line in panel["lines"]] == played().titles
-
-
-def test_curves_end_where_the_results_do(page):
     series = played().chosen["POLA"]
     panel = page.charts["source-panels-1"]["panels"][1]
     (found,) = [line["band"] for line in panel["lines"] if line["label"] == "POLA"]
@@ -219,12 +210,6 @@ def test_much_data_are_thinned(tmp_path):
     assert len(x) >= 60
 
 
-def test_it_is_always_the_same(tmp_path):
-    for name in ("one", "two"):
-        write_report([played()], tmp_path / name, regrets=[regrets(played())])
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
 def test_several_streams_have_sections_of_their_own(tmp_path):
     page = report_on([played(), summary_of([made("POLD", stream=TWIN)])], tmp_path / "r.html")
     places = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
@@ -239,6 +224,9 @@ def test_what_cannot_be_reported_is_refused(tmp_path):
     with pytest.raises(ValueError, match="one list for each of 1 summaries"):
         write_report([played()], tmp_path / "r.html", regrets=[[], []])
     assert not list(tmp_path.iterdir())
+    for name in ("one", "two"):
+        write_report([played()], tmp_path / name, regrets=[regrets(played())])
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 @pytest.mark.parametrize("missing", ["plotly", "jinja2"])

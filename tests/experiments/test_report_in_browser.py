@@ -9,7 +9,7 @@ import pytest
 
 from driftwolfe.experiments.figure import line_styles
 from driftwolfe.experiments.report import write_report
-from experiments.played import made, played, regrets, summary_of
+from experiments.small import made, played, regrets, summary_of
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

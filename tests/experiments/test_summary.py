@@ -32,26 +32,17 @@ def test_results_are_grouped_by_all_but_their_seed():
         assert len(alike) == 1
 
 
-def test_groups_come_in_the_order_of_their_first_results():
+def test_what_splits_a_group_and_what_does_not():
     methods = ["POLA", "Ader", "OGD", "POLA", "BOGDIP"]
     found = group(made_up(trial(m, seed=s)) for s, m in enumerate(methods))
     assert [series.title for series in found] == ["POLA", "Ader", "OGD", "BOGDIP"]
-
-
-def test_the_order_of_options_and_the_windows_do_not_split_a_group():
     one = made_up(trial("POLA", options={"start": "origin", "seed": 1}, taus=(5,)))
     other = made_up(trial("POLA", options={"seed": 1, "start": "origin"}, seed=1))
     assert len(group([one, other])) == 1
-
-
-def test_labels_split_a_group():
     one, other = made_up(trial(label="mine")), made_up(trial(label="yours", seed=1))
     assert [series.title for series in group([one, other])] == ["mine", "yours"]
     spelt_out = made_up(trial(label="OGD", seed=2))
     assert len(group([made_up(), spelt_out])) == 1
-
-
-def test_of_one_seed_there_is_one_result():
     (series,) = group([made_up(), made_up(taus := trial(taus=(5,)))])
     assert [r.trial for r in series.results] == [taus]
 
@@ -74,8 +65,6 @@ def test_curves_are_read_where_all_seeds_have_a_reading():
     assert series.mean_loss.mean == 0.2
     assert not series.complete
 
-
-def test_runs_cut_before_any_common_reading_are_compared_at_the_shorter_ones_end():
     def cut_at(rounds, seed):
         curves = {key: [float(rounds)] for key in ("loss", "seconds")}
         calls = {key: [2 * rounds] for key in ("lmo", "projection", "gauge")}
@@ -96,9 +85,6 @@ def test_every_curve_is_what_the_results_hold():
         curve = Series(results).curve(name)
         assert curve.shape == (3, 3)
         np.testing.assert_array_equal(curve, [getattr(r, name) for r in results])
-
-
-def test_a_series_is_complete_when_all_played_all_rounds():
     whole = [made_up(trial(seed=seed)) for seed in range(2)]
     assert Series(tuple(whole)).complete
     assert not Series((made_up(trial(first=30)),)).complete
@@ -144,24 +130,19 @@ def test_there_is_a_summary_for_each_data_set_in_order():
     assert summarise([]) == []
 
 
-def test_c_is_chosen_by_the_least_loss():
+def test_how_c_is_chosen():
     summary = _only([_result(c=c, loss=abs(c - 2.0) + 1) for c in (4.0, 2.0, 1.0)])
     assert summary.chosen["OGD"].c == 2.0
     assert [s.c for s in summary.tuning("OGD")] == [1.0, 2.0, 4.0]
-
-
-def test_more_rounds_count_more_than_seeds_and_those_more_than_loss():
     short = [_result(c=1.0, rounds=20, loss=0.1, first=20, seed=seed) for seed in range(5)]
     long = [_result(c=2.0, rounds=40, loss=0.9)]
     assert _only(short + long).chosen["OGD"].c == 2.0
     twice = [_result(c=3.0, rounds=40, loss=1.5, seed=seed) for seed in range(2)]
     assert _only(short + long + twice).chosen["OGD"].c == 3.0
-
-
-def test_the_mean_over_seeds_decides():
     lucky = [_result(c=1.0, loss=loss, seed=seed) for seed, loss in enumerate((0.1, 3.0))]
     steady = [_result(c=2.0, loss=1.0, seed=seed) for seed in range(2)]
     assert _only(lucky + steady).chosen["OGD"].c == 2.0
+    assert _only([_result()]).tuning("OGD") == []
 
 
 def test_methods_are_in_the_order_of_the_sweep_and_named_by_their_labels():
@@ -209,7 +190,3 @@ def test_differences_are_paired_by_seed():
     apart = 30 * np.array([-1.0, -1.5, -0.5])
     assert found.rounds == 30
     assert found.difference == pytest.approx((apart.mean(), apart.std(ddof=1) / 3**0.5))
-
-
-def test_a_method_without_c_was_not_tuned():
-    assert _only([_result()]).tuning("OGD") == []

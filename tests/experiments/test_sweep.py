@@ -54,16 +54,6 @@ def test_only_what_is_missing_is_run(tmp_path):
     assert _stamps(store) == after
 
 
-def test_a_sweep_can_be_extended(tmp_path):
-    store = _store(tmp_path, trial(seed=0))
-    run_sweep(store, Here())
-    store.add("A sweep", [trial(seed=0), trial(seed=1), trial("POLD")])
-    workers = Here()
-    run_sweep(store, workers)
-    assert workers.given == [trial(seed=1), trial("POLD")]
-    assert len(store.results) == 3
-
-
 def test_what_fails_is_noted_told_and_tried_again(tmp_path):
     store = _store(tmp_path, trial(), IMPOSSIBLE)
     assert run_sweep(store, Here()) == 1
@@ -102,6 +92,7 @@ def test_the_status_counts_by_method_and_names_the_best(tmp_path):
         "  POLA: 0 of 1",
         "best on made up: OGD, c = 2, seed 0, loss 0.1 per round",
     ]
+    assert describe(trial(label="mine", c=1e4, seed=2)) == "mine, c = 1e4, seed 2"
 
 
 def test_a_spoilt_result_stops_a_sweep_before_it_runs(tmp_path):
@@ -190,11 +181,6 @@ def test_in_a_long_silence_there_is_a_line_now_and_then(tmp_path, monkeypatch):
             progress.step(one, made_up(one), "")
     lines = log.getvalue().splitlines()
     assert [line.split()[0] for line in lines] == ["0", "3", "6", "9"]
-
-
-def test_a_trial_is_described_in_a_few_words():
-    assert describe(trial("POLD", c=1e4, seed=2)) == "POLD, c = 1e4, seed 2"
-    assert describe(trial(label="mine")) == "mine, seed 0"
 
 
 SWEEP = """

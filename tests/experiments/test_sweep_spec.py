@@ -32,11 +32,15 @@ def test_the_example_is_a_sweep_and_says_all_that_there_is_to_say(tmp_path):
             assert field in EXAMPLE
 
 
-def test_the_seeds_turn_slowest():
+def test_the_order_of_trials_and_each_once():
     text = f"seeds = [5, 3]\n{START}{METHOD}c = [1, 2]\n[[methods]]\nmethod = 'BOGDIP'\n"
     found = [(trial.seed, trial.method, trial.c) for trial in _trials(text)]
     of_one = [("OGD", 1.0), ("OGD", 2.0), ("BOGDIP", None)]
     assert found == [(seed, *rest) for seed in (5, 3) for rest in of_one]
+    assert len(_trials(f"seeds = [1, 1, 0]\n{START}{METHOD}c = [1, 1.0, 2]\n")) == 4
+    twice = START + METHOD + '[[methods]]\nmethod = "OGD"\nlabel = "again"\n'
+    (trial,) = _trials(twice)
+    assert trial.title == "OGD"  # the first of them names it
 
 
 def test_lists_of_options_are_tried_in_every_combination_and_named():
@@ -53,13 +57,6 @@ def test_lists_of_options_are_tried_in_every_combination_and_named():
     }
     assert all(trial.options["feedback"] == "linear" for trial in trials)
     assert {(trial.first, trial.limit) for trial in trials} == {(20, 5.0)}
-
-
-def test_trials_that_are_the_same_are_one():
-    assert len(_trials(f"seeds = [1, 1, 0]\n{START}{METHOD}c = [1, 1.0, 2]\n")) == 4
-    twice = START + METHOD + '[[methods]]\nmethod = "OGD"\nlabel = "again"\n'
-    (trial,) = _trials(twice)
-    assert trial.title == "OGD"  # the first of them names it
 
 
 MISTAKES = {
@@ -97,19 +94,23 @@ MISTAKES = {
         f"seeds = [-1]\n{START}{METHOD}",
         "seed must be a whole number >= 0, got -1",
     ),
-    "a seed beyond all measure": (
-        f"seeds = [{10**30}]\n{START}{METHOD}",
-        "seed must be at most 9.22337e+18, got 1000",
-    ),
     "c that is no number": (f"{START}{METHOD}c = nan\n", "c must be a positive finite number"),
-    "infinite c": (f"{START}{METHOD}c = [1, inf]\n", "c must be a positive finite number, got inf"),
-    "c = 0": (f"{START}{METHOD}c = 0\n", "c must be a positive finite number, got 0.0"),
     "negative limit": (f"{START}{METHOD}limit = -1\n", "limit must be a positive finite number"),
-    "no rounds": (f"{START}{METHOD}first = 0\n", "first must be a whole number >= 1, got 0"),
     "an option that is no number": (
         f'{START}[[methods]]\nmethod = "POLA"\noptions = {{ accuracy = nan }}\n',
         "option accuracy must be finite, got nan",
     ),
+    "an option of the trial": (f"{START}{METHOD}options = {{domain = 3}}\n", "no option 'domain'"),
+    "a list in a list": (f"{START}{METHOD}options = {{seed = [[1]]}}\n", "options"),
+    "a date for a title": (f"{START}title = 2024-01-01\n{METHOD}", "title"),
+    "a window of 0": (f"{START}taus = [0]\n{METHOD}", "taus must be"),
+    "no rounds of data": (f'data = {{name = "shuttle", rounds = 0}}\n{METHOD}', "rounds must be"),
+    "a stream that no memory holds": (
+        f'data = {{name = "jumping-target", rounds = 99999999999999}}\n{METHOD}',
+        "rounds must be at most 1e+07",
+    ),
+    "UTF-16": ("title = 1".encode("utf-16"), "utf-8"),
+    "NUL": ('title = "a\x00b"', "Illegal character"),
     "bad TOML": ("title = \n", "Invalid value (at line 1, column 9)"),
     "a title twice": (f"title = 'a'\ntitle = 'b'\n{START}{METHOD}", "Cannot overwrite a value"),
     "JSON": ('{"data": "shuttle"}', "Invalid"),
@@ -122,7 +123,7 @@ MISTAKES = {
 def test_a_mistake_gets_one_sentence_that_names_the_file(name, tmp_path):
     text, sentence = MISTAKES[name]
     path = tmp_path / "mine.toml"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError) as problem:
         read_spec(path)
     said = str(problem.value)
@@ -142,16 +143,13 @@ def test_junk_gets_a_sentence(content, tmp_path):
     assert str(problem.value).startswith(f"{path}: ")
 
 
-def test_a_missing_file_is_named_and_help_is_offered(tmp_path):
+def test_files_that_are_missing_or_too_large(tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"there is no file .*gone.toml; `driftwolfe sweep --ex"
     ):
         read_spec(tmp_path / "gone.toml")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_spec(tmp_path)  # a folder
-
-
-def test_a_file_too_large_is_not_read(tmp_path):
     path = tmp_path / "large.toml"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # no disk is that large: a hole

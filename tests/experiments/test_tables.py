@@ -23,7 +23,7 @@ from driftwolfe.experiments.summary import (
 )
 from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial
 from driftwolfe.terminal import Spread, counted, csv_cell, markdown_text, write_table
-from experiments.results_by_hand import result
+from experiments.small import result
 
 
 def test_texts_are_escaped_for_markdown_and_for_spreadsheets():
@@ -60,7 +60,7 @@ def test_every_trial_is_a_line_of_csv():
     assert float(rows[0]["cumulative_loss"]) == 20.0 and rows[0]["lmo"] == "40"
 
 
-def test_notes_tell_what_was_tried_and_what_was_cut():
+def test_notes_tell_what_was_tried_what_was_cut_and_what_lies_on_the_edge():
     results = [
         result([10.0, 20.0], c=1.0, limit=60.0),
         result([12.0, 25.0], c=2.0, limit=60.0),
@@ -71,9 +71,6 @@ def test_notes_tell_what_was_tried_and_what_was_cut():
         "POLD: c = 1 of 0.5, 1, 2; 60 s of processor time each, which ended c = 0.5 after 10 rounds."
     )
     assert "c = 0.5 was ahead of c = 1" in ahead
-
-
-def test_notes_tell_when_the_best_lies_on_the_edge():
     results = [result([10.0], c=1.0, first=10), result([12.0], c=2.0, first=10)]
     assert tuning_notes(summarise(results)[0]) == [
         "POLD: c = 1 of 1, 2, chosen on the first 10 rounds of one order.",
@@ -107,26 +104,23 @@ def test_the_whole_row_of_a_method():
 STRETCHES = [Minimum(0, 20, 3.0, 0.0), Minimum(20, 40, 1.0, 0.0)]
 
 
-def test_each_stretch_is_held_against_its_own_minimum():
+def test_regret_by_stretches():
     played = result([5.0, 8.0, 18.0, 20.0])
     found = regret_so_far(played, STRETCHES, np.array([10, 20, 30, 40]))
     assert found.tolist() == [5.0 - 1.5, 8.0 - 3.0, 18.0 - 3.5, 5.0 + 11.0]
-
-
-def test_a_drift_between_readings_is_interpolated():
+    assert window_regret(played, STRETCHES, 10) == 10.0 - 1.0
+    assert window_regret(played, STRETCHES, 20) == 12.0 - 1.0
+    assert window_regret(played, STRETCHES, 30) is None
+    measured = AdaptiveRegret(10, 7.5, 0.0, (3, 13))
+    played = result([5.0, 8.0, 18.0, 20.0], adaptive=[measured])
+    (row,) = regret_rows(summarise([played])[0], {0: STRETCHES}, taus=[10])
+    assert row.adaptive[10].mean == 7.5
     played = result([10.0, 20.0])
     halves = [Minimum(0, 15, 0.0, 0.0), Minimum(15, 20, 0.0, 0.0)]
     assert regret_so_far(played, halves, np.array([15, 20])).tolist() == [15.0, 20.0]
 
 
-def test_the_worst_window_lies_inside_a_stretch():
-    played = result([5.0, 8.0, 18.0, 20.0])
-    assert window_regret(played, STRETCHES, 10) == 10.0 - 1.0
-    assert window_regret(played, STRETCHES, 20) == 12.0 - 1.0
-    assert window_regret(played, STRETCHES, 30) is None
-
-
-def test_window_regret_never_exceeds_the_true_adaptive_regret():
+def test_regrets_are_those_of_the_library():
     data = DataSet(name="jumping-target", rounds=120)
     stream = data.load(seed=1)
     learner = dw.OGD(stream.domain, horizon=120, lipschitz=stream.lipschitz)
@@ -135,10 +129,6 @@ def test_window_regret_never_exceeds_the_true_adaptive_regret():
     true = dw.regret.adaptive_regret(history, 30)
     bound = window_regret(played, minima(data, 1), 30)
     assert 0.5 * true.upper < bound <= true.upper + 1e-9
-
-
-def test_dynamic_regret_is_that_of_the_library():
-    data = DataSet(name="jumping-target", rounds=120)
     stream = data.load(seed=2)
     history = dw.play(dw.POLA(stream.domain, lipschitz=stream.lipschitz), stream)
     true = dw.regret.dynamic_regret(history, stream.comparators)
@@ -159,14 +149,7 @@ def test_regret_is_unknown_where_a_method_was_cut_or_a_seed_has_no_minimum():
     assert told["OGD"].adaptive == told["POLA"].adaptive == {}
 
 
-def test_measured_adaptive_regret_is_preferred():
-    measured = AdaptiveRegret(10, 7.5, 0.0, (3, 13))
-    played = result([5.0, 8.0, 18.0, 20.0], adaptive=[measured])
-    (row,) = regret_rows(summarise([played])[0], {0: STRETCHES}, taus=[10])
-    assert row.adaptive[10].mean == 7.5
-
-
-def test_minima_are_solved_once_and_kept(tmp_path):
+def test_minima_are_solved_once_kept_and_shared(tmp_path):
     data = DataSet(name="shuttle-twin", rounds=40)
     first = stored_minima(tmp_path, data, seed=1)
     (file,) = tmp_path.glob("minima/*.json")
@@ -176,6 +159,9 @@ def test_minima_are_solved_once_and_kept(tmp_path):
     file.write_bytes(written[:-9])
     with pytest.raises(ValueError, match="delete it, and it is made again"):
         stored_minima(tmp_path, data, seed=1)
+    data = DataSet(name="movielens-100k-twin", rounds=6)
+    assert stored_minima(tmp_path, data, 0) == stored_minima(tmp_path, data, 4)
+    assert len(list(tmp_path.glob("minima/*.json"))) == 2
 
 
 def test_minima_are_below_what_any_point_suffers():
@@ -187,9 +173,3 @@ def test_minima_are_below_what_any_point_suffers():
             x *= rng.uniform(0, 100) / np.linalg.norm(x, "nuc")
             suffered = sum(f.value(x) for f in stream.losses[found.start : found.end])
             assert suffered >= found.value - found.gap - 1e-9
-
-
-def test_seeds_share_minima_where_they_only_change_the_order(tmp_path):
-    data = DataSet(name="movielens-100k-twin", rounds=6)
-    assert stored_minima(tmp_path, data, 0) == stored_minima(tmp_path, data, 4)
-    assert len(list(tmp_path.glob("minima/*.json"))) == 1

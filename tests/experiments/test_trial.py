@@ -1,9 +1,8 @@
-"""What a trial may be, and what it is called."""
+"""What a trial may be and what it is called, streams by name, and files of results."""
 
+import gc
 import math
-import os
-import subprocess
-import sys
+from contextlib import suppress
 
 import msgspec
 import numpy as np
@@ -12,8 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe.experiments.running import make_learner
-from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, short
-from experiments.small import DATA, trial
+from driftwolfe.experiments.trial import (
+    METHODS,
+    AdaptiveRegret,
+    DataSet,
+    Result,
+    StoredWeights,
+    Trial,
+    canonical,
+    decode,
+    short,
+)
+from experiments.small import DATA, as_plain, made_up, trial
 
 
 @pytest.mark.parametrize(
@@ -24,9 +33,7 @@ from experiments.small import DATA, trial
         ({"method": "play"}, "unknown method 'play'; there are "),
         ({"method": ["OGD"]}, "unknown method ['OGD']; there are "),
         ({"c": 0}, "c must be a positive finite number, got 0"),
-        ({"c": -2.5}, "c must be a positive finite number, got -2.5"),
         ({"c": math.nan}, "c must be a positive finite number, got nan"),
-        ({"c": math.inf}, "c must be a positive finite number, got inf"),
         ({"c": "1"}, "c must be a positive finite number, got str '1'"),
         ({"c": True}, "c must be a positive finite number, got bool True"),
         ({"limit": 0.0}, "limit must be a positive finite number, got 0.0"),
@@ -34,8 +41,6 @@ from experiments.small import DATA, trial
         ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
         ({"seed": True}, "seed must be a whole number >= 0, got True"),
         ({"seed": 0.5}, "seed must be a whole number >= 0, got 0.5"),
-        ({"seed": "three"}, "seed must be a whole number >= 0, got 'three'"),
-        ({"seed": None}, "seed must be a whole number >= 0, got None"),
         ({"seed": 2**63}, "seed must be at most 9.22337e+18, got 9223372036854775808"),
         ({"first": 0}, "first must be a whole number >= 1, got 0"),
         ({"first": 2.5}, "first must be a whole number >= 1, got 2.5"),
@@ -58,6 +63,10 @@ from experiments.small import DATA, trial
             {"method": "POLA", "options": {"accuracy": [1.0]}},
             "option accuracy must be a number, a text, true or false",
         ),
+        ({"name": "mnist"}, "unknown data 'mnist'; there are movielens-100k, "),
+        ({"name": "shuttle", "rounds": 0}, "rounds must be a whole number >= 1, got 0"),
+        ({"name": "shuttle", "rounds": True}, "rounds must be a whole number >= 1, got True"),
+        ({"name": "shuttle", "rounds": "40"}, "rounds must be a whole number >= 1, got '40'"),
         (
             {"method": "KalhanOFW", "c": 1.0},
             "KalhanOFW has no steps that c could scale; leave c out",
@@ -66,15 +75,17 @@ from experiments.small import DATA, trial
 )
 def test_what_is_wrong_is_said_in_a_sentence(fields, sentence):
     with pytest.raises((ValueError, TypeError)) as problem:
-        trial(**fields)
+        DataSet(**fields) if "name" in fields else trial(**fields)
     assert str(problem.value).startswith(sentence)
     assert "\n" not in str(problem.value)
 
 
-def test_fields_that_a_trial_does_not_have_are_refused_in_a_file():
-    content = b'{"method": "OGD", "data": {"name": "shuttle"}, "colour": "red"}'
+@pytest.mark.parametrize("kind", [Trial, DataSet])
+def test_unknown_fields_in_a_file_are_refused(kind):
+    given = trial() if kind is Trial else DATA
+    content = msgspec.json.encode({**msgspec.to_builtins(given), "colour": "red"})
     with pytest.raises(msgspec.ValidationError, match="unknown field `colour`"):
-        msgspec.json.decode(content, type=Trial)
+        msgspec.json.decode(content, type=kind)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -83,12 +94,20 @@ def test_every_method_makes_a_learner(method):
     assert type(made).__name__ == method
 
 
-def test_the_label_and_the_order_of_options_do_not_make_another_trial():
+def test_labels_orders_and_kinds_of_numbers_do_not_make_another_trial():
     one = trial("POLA", options={"start": "origin", "seed": 1}, label="cold")
     other = trial("POLA", options={"seed": 1, "start": "origin"})
     assert one.identity == other.identity
     assert one.name == other.name
     assert (one.title, other.title) == ("cold", "POLA")
+    plain = trial("POLD", c=2.0, limit=5.0, seed=3, first=10, taus=(5,))
+    other = trial(
+        "POLD", c=2, limit=np.float64(5.0), seed=np.int64(3), first=10.0, taus=[np.int32(5)]
+    )
+    assert other.identity == plain.identity
+    assert canonical(other) == canonical(plain)
+    trial().options["seed"] = 3
+    assert trial().options == {}
 
 
 def test_everything_else_does():
@@ -115,15 +134,6 @@ def test_everything_else_does():
     ]
     names = [trial(**{"method": "POLD", **change}).name for change in changes]
     assert len(set(names)) == len(changes)
-
-
-def test_numbers_of_another_kind_do_not_make_another_trial():
-    plain = trial("POLD", c=2.0, limit=5.0, seed=3, first=10, taus=(5,))
-    other = trial(
-        "POLD", c=2, limit=np.float64(5.0), seed=np.int64(3), first=10.0, taus=[np.int32(5)]
-    )
-    assert other.identity == plain.identity
-    assert canonical(other) == canonical(plain)
 
 
 @given(
@@ -169,28 +179,6 @@ def test_identities_are_those_of_files_that_lie_on_disks_already():
     assert full.name == "POLA-c0.5-seed7-bd5391335e2371c2"
 
 
-def test_a_fresh_interpreter_gives_the_same_names():
-    given = trial("POLA", c=0.1, options={"start": "origin", "feedback": "linear", "seed": 2})
-    code = (
-        "import sys, msgspec; from driftwolfe.experiments.trial import Trial; "
-        "print(msgspec.json.decode(sys.argv[1], type=Trial).name)"
-    )
-    # Another seed of its hashes, and so another order of its sets.
-    done = subprocess.run(
-        [sys.executable, "-c", code, msgspec.json.encode(given).decode()],
-        env={**os.environ, "PYTHONHASHSEED": "4711"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == given.name
-
-
-def test_a_default_is_not_shared_between_trials():
-    trial().options["seed"] = 3
-    assert trial().options == {}
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [
@@ -207,3 +195,175 @@ def test_a_default_is_not_shared_between_trials():
 )
 def test_numbers_are_said_briefly(number, text):
     assert short(number) == text
+
+
+def _values(stream):
+    point = stream.domain.origin()
+    return [loss.value(point) for loss in stream]
+
+
+def test_the_seed_decides_the_stream_and_nothing_else_does():
+    data = DataSet(name="jumping-target", rounds=40)
+    first = _values(data.load(seed=1))
+    assert _values(data.load(seed=2)) != first
+    data.load(seed=3), data.load(seed=4), gc.collect()  # it is not kept any longer
+    assert _values(data.load(seed=1)) == first
+    assert _values(DataSet(name="jumping-target", rounds=40).load(seed=1)) == first
+
+
+def test_a_shorter_version_has_as_many_jumps():
+    for rounds in (40, 200, None):
+        stream = DataSet(name="jumping-target", rounds=rounds).load(seed=0)
+        assert len(stream) == rounds or (rounds is None and len(stream) == 400)
+        assert len(stream.drifts) == 3
+        assert np.isfinite(stream.lipschitz)
+
+
+@pytest.mark.parametrize("name", ["movielens-100k", "shuttle"])
+def test_real_data_are_sought_in_the_folder_that_is_named(name, tmp_path):
+    with pytest.raises(FileNotFoundError, match=str(tmp_path)):
+        DataSet(name=name).load(seed=0, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        made_up(),
+        made_up(cut=True, membership=[4, 5, 6]),
+        made_up(weights=StoredWeights([0, 20], ["a", "b"], [[1.0, None], [0.5, 0.5]])),
+        made_up(adaptive=[AdaptiveRegret(5, 0.25, 0.0, (3, 8))]),
+        made_up(trial("POLA", c=0.1, options={"start": "origin"}, label="kühl ✓", taus=(5,))),
+        made_up(loss=[-1.0, 1e-300, 1.7e308]),
+    ],
+)
+def test_what_is_written_is_read_again(result):
+    content = result.encode()
+    assert decode(content, Result) == result
+    assert decode(content, Result).encode() == content
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b"null", "Expected `object`"),
+        (b"[]", "Expected `object`"),
+        (b"not JSON at all", "malformed|invalid"),
+        (b"\x00\x01\x02\xff\xfe", "malformed|invalid"),
+        (b'{"stream": "\xff\xfe"}', "utf-8|UTF-8"),
+        (b"{}", "missing required field `trial`"),
+        (b"[" * 100_000, "Expected `object`"),
+    ],
+)
+def test_what_is_not_a_result_is_refused(content, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        decode(content, Result)
+
+
+def test_a_file_is_refused_wherever_it_was_cut_off():
+    content = made_up().encode()
+    for length in range(len(content) - 2):
+        with pytest.raises(ValueError):
+            decode(content[:length], Result)
+    with pytest.raises(ValueError, match=r"trailing|malformed"):
+        decode(content + content, Result)
+
+
+SPOILT = {
+    "another format": (
+        {"format": "driftwolfe result 2"},
+        "format must be 'driftwolfe result 1', got",
+    ),
+    "a field too many": ({"colour": "red"}, "unknown field `colour`"),
+    "a curve too short": ({"loss": [1.0, 2.0]}, "of one length"),
+    "calls too many": ({"lmo": [1, 2, 3, 4]}, "of one length"),
+    "memberships too many": ({"membership": [1, 2, 3, 4]}, "of one length"),
+    "no readings": (
+        {name: [] for name in ("rounds", "loss", "seconds", "lmo", "projection", "gauge")},
+        "not empty",
+    ),
+    "rounds that fall": ({"rounds": [10, 30, 20]}, "rounds must rise"),
+    "rounds that stay": ({"rounds": [10, 10, 20]}, "rounds must rise"),
+    "a reading of nothing": ({"rounds": [0, 10, 20]}, "rounds must rise, and start at 1"),
+    "a text for a number": (
+        {"loss": ["1.0", 2.0, 3.0]},
+        r"Expected `float`, got `str` - at `\$.loss",
+    ),
+    "no number": ({"loss": [None, 2.0, 3.0]}, "Expected `float`, got `null`"),
+    "half a call": ({"lmo": [1, 2, 2.5]}, "Expected `int`, got `float`"),
+    "a truth for a number": ({"lmo": [1, 2, True]}, "Expected `int`, got `bool`"),
+    "a number for a truth": ({"cut": 1}, "Expected `bool`, got `int`"),
+    "a text for a trial": ({"trial": "POLD"}, "Expected `object`, got `str`"),
+    "a trial that cannot be": (
+        {"trial": {"method": "X", "data": {"name": "shuttle"}}},
+        "unknown method 'X'",
+    ),
+    "a row of weights too short": (
+        {"weights": {"rounds": [0], "experts": ["a", "b"], "values": [[1.0]]}},
+        "weights must have",
+    ),
+    "a row of weights too many": (
+        {"weights": {"rounds": [0], "experts": ["a"], "values": [[1.0], [1.0]]}},
+        "weights must have",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_spoilt_result_is_refused(name):
+    change, sentence = SPOILT[name]
+    content = msgspec.json.encode({**as_plain(made_up()), **change})
+    with pytest.raises(ValueError, match=sentence):
+        decode(content, Result)
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"0x10"])
+def test_numbers_that_are_none_are_refused(number):
+    content = made_up().encode()
+    assert content.count(b"1.75") == 1
+    with pytest.raises(ValueError):
+        decode(content.replace(b"1.75", number), Result)
+
+
+def test_a_number_beyond_all_measure_is_no_crash():
+    """Either it is a whole number of any size, or it is refused."""
+    content = made_up().encode()
+    huge = content.replace(b'"lmo": [1', b'"lmo": [' + b"9" * 400)
+    assert huge != content
+    with suppress(ValueError):
+        assert decode(huge, Result).lmo[0] > 10**399
+
+
+@pytest.mark.parametrize("depth", [100, 100_000])
+def test_nesting_without_end_is_refused(depth):
+    nested = b'{"environment": {"a": ' + b"[" * depth
+    with pytest.raises(ValueError):
+        decode(nested, Result)
+    closed = made_up().encode().replace(b'"3"', b"[" * 100_000 + b"]" * 100_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        decode(closed, Result)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"loss": [1.0, math.nan, 2.0]},
+        {"loss": [1.0, math.inf, 2.0]},
+        {"seconds": [0.1, 0.2, math.nan]},
+        {"wall": math.nan},
+        {"adaptive": [AdaptiveRegret(5, math.nan, 0.0, (0, 5))]},
+        {"adaptive": [AdaptiveRegret(5, 1.0, math.inf, (0, 5))]},
+        {"weights": StoredWeights([0], ["a"], [[math.nan]])},
+    ],
+)
+def test_a_result_that_could_not_be_read_again_is_not_made(change):
+    with pytest.raises(ValueError, match="finite"):
+        made_up(**change)
+
+
+def test_what_results_and_older_files_say():
+    assert made_up().mean_loss == 1.75 / 30
+    plain = as_plain(made_up())
+    plain.pop("membership", None)
+    assert isinstance(decode(msgspec.json.encode(plain), Result), Result)

@@ -1,4 +1,7 @@
-"""A trial is the same game as one played by hand."""
+"""A trial is the same game as one played by hand, also after it was killed."""
+
+import os
+import signal
 
 import msgspec
 import numpy as np
@@ -7,11 +10,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import driftwolfe as dw
 from devices import needs_torch
+from driftwolfe import storage
 from driftwolfe.ensemble import GeometricCover, threads
 from driftwolfe.experiments import running as module
-from driftwolfe.experiments.running import make_learner, run_trial, step_options
-from driftwolfe.experiments.trial import DataSet
-from experiments.small import DATA, outcome_of, trial
+from driftwolfe.experiments.running import make_learner, run_trial, step_options, work
+from driftwolfe.experiments.sweep import Store, run_sweep
+from driftwolfe.experiments.trial import DataSet, canonical
+from experiments.small import DATA, Here, outcome_of, script, trial, until
 
 HUNDRED = DataSet(name="jumping-target", rounds=100)
 
@@ -37,23 +42,18 @@ def test_losses_and_calls_are_those_of_a_game_played_by_hand(method, stream):
     assert not result.cut
 
 
-def test_a_run_can_be_repeated():
+def test_a_run_can_be_repeated_and_says_what_was_measured():
     one, other = (outcome_of(run_trial(trial("POLA", c=0.5, seed=3, taus=(10,)))) for _ in "ab")
     assert one == other
     assert outcome_of(run_trial(trial("POLA", c=0.5, seed=4, taus=(10,)))) != one
-
-
-def test_runs_do_not_disturb_each_other(stream):
-    before = outcome_of(run_trial(trial("POLD")))
-    for method in ("POLA", "Ader", "PAMO"):
-        run_trial(trial(method))
-    assert outcome_of(run_trial(trial("POLD"))) == before
-
-
-def test_the_curves_end_with_the_last_round_also_between_readings():
-    result = run_trial(trial(data=DataSet(name="jumping-target", rounds=43)))
-    assert result.rounds == [10, 20, 30, 40, 43]
-    assert len(result.loss) == len(result.seconds) == 5
+    facts = run_trial(trial()).environment
+    assert facts["numpy"] == np.__version__
+    assert facts["driftwolfe"]
+    assert {"cpu", "cores", "python", "date", "blas"} <= facts.keys()
+    assert msgspec.json.encode(facts)
+    result = run_trial(trial("POLA", data=HUNDRED))
+    assert all(a <= b for a, b in zip(result.seconds, result.seconds[1:], strict=False))
+    assert 0.0 < result.seconds[0] < result.seconds[-1] < result.wall + 0.01
 
 
 def test_the_first_rounds_are_those_of_the_whole_run():
@@ -67,29 +67,23 @@ def test_the_first_rounds_are_those_of_the_whole_run():
     assert (
         part.loss != run_trial(trial("POLD", data=DataSet(name="jumping-target", rounds=20))).loss
     )
-
-
-def test_more_first_rounds_than_there_are_is_all_of_them():
     assert run_trial(trial(first=10**9)).rounds[-1] == 40
+    result = run_trial(trial(data=DataSet(name="jumping-target", rounds=43)))
+    assert result.rounds == [10, 20, 30, 40, 43]
+    assert len(result.loss) == len(result.seconds) == 5
 
 
-def test_a_limit_cuts_a_run_short_and_says_so():
+def test_limits_of_time():
     result = run_trial(trial(data=HUNDRED, limit=1e-9, taus=(20,)))
     assert result.cut
     assert result.rounds == [1]
     assert result.drifts == []
     assert result.adaptive == []  # no window is so long
     assert result.loss == [run_trial(trial(data=HUNDRED, first=1)).loss[0]]
-
-
-def test_a_limit_that_is_not_reached_changes_nothing():
     free, limited = run_trial(trial("POLA")), run_trial(trial("POLA", limit=1e6))
     assert not limited.cut
     assert limited.loss == free.loss
     assert limited.rounds == free.rounds
-
-
-def test_time_stops_a_run_near_its_limit():
     long = DataSet(name="jumping-target", rounds=100_000)
     result = run_trial(trial("POLA", data=long, limit=0.05))
     assert result.cut
@@ -127,6 +121,7 @@ def test_weights_of_a_grid_sum_to_one():
     np.testing.assert_allclose(table.values[0], learner.expert_weights, atol=1e-5)
     assert table.experts == learner.expert_names
     assert table.values[-1] != table.values[0]
+    assert run_trial(trial("OGD")).weights is None
 
 
 def test_weights_of_a_cover_are_missing_where_an_expert_is_asleep():
@@ -142,21 +137,11 @@ def test_weights_of_a_cover_are_missing_where_an_expert_is_asleep():
     assert None in table.values[0]
 
 
-def test_a_single_learner_has_no_table_of_weights():
-    assert run_trial(trial("OGD")).weights is None
-
-
 @pytest.mark.parametrize("method", ["PAMO", "SAOL", "MultiOCG", "Ader"])
 def test_no_expert_gets_lost_in_the_table(method):
     """Two of one name would be one column."""
     for row in run_trial(trial(method, data=HUNDRED)).weights.values:
         assert sum(entry or 0.0 for entry in row) == pytest.approx(1.0, abs=1e-4)
-
-
-def test_processor_seconds_rise_and_are_part_of_the_wall_clock():
-    result = run_trial(trial("POLA", data=HUNDRED))
-    assert all(a <= b for a, b in zip(result.seconds, result.seconds[1:], strict=False))
-    assert 0.0 < result.seconds[0] < result.seconds[-1] < result.wall + 0.01
 
 
 def test_runs_keep_to_one_thread_and_leave_the_setting_as_it_was(monkeypatch):
@@ -179,14 +164,6 @@ def test_runs_keep_to_one_thread_and_leave_the_setting_as_it_was(monkeypatch):
     finally:
         threads.set_threads(None)
     assert seen == [(1, 1)]
-
-
-def test_the_environment_says_what_was_measured():
-    facts = run_trial(trial()).environment
-    assert facts["numpy"] == np.__version__
-    assert facts["driftwolfe"]
-    assert {"cpu", "cores", "python", "date", "blas"} <= facts.keys()
-    assert msgspec.json.encode(facts)
 
 
 @pytest.mark.parametrize(
@@ -228,3 +205,122 @@ def test_a_set_for_the_cpu_is_refused_on_a_device():
     stream = dw.streams.drift.Stream([], "none", 1.0, domain=composite)
     with pytest.raises(ValueError, match="ProductDomain is for the cpu only"):
         module.on_device(stream, "cuda")
+
+
+LONG = DataSet(name="jumping-target", rounds=400)
+KILLED = """
+import sys
+from pathlib import Path
+import msgspec
+from driftwolfe.experiments import running as module
+
+module.SAVE_EVERY = 0.0
+asked = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=module.Trial)
+while True:  # until it is killed
+    module.run_trial(asked, checkpoint=Path(sys.argv[2]))
+"""
+
+
+def reading(path):
+    """The curves of a checkpoint."""
+    held = storage.read_archive(path).settings["reading"]
+    return msgspec.convert(held, module.Reading, str_keys=True)
+
+
+def stop_after(monkeypatch, number):
+    """Let a run fail after so many checkpoints, the last of them whole."""
+    write, left = storage.write_bytes, [number]
+
+    def counted(path, content):
+        write(path, content)
+        if path.name == "kept.safetensors":
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(storage, "write_bytes", counted)
+
+
+@pytest.mark.parametrize("method", ["POLD", "POLA", "MultiOCG", "POLAR", "OneProjectionAder"])
+def test_a_run_that_was_stopped_resumes_with_the_same_curves(method, tmp_path, monkeypatch):
+    asked, path = trial(method, data=LONG), tmp_path / "kept.safetensors"
+    whole = run_trial(asked)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        stop_after(patched, 7)
+        run_trial(asked, checkpoint=path)
+    kept = reading(path)
+    assert kept.rounds[-1] == 70
+    assert list(tmp_path.iterdir()) == [path]
+    resumed = run_trial(asked, checkpoint=path)
+    one, other = outcome_of(resumed), outcome_of(whole)
+    assert one.pop("loss") == pytest.approx(other.pop("loss"), rel=1e-12)
+    assert one == other
+    assert resumed.seconds[:7] == kept.seconds
+    assert resumed.seconds == sorted(resumed.seconds)
+    assert resumed.wall > kept.wall > 0.0
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes(tmp_path):
+    asked, path = trial("POLA", data=LONG), tmp_path / "kept" / "kept.safetensors"
+    (tmp_path / "trial.json").write_bytes(canonical(asked))
+    for least in (1, 40):
+        arguments = tmp_path / "trial.json", path
+        with script(tmp_path / "run.py", KILLED, *arguments) as running:
+            until(
+                lambda n=least: path.exists() and len(reading(path).rounds) >= min(n, 39),
+                "a checkpoint",
+            )
+            os.kill(running.pid, signal.SIGKILL)
+            running.communicate()
+        if least == 1:
+            reached = reading(path).rounds[-1]
+    assert reached >= 10
+    one, other = outcome_of(run_trial(asked, checkpoint=path)), outcome_of(run_trial(asked))
+    assert one.pop("loss") == pytest.approx(other.pop("loss"), rel=1e-12)
+    assert one == other
+
+
+def spoil(path, how):
+    if how == "cut off":
+        path.write_bytes(path.read_bytes()[:-9])
+    else:
+        kind, settings, arrays = storage.read_archive(path)
+        changed = {
+            "version": {"version": "0.0"},
+            "round": {"rounds": [20]},
+            "curves": {"loss": 1.0},
+        }
+        settings["reading"] |= changed[how]
+        storage.write_archive(path, kind, settings, arrays)
+
+
+@pytest.mark.parametrize("how", ["cut off", "curves", "version", "round"])
+def test_a_checkpoint_that_cannot_be_used_is_ignored(how, tmp_path, monkeypatch, capsys):
+    asked, path = trial("POLD", data=LONG), tmp_path / "kept.safetensors"
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        stop_after(patched, 1)
+        run_trial(asked, checkpoint=path)
+    spoil(path, how)
+    assert outcome_of(run_trial(asked, checkpoint=path)) == outcome_of(run_trial(asked))
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert "starts anew" in told[0]
+
+
+def test_a_checkpoint_goes_when_the_result_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
+    store, asked = Store(tmp_path), trial("POLD", data=LONG)
+    path = store.checkpoint(asked)
+    work(canonical(asked), None, "cpu", str(path))
+    assert list(path.parent.iterdir()) == [path]
+    store.add("A sweep", [asked])
+    assert run_sweep(store, Here()) == 0
+    assert list(path.parent.iterdir()) == []
+
+
+def test_runs_with_windows_keep_no_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
+    run_trial(trial("POLD", taus=(10,)), checkpoint=tmp_path / "kept.safetensors")
+    assert list(tmp_path.iterdir()) == []

@@ -74,6 +74,7 @@ def test_leading_triplets_at_any_scale(place, scale):
     for operator in (A, A.toarray()):
         found = leading_triplet(operator)
         assert found.s == pytest.approx(scale * expected, rel=1e-6)
+        assert found.error <= 1e-6 * found.s
         np.testing.assert_allclose(to_host(found.u) @ dense @ to_host(found.v), expected, rtol=1e-6)
 
 

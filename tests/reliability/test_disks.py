@@ -4,7 +4,7 @@ import errno
 import os
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -87,32 +87,107 @@ def half(path, content):
     full()
 
 
-FULL = {
-    "while it is written": lambda patch: patch.setattr(Path, "write_bytes", half),
-    "when it is synchronised": lambda patch: patch.setattr(os, "fsync", full),
-    "when it is put in its place": lambda patch: patch.setattr(Path, "replace", full),
+@contextmanager
+def mounted(folder, size="16m"):
+    """A small disk in memory, where this user may make one."""
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip("this user may not mount a disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@contextmanager
+def filled(folder, patch):
+    """Take all the room that there is, for a while."""
+    with (folder / "filler").open("wb", buffering=0) as file:
+        for size in (1 << 16, 1):
+            with suppress(OSError):
+                while file.write(b"x" * size) == size:
+                    pass
+    yield
+    (folder / "filler").unlink()
+
+
+@contextmanager
+def remounted(folder, patch):
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    yield
+    with pytest.raises(OSError, match=r"could not write .*\.lock: Read-only file system"):
+        run_sweep(Store(folder), Here())
+    subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
+
+
+@contextmanager
+def forbidden(folder, patch):
+    folders = (folder, *(path for path in folder.rglob("*") if path.is_dir()))
+    for each in folders:
+        each.chmod(0o555)
+    yield
+    for each in folders:
+        each.chmod(0o755)
+
+
+def patched(owner, name, new):
+    @contextmanager
+    def trouble(folder, patch):
+        with patch.context() as inner:
+            inner.setattr(owner, name, new)
+            yield
+
+    return trouble
+
+
+#: What happens, what is told, and what the machine must allow.
+needs_mount = pytest.mark.skipif(sys.platform != "linux", reason="disks in memory are Linux's")
+no_root = pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+TROUBLES = {
+    "full while it is written": (patched(Path, "write_bytes", half), errno.ENOSPC, ()),
+    "full when it is synchronised": (patched(os, "fsync", full), errno.ENOSPC, ()),
+    "full when it is put in its place": (patched(Path, "replace", full), errno.ENOSPC, ()),
+    "really full": (filled, errno.ENOSPC, needs_mount),
+    "read-only disk": (remounted, errno.EROFS, needs_mount),
+    "read-only folder": (forbidden, errno.EACCES, no_root),
 }
 
 
 @pytest.mark.parametrize(
-    ("name", "moment"),
+    ("name", "trouble"),
     # All write in the same way; figures take seconds to draw.
-    [(name, moment) for name in WRITERS for moment in list(FULL)[: 1 if name == "report" else 3]],
+    [
+        pytest.param(
+            name,
+            trouble,
+            marks=pytest.mark.slow if name == "report" and number else TROUBLES[trouble][2],
+        )
+        for name in WRITERS
+        for number, trouble in enumerate(TROUBLES)
+    ],
 )
-def test_a_full_disk_leaves_the_last_good_file(name, moment, tmp_path, monkeypatch):
+def test_a_disk_in_trouble_leaves_the_last_good_file(name, trouble, tmp_path, monkeypatch):
     monkeypatch.setattr("driftwolfe.experiments.figures.FORMATS", ["svg"])
     write, file = WRITERS[name]
-    write(tmp_path, 1)
-    before = contents(tmp_path)
-    assert tmp_path / file in before
-    with monkeypatch.context() as patch, pytest.raises(OSError) as problem:
-        FULL[moment](patch)
-        write(tmp_path, 2)
-    assert str(problem.value) == f"could not write {tmp_path / file}: No space left on device"
-    assert problem.value.errno == errno.ENOSPC
-    assert contents(tmp_path) == before  # no part of a file either
-    write(tmp_path, 2)
-    assert contents(tmp_path)[tmp_path / file] != before[tmp_path / file]
+    begin, number, needs = TROUBLES[trouble]
+    folder = tmp_path / "disk"
+    with mounted(folder) if needs is needs_mount else nullcontext(folder.mkdir()):
+        write(folder, 1)
+        before = contents(folder)
+        assert folder / file in before
+        with begin(folder, monkeypatch), pytest.raises(OSError) as problem:
+            write(folder, 2)
+        assert str(problem.value).startswith("could not write ")
+        assert str(problem.value).endswith(f": {os.strerror(number)}")
+        assert problem.value.errno == number
+        if number == errno.ENOSPC:
+            assert str(folder / file) in str(problem.value)
+        assert contents(folder) == before  # no part of a file either
+        write(folder, 2)
+        assert contents(folder)[folder / file] != before[folder / file]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -150,16 +225,20 @@ def test_a_learner_that_could_not_be_saved_plays_on(tmp_path, monkeypatch):
         assert learner.update(loss) == calm.update(loss)
 
 
-def test_a_game_on_a_full_disk_goes_on_when_there_is_room(tmp_path, monkeypatch):
-    path, left = tmp_path / "game", [3]
-    synchronise = os.fsync
+def fsync_of_a_disk_that_fills_up(files=3):
+    left, synchronise = [files], os.fsync
 
     def fsync(handle):
         left[0] -= 1
         full() if left[0] < 0 else synchronise(handle)
 
+    return fsync
+
+
+def test_a_game_on_a_full_disk_goes_on_when_there_is_room(tmp_path, monkeypatch):
+    path = tmp_path / "game"
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left on device"):
-        patch.setattr(os, "fsync", fsync)
+        patch.setattr(os, "fsync", fsync_of_a_disk_that_fills_up())
         dw.play(dw.POLA(dw.L1Ball(3)), losses(40), checkpoint=path, every=5)
     history = dw.play(dw.POLA(dw.L1Ball(3)), losses(40), checkpoint=path, every=5)
     calm = dw.play(dw.POLA(dw.L1Ball(3)), losses(40))
@@ -168,19 +247,13 @@ def test_a_game_on_a_full_disk_goes_on_when_there_is_room(tmp_path, monkeypatch)
 
 
 def test_a_sweep_on_a_full_disk_keeps_what_it_has(tmp_path, monkeypatch):
-    store, left = Store(tmp_path), [3]
+    store = Store(tmp_path)
     store.add("Sweep", [trial(seed=seed) for seed in range(6)])
-    synchronise = os.fsync
-
-    def fsync(handle):
-        left[0] -= 1
-        full() if left[0] < 0 else synchronise(handle)
-
     with (
         monkeypatch.context() as patch,
         pytest.raises(OSError, match=r"could not write .*No space"),
     ):
-        patch.setattr(os, "fsync", fsync)
+        patch.setattr(os, "fsync", fsync_of_a_disk_that_fills_up())
         run_sweep(store, Here())
     assert len(store.results) == 3
     assert not list(tmp_path.rglob(".*.json"))
@@ -188,8 +261,6 @@ def test_a_sweep_on_a_full_disk_keeps_what_it_has(tmp_path, monkeypatch):
     assert run_sweep(store, workers) == 0
     assert len(workers.given) == 3
 
-
-# -- from the command line -------------------------------------------------------------------------
 
 SPEC = """
 title = "Steps"
@@ -270,86 +341,3 @@ def test_a_file_where_the_results_should_go(arguments, steps, capsys, monkeypatc
     told = capsys.readouterr().err
     assert told.splitlines()[-1].startswith("driftwolfe: could not write taken/")
     assert told.endswith(": taken is not a folder\n")
-
-
-# -- a real disk that is full, or cannot be written ------------------------------------------------
-
-
-@contextmanager
-def disk(folder, size):
-    """A small disk in memory, where this user may make one."""
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True
-    )
-    if made.returncode:
-        pytest.skip("this user may not mount a disk")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
-def fill(path):
-    """Take all the room that there is."""
-    with path.open("wb", buffering=0) as file:
-        for size in (1 << 16, 1):
-            with suppress(OSError):
-                while file.write(b"x" * size) == size:
-                    pass
-
-
-needs_mount = pytest.mark.skipif(sys.platform != "linux", reason="disks in memory are Linux's")
-
-
-#: Figures take seconds to draw.
-QUICK_WRITERS = [
-    pytest.param(name, marks=pytest.mark.slow) if name == "report" else name for name in WRITERS
-]
-
-
-@needs_mount
-@pytest.mark.parametrize("name", QUICK_WRITERS)
-def test_a_disk_that_is_really_full(name, tmp_path):
-    write, _ = WRITERS[name]
-    with disk(tmp_path / "disk", "16m") as folder:
-        write(folder, 1)
-        before = contents(folder)
-        fill(folder / "filler")
-        with pytest.raises(OSError, match=r"could not write .*: No space left on device"):
-            write(folder, 2)
-        (folder / "filler").unlink()
-        assert contents(folder) == before
-        write(folder, 2)
-
-
-@needs_mount
-@pytest.mark.parametrize("name", QUICK_WRITERS)
-def test_a_disk_that_is_read_only(name, tmp_path):
-    write, _ = WRITERS[name]
-    with disk(tmp_path / "disk", "16m") as folder:
-        write(folder, 1)
-        before = contents(folder)
-        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-        with pytest.raises(OSError, match=r"could not write .*: Read-only file system"):
-            write(folder, 2)
-        with pytest.raises(OSError, match=r"could not write .*\.lock: Read-only file system"):
-            run_sweep(Store(folder), Here())
-        assert contents(folder) == before
-
-
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-@pytest.mark.parametrize("name", WRITERS)
-def test_a_folder_that_is_read_only(name, tmp_path):
-    write, _ = WRITERS[name]
-    write(tmp_path, 1)
-    before = contents(tmp_path)
-    for folder in (tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())):
-        folder.chmod(0o555)
-    try:
-        with pytest.raises(PermissionError, match=r"could not write .*: Permission denied"):
-            write(tmp_path, 2)
-    finally:
-        for folder in (tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())):
-            folder.chmod(0o755)
-    assert contents(tmp_path) == before

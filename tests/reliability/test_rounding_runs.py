@@ -35,12 +35,14 @@ def test_what_pytest_found_is_counted(written):
     assert (some.passed, some.failed, some.skipped, some.good) == (1, 0, 2, True)
 
 
-def test_a_run_that_dies_or_finds_nothing_has_failed(written):
+def test_a_run_that_dies_or_finds_nothing_has_failed(written, monkeypatch):
     dies = written("import os, signal\ndef test_it(): os.kill(os.getpid(), signal.SIGILL)\n")
     found = rounding.run(Setting("dies", {}), dies)
     assert (found.passed, found.failed, found.good) == (0, 1, False)
     assert "pytest ended with -4" in found.failures[0]
     assert not rounding.run(Setting("none", {}), written("x = 1\n")).good
+    monkeypatch.setattr(rounding, "PROBE", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
+    assert rounding.kernels("any") == []
 
 
 def test_kernels_that_a_machine_does_not_have_are_told_apart(monkeypatch):
@@ -54,11 +56,6 @@ def test_kernels_that_a_machine_does_not_have_are_told_apart(monkeypatch):
     assert rounding.offered(["Own", "Old", "Half", "Crashes"]) == (["Old"], ["Half", "Crashes"])
     names = [setting.name for setting in rounding.settings(["Old"])]
     assert names == ["as it is", "kernels Old", "numba generic", "2 BLAS threads"]
-
-
-def test_a_child_that_dies_offers_nothing(monkeypatch):
-    monkeypatch.setattr(rounding, "PROBE", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
-    assert rounding.kernels("any") == []
 
 
 @pytest.mark.parametrize("failed", [0, 1])

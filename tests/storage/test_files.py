@@ -52,16 +52,12 @@ def test_a_failure_before_anything_was_written_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_writes_by_the_ending_of_a_name_finds_it(tmp_path):
-    """Figures are written in the format that their name ends in."""
+def test_names_of_parts_and_of_files(tmp_path):
     seen = []
     storage.write(tmp_path / "figure.svg", lambda part: (seen.append(part), part.write_text("x")))
     assert seen[0].suffix == ".svg"
     assert seen[0].parent == tmp_path
     assert seen[0].name.startswith(".")
-
-
-def test_names_as_long_as_the_system_allows_can_be_written(tmp_path):
     path = tmp_path / ("n" * 240 + ".json")
     storage.write_text(path, "content")
     assert path.read_text() == "content"
@@ -97,21 +93,6 @@ def test_writers_at_the_same_time_leave_one_whole_file(tmp_path):
     assert torn == []
     assert path.read_text() in texts
     assert os.listdir(tmp_path) == ["file.txt"]
-
-
-def test_two_that_fill_at_the_same_time_do_not_share_a_file(tmp_path):
-    """In one process: the second begins and ends while the first is under way."""
-    path = tmp_path / "file.txt"
-
-    def fill(part: Path) -> None:
-        with part.open("w") as file:
-            file.write("first half, ")
-            file.flush()
-            storage.write_text(path, "other")
-            file.write("second half")
-
-    storage.write(path, fill)
-    assert path.read_text() == "first half, second half"
 
 
 def _left_over(path):
@@ -182,9 +163,6 @@ def test_problems_of_the_system_are_told_in_one_sentence(tmp_path):
     assert str(problem.value) == f"could not write {tmp_path / 'folder'}: Is a directory"
     assert problem.value.errno == 21
     assert sorted(os.listdir(tmp_path)) == ["folder", "taken"]
-
-
-# -- modes and links -------------------------------------------------------------------------------
 
 
 def _mode(path):

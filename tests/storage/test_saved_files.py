@@ -11,6 +11,16 @@ import driftwolfe as dw
 from storage.saved import make
 
 FOLDER = Path(__file__).parent / "saved" / "3"
+LEARN_MORE = {
+    "AdaptiveIntervals": lambda m: m.observe([1.0], [2.0]),
+    "Recommender": lambda m: m.partial_fit([("new", 1)]),
+    "RiverMatrixCompleter": lambda m: m.learn_one("new", 1, 3.0),
+    "RiverRecommender": lambda m: m.learn_one("new", 1, 3.0),
+    "RiverTraceNormClassifier": lambda m: m.learn_one({"a": 1.0, "new": 2.0}, "new"),
+    "RiverTraceNormRegressor": lambda m: m.learn_one({"a": 1.0, "new": 2.0}, 3.0),
+    "TraceNormClassifier": lambda m: m.partial_fit(make.ROWS, make.LABELS),
+    "TraceNormRegressor": lambda m: m.partial_fit(make.ROWS, make.ROWS @ make.TARGETS),
+}
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 
 
@@ -40,22 +50,7 @@ def test_estimators(name):
     # Sums of a few dozen numbers of size 5 at most, in single precision for recommenders of events.
     error = 1e-5 if "Recommender" in name else 1e-12
     np.testing.assert_allclose(make.asked(name, model), EXPECTED["estimators"][name], atol=error)
-    if name == "TraceNormClassifier":
-        model.partial_fit(make.ROWS, make.LABELS)
-    elif name == "RiverTraceNormClassifier":
-        model.learn_one({"a": 1.0, "new": 2.0}, "new")
-    elif name == "TraceNormRegressor":
-        model.partial_fit(make.ROWS, make.ROWS @ make.TARGETS)
-    elif name == "RiverTraceNormRegressor":
-        model.learn_one({"a": 1.0, "new": 2.0}, 3.0)
-    elif name in ("RiverMatrixCompleter", "RiverRecommender"):
-        model.learn_one("new", 1, 3.0)
-    elif name == "AdaptiveIntervals":
-        model.observe([1.0], [2.0])
-    elif name == "Recommender":
-        model.partial_fit([("new", 1)])
-    else:
-        model.partial_fit([("new", 1)], [3.0])
+    LEARN_MORE.get(name, lambda m: m.partial_fit([("new", 1)], [3.0]))(model)
     assert np.isfinite(make.asked(name, model)).all()
 
 

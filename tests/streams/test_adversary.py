@@ -11,13 +11,7 @@ from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.points import inner, norm
 from driftwolfe.regret import offline_minimum, static_regret
 from driftwolfe.streams import ResistingOracle, SignAdversary, against
-
-DOMAINS = {
-    "L2Ball": dw.L2Ball(4, 2.0),
-    "Simplex": dw.Simplex(4),
-    "TraceNormBall": dw.TraceNormBall((3, 4), 2.0),
-    "TraceNormBall, factored": dw.TraceNormBall((6, 5), 2.0, representation="factored"),
-}
+from streams.test_synthetic import DOMAINS
 
 #: Learners, with the budget a round that they keep to.
 CONTENDERS = {
@@ -127,15 +121,12 @@ def test_the_best_mixture_there_is_suffers_just_what_is_guaranteed(calls):
     assert np.linalg.matrix_rank(known) == game.answers
 
 
-def test_before_the_first_loss_the_oracle_knows_only_0():
+def test_the_oracle_knows_only_0_at_first_and_old_answers_are_free():
     game = ResistingOracle(3, 2.0)
     zero = np.zeros(game.domain.shape)
     assert not game.domain.lmo(zero).any() and not newest(game).any()
     assert game.answers == 0
     assert game.answer(zero).value(zero) == pytest.approx(game.guarantee / 3)
-
-
-def test_a_query_that_an_old_answer_minimises_is_free():
     game = ResistingOracle(5)
     game.answer(np.zeros(game.domain.shape))
     first = newest(game)
@@ -157,7 +148,7 @@ def test_the_rate(budget):
         )
 
 
-def test_the_set_is_known_by_its_weights():
+def test_the_set_is_known_by_its_weights_and_guesses_are_refused():
     game = ResistingOracle(5)
     x = np.zeros(game.domain.shape)
     game.answer(x)
@@ -172,11 +163,8 @@ def test_the_set_is_known_by_its_weights():
         with pytest.raises(ValueError, match="decision must lie in the set"):
             game.answer(outside)
     assert game.domain.diameter >= np.linalg.norm(first - second)
-
-
-def test_guesses_beyond_what_has_come_to_light_are_refused():
     game = ResistingOracle(5)
-    game.answer(np.zeros(game.domain.shape))
+    game.answer(x)
     newest(game)
     for hidden in (1, -1):
         guess = np.zeros(game.domain.shape)
@@ -318,7 +306,7 @@ def test_bad_settings_are_refused(settings, error):
         ResistingOracle(**settings)
 
 
-@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("name", ["L2Ball", "Simplex", "TraceNormBall", "TraceNormBall, factored"])
 def test_the_adversary_hurts_every_round(name):
     domain = DOMAINS[name]
     learner = dw.OGD(domain, horizon=60, lipschitz=2.0)
@@ -333,15 +321,7 @@ def test_the_adversary_hurts_every_round(name):
     assert static_regret(history) >= 0.0
 
 
-def test_an_adversary_along_a_given_direction():
-    adversary = SignAdversary(dw.L2Ball(2), direction=[0.0, 3.0])
-    np.testing.assert_allclose(adversary.direction, [0.0, 1.0])
-    with pytest.raises(ValueError, match="direction must have shape"):
-        SignAdversary(dw.L2Ball(2), direction=[1.0])
-
-
 def test_a_sign_adversary_measures_from_the_middle_of_a_set_that_is_not_symmetric():
-    # Along the first axis the simplex reaches from 0 to 1: the middle is 1/2.
     adversary = SignAdversary(dw.Simplex(3), direction=[2.0, 0.0, 0.0], lipschitz=4.0)
     low, high = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
     for share in (0.0, 0.3, 0.5, 0.6, 1.0):
@@ -350,3 +330,7 @@ def test_a_sign_adversary_measures_from_the_middle_of_a_set_that_is_not_symmetri
         assert loss.value(decision) == pytest.approx(4.0 * abs(share - 0.5))
         assert min(loss.value(low), loss.value(high)) == pytest.approx(-4.0 * 0.5)
         assert np.linalg.norm(loss.gradient(decision)) == pytest.approx(4.0)
+    adversary = SignAdversary(dw.L2Ball(2), direction=[0.0, 3.0])
+    np.testing.assert_allclose(adversary.direction, [0.0, 1.0])
+    with pytest.raises(ValueError, match="direction must have shape"):
+        SignAdversary(dw.L2Ball(2), direction=[1.0])

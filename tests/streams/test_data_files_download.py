@@ -201,28 +201,23 @@ def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path,
     assert files(folder) == []
 
 
-@pytest.mark.parametrize("path", ["/endless", "/no-length"])
-def test_no_more_is_taken_than_was_asked_for(server, folder, path):
-    url = data_file(server, path).url
-    assert datasets.downloaded(url, 1000) == CONTENT[:1000]
-
-
-def test_archives_have_a_largest_size(server, folder, monkeypatch):
-    monkeypatch.setattr(datasets, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
-    with pytest.raises(DataUnavailable, match="announces"):
-        data_file(server, "/good.zip").read()
-
-
-def test_patience_ends(server, folder, monkeypatch):
+def test_patience_and_sizes_end(server, folder, monkeypatch):
     monkeypatch.setattr(datasets, "CONNECT_SECONDS", 0.1)
     with pytest.raises(DataUnavailable, match="timed out"):
         data_file(server, "/silent").read()
     monkeypatch.setattr(datasets, "TOTAL_SECONDS", 0.1)
     with pytest.raises(DataUnavailable, match=r"longer than 0\.1 seconds"):
         data_file(server, "/dripping").read()
+    monkeypatch.setattr(datasets, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
+    with pytest.raises(DataUnavailable, match="announces"):
+        data_file(server, "/good.zip").read()
 
 
-def test_no_server_at_all(server, folder):
+def test_no_server_and_no_cache(server, folder):
+    folder.write_bytes(b"a file where the folder should be")
+    with pytest.raises(DataUnavailable, match=r"DRIFTWOLFE_CACHE sets.*Error: \[Errno .*cache"):
+        data_file(server, "/good").read()
+    folder.unlink()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/good"
@@ -246,12 +241,6 @@ def test_nothing_is_downloaded_where_a_folder_is_named_or_downloads_are_forbidde
     monkeypatch.delenv("DRIFTWOLFE_DATA")
     monkeypatch.setenv("DRIFTWOLFE_OFFLINE", "0")
     assert file.read() == CONTENT
-
-
-def test_a_cache_that_cannot_be_written_says_so(server, folder):
-    folder.write_bytes(b"a file where the folder should be")
-    with pytest.raises(DataUnavailable, match=r"DRIFTWOLFE_CACHE sets.*Error: \[Errno .*cache"):
-        data_file(server, "/good").read()
 
 
 def start(file, before=""):

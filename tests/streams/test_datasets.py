@@ -40,9 +40,6 @@ def test_every_copy_is_shuffled_on_its_own():
     assert (2 * first).tolist() != second.tolist()
     again = matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
     assert again[1].targets.tolist() == second.tolist()
-
-
-def test_other_losses_on_entries():
     squared = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=SquaredEntries)
     assert type(squared[0]) is SquaredEntries
     assert squared.lipschitz == math.inf
@@ -74,7 +71,7 @@ def test_rows_shuffle_with_their_labels_and_may_be_sparse():
     assert order.tolist() != list(range(8))
 
 
-def test_drifts_are_where_neighbouring_copies_differ():
+def test_drifts_are_where_neighbouring_copies_differ_and_features_flip():
     def drifts(**options):
         return matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=2, **options).drifts
 
@@ -82,8 +79,6 @@ def test_drifts_are_where_neighbouring_copies_differ():
     assert drifts(copies=(1, 1, -1, -1, 2)) == (6, 12)
     assert drifts(copies=(1,)) == ()
 
-
-def test_drifts_are_where_features_flip():
     def drifts(flip_every):
         return multiclass(np.ones((7, 2)), [0] * 7, 3, per_round=1, flip_every=flip_every).drifts
 

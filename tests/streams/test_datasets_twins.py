@@ -48,9 +48,6 @@ def test_ratings_have_the_shape_of_movielens(films):
     shares = np.bincount(stars.astype(int), minlength=6)[1:] / 1000
     assert set(stars) == {1.0, 2.0, 3.0, 4.0, 5.0}
     np.testing.assert_allclose(shares, [6.1, 11.4, 27.1, 34.2, 21.2], atol=2.0)
-
-
-def test_few_users_and_films_hold_most_ratings(films):
     users, titles, _ = ratings(films[:1000])
     activity, popularity = np.bincount(users, minlength=943), np.bincount(titles, minlength=1682)
     assert activity.min() >= 20

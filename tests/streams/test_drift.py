@@ -1,15 +1,18 @@
-"""Streams made to change."""
+"""Streams made to change; slices of streams, their drifts, and what is refused."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import driftwolfe as dw
-from driftwolfe.losses import HingeLoss, MulticlassLogistic
+from driftwolfe.losses import AbsoluteEntries, HingeLoss, MulticlassLogistic, SquaredEntries
 from driftwolfe.streams import Stream, drift, synthetic
-from driftwolfe.streams.drift import reflected
+from driftwolfe.streams.drift import change_points, reflected, steepest
 from regret.games import KINDS, some_losses
 
 
@@ -55,9 +58,6 @@ def test_sign_flip_flips_every_second_block(pair):
         np.testing.assert_allclose(flipped.comparators[t], sign * stream.comparators[t])
     assert flipped.name == "rotating quadratic, signs flipped"
     assert (flipped.lipschitz, flipped.domain) == (stream.lipschitz, stream.domain)
-
-
-def test_sign_flip_shares_what_the_stream_shares():
     stream = synthetic.linear_signs(dw.L1Ball(2), 20, changes=0, seed=0)
     assert len({id(loss) for loss in drift.sign_flip(stream, every=5)}) == 2
 
@@ -89,9 +89,6 @@ def test_recurring_takes_turns(pair):
     for t in range(40):
         assert stream[t] is [*pair, third][t // 4 % 3][t]
     assert stream.lipschitz == max(pair[0].lipschitz, third.lipschitz)
-
-
-def test_unknown_comparators_stay_unknown(pair):
     unknown = Stream(pair[1].losses, "real", 1.0)
     assert drift.abrupt(pair[0], unknown, 3).comparators is None
     assert drift.sign_flip(unknown, 3).comparators is None
@@ -108,16 +105,13 @@ def test_refusals_say_why(pair):
         drift.sign_flip(pair[0], 0)
 
 
-def test_drifts_are_noted(pair):
+def test_drifts_are_noted_and_those_of_the_streams_stay(pair):
     assert drift.sign_flip(pair[0], every=15).drifts == (15, 30)
     assert drift.abrupt(*pair, at=12).drifts == (12,)
     assert drift.abrupt(*pair, at=0).drifts == drift.abrupt(*pair, at=40).drifts == ()
     assert drift.recurring(pair, period=10).drifts == (10, 20, 30)
     assert drift.recurring(pair[:1], period=10).drifts == ()
     assert drift.gradual(*pair, start=10, end=30, seed=0).drifts == ()
-
-
-def test_drifts_of_the_streams_stay(pair):
     jumps = synthetic.piecewise_constant(dw.L2Ball(3), 40, pieces=4, seed=0)
     assert drift.sign_flip(jumps, every=15).drifts == (10, 15, 20, 30)
     assert drift.abrupt(jumps, pair[0], at=15).drifts == (10, 15)
@@ -151,3 +145,48 @@ def test_random_flips_negate_every_second_stretch():
             np.testing.assert_allclose(flipped.comparators[t], sign * stream.comparators[t])
     assert len(rounds) > 10
     assert dw.streams.drift.random_flips(stream, 0, seed=0).drifts == ()
+
+
+def test_slices_keep_what_is_known():
+    stream = synthetic.rotating_quadratic(dw.L2Ball(4, 2.0), 24, 0.2, seed=0)
+    part = stream[5:9]
+    assert isinstance(part, Stream)
+    assert part[0] is stream[5]
+    assert part.comparators[0] is stream.comparators[5]
+    assert list(part) == list(stream.losses[5:9])
+    assert repr(part) == "Stream('rotating quadratic', 4 rounds, lipschitz=4)"
+
+
+def test_slices_keep_the_drifts_within():
+    stream = synthetic.piecewise_constant(dw.L2Ball(3), 12, pieces=3, seed=0)
+    cases = [
+        (slice(None), (4, 8)),
+        (slice(3, None), (1, 5)),
+        (slice(4, None), (4,)),  # nothing comes before its first round
+        (slice(None, 8), (4,)),
+        (slice(5, 7), ()),
+        (slice(None, 0), ()),
+        (slice(-5, None), (1,)),
+        (slice(None, None, 3), (2, 3)),  # rounds 0, 3, 6, 9
+        (slice(None, None, -1), (4, 8)),
+    ]
+    for index, drifts in cases:
+        assert stream[index].drifts == drifts
+        losses = stream[index].losses
+        assert drifts == tuple(t for t in range(1, len(losses)) if losses[t] is not losses[t - 1])
+    assert stream[2:][2:].drifts == stream[4:].drifts
+
+
+@pytest.mark.parametrize("drifts", [(0,), (12,), (-1,), (4, 4), (8, 4)])
+def test_strange_drifts_are_refused(drifts):
+    stream = synthetic.piecewise_constant(dw.L2Ball(3), 12, pieces=3, seed=0)
+    with pytest.raises(ValueError, match="drifts must be rounds from 1 to 11 in rising order"):
+        replace(stream, drifts=drifts)
+
+
+def test_changes_and_bounds_by_hand():
+    assert change_points([1, 1, -1, -1, -1, 1]) == (2, 5)
+    assert steepest([AbsoluteEntries([0, 1], [0, 0], [1.0, 2.0])]) == math.sqrt(2)
+    assert steepest([SquaredEntries([0], [0], [1.0])]) == math.inf
+    with pytest.raises(ValueError, match="one point for each of 1 losses"):
+        Stream([dw.losses.LinearLoss([1.0])], "x", 1.0, [])

@@ -47,10 +47,6 @@ def dense(point):
     return point.toarray() if isinstance(point, dw.FactoredMatrix) else point
 
 
-def test_every_stream_is_tested():
-    assert sorted({*ON_ANY_SET, *ON_MATRICES}) == synthetic.__all__
-
-
 @pytest.mark.parametrize(("maker", "name"), CASES)
 def test_comparators_are_feasible(maker, name):
     stream = make(maker, name)
@@ -129,15 +125,7 @@ def test_hard_linear_forces_the_square_root():
     assert np.mean(regrets) == pytest.approx(expected, rel=0.15)
 
 
-def test_linear_signs_change_as_often_as_asked():
-    stream = synthetic.linear_signs(dw.L1Ball(3), 100, changes=4, seed=0)
-    changes = [t for t in range(1, 100) if stream[t] is not stream[t - 1]]
-    assert changes == [20, 40, 60, 80]
-    assert path_length(stream.comparators) == pytest.approx(4 * 2.0)
-    assert norm(stream[0].g) == pytest.approx(1.0)
-
-
-def test_refusals_say_why():
+def test_refusals_say_why_and_every_stream_is_tested():
     ball = dw.L2Ball(2)
     with pytest.raises(ValueError, match="fewer than the 5 rounds"):
         synthetic.linear_signs(ball, 5, changes=5)
@@ -149,6 +137,7 @@ def test_refusals_say_why():
         synthetic.absolute_entries((5, 5), rank=2, per_round=26)
     for name in synthetic.__all__:
         assert "seed" in inspect.signature(getattr(synthetic, name)).parameters
+    assert sorted({*ON_ANY_SET, *ON_MATRICES}) == synthetic.__all__
 
 
 def test_drifts_are_where_the_target_jumps():
@@ -160,6 +149,11 @@ def test_drifts_are_where_the_target_jumps():
     assert uneven.drifts == tuple(jumps)
     assert synthetic.linear_signs(ball, 12, changes=2, seed=0).drifts == (4, 8)
     assert synthetic.rotating_quadratic(ball, 12, seed=0).drifts == ()
+    stream = synthetic.linear_signs(dw.L1Ball(3), 100, changes=4, seed=0)
+    changes = [t for t in range(1, 100) if stream[t] is not stream[t - 1]]
+    assert changes == [20, 40, 60, 80]
+    assert path_length(stream.comparators) == pytest.approx(4 * 2.0)
+    assert norm(stream[0].g) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("make", [synthetic.linear_signs, synthetic.hard_linear])

@@ -11,6 +11,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
+from driftwolfe.losses.base import LONGEST
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array, Point
@@ -172,10 +173,6 @@ def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
     for weight, point in used[1:]:
         total = total + weight * point
     return total
-
-
-#: What norms of gradients, and these times the diameter, must be below: their squares and sums are numbers.
-LONGEST = 1e150
 
 
 def require_in_range(norm: float, diameter: float) -> None:

@@ -270,7 +270,7 @@ class MultiplicativeWeights(SleepingMeta):
         if self.loss_scale == "auto" and difference > max(self.scale, rounding):
             self.scale = difference
         if self.scale > 0.0:
-            steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)
+            steps = self.rates * (np.clip(ahead, -self.scale, self.scale) / self.scale)
             self.log_weights = self.log_weights + np.log1p(steps)
 
     def _relative_bound(self, length: float, last: int, log_number: float) -> float:

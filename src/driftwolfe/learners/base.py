@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import os
 import re
 from abc import ABC, abstractmethod
@@ -15,7 +16,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast, get_args, g
 from driftwolfe import bounds
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.domains.base import require_feasible
-from driftwolfe.ensemble.experts import require_finite
+from driftwolfe.ensemble.experts import require_finite, require_in_range
 from driftwolfe.learners.options import OPTIONS, Options, check_moved, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
@@ -69,6 +70,8 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     def undoing(self: Learner, loss: Any, ticket: Any = None, **more: Any) -> Any:
         if ticket is not None:
             return self._update_late(loss, ticket, **more)
+        if getattr(loss, "overflows", False):
+            require_in_range(math.inf, self.domain.diameter if self.domain else 1.0)
         parts = [self, *map(self.__dict__.__getitem__, _replaced(type(self)))]
         before = [part.__dict__.copy() for part in parts]
         try:

@@ -15,6 +15,10 @@ from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
+#: What norms of gradients, and these times the diameter, must be below: their squares and sums are numbers.
+LONGEST = 1e150
+
+
 class Ball(Protocol):
     """A ball that holds a set: its centre (None for 0) and radius. Every `Domain` is one."""
 
@@ -59,6 +63,8 @@ class Loss(ABC):
     only_on: str = ""
     #: Whether the methods for stacks take tensors of a device; if not, they are given arrays.
     on_devices: bool = False
+    #: Whether its gradients are known to be longer than learners can compute with.
+    overflows: bool = False
 
     @abstractmethod
     def scores(self, x: Point) -> Array:
@@ -204,6 +210,12 @@ class FixedPoint:
         if not isinstance(value, FactoredMatrix):
             self.given = read_only(checks.finite_array(to_host(value), name))
         self.shape: Shape = self.given.shape
+
+    @property
+    def overflows(self) -> bool:
+        """Whether its square is too large to be summed."""
+        held = self.given
+        return isinstance(held, np.ndarray) and not np.vdot(held, held) < LONGEST**2
 
     def like(self, point: Point) -> Point:
         """Return the point as the kind that `point` is: factored, or an array on its device."""

@@ -40,6 +40,7 @@ class LinearLoss(Loss):
         self._g = FixedPoint(g, "g")
         self.g, self.shape = self._g.given, self._g.shape
         self.constant = float(checks.finite_array(constant, "constant", ()))
+        self.overflows = self._g.overflows
 
     def scores(self, x: Point) -> Array:
         self.check_shape(x.shape)
@@ -172,6 +173,7 @@ class SquaredDistance(WholePointLoss):
         self._target = FixedPoint(target, "target")
         self.target, self.shape = self._target.given, self._target.shape
         self.weight = checks.positive(weight, "weight")
+        self.overflows = self._target.overflows
 
     def value_at(self, scores: Point) -> Array:
         return self.value_and_slope_at(scores)[0]

@@ -365,10 +365,11 @@ class FactoredMatrix:
         if largest == 0.0:
             return 0.0
         if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
-            rescaled = self / largest
+            factor = min(1.0 / largest, 1e300)
+            rescaled = factor * self
             # Factors near the end of the range cannot be rescaled, and none is far from the norm.
             fits = 1e-100 < rescaled.largest_part() < 1e100
-            return largest * (rescaled.norm() if fits else 1.0)
+            return rescaled.norm() / factor if fits else largest
         stored = self.device.measures(self.sparse)[1] if self.nnz else 0.0
         scale = self._low_rank_norm() ** 2 + stored**2
         squared = scale + (2.0 * self.stored_inner(self) if stored else 0.0)

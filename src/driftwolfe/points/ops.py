@@ -314,7 +314,7 @@ def tilted(direction: Array, along: Array) -> Array:
     square = float(np.vdot(direction, direction))
     # The largest entry will do where squares have left the range of numbers, or soon will.
     fits = 1e-300 < square < 1e300
-    size = math.sqrt(square) if fits else float(np.abs(direction).max())
+    size = math.sqrt(square) if fits else min(float(np.abs(direction).max()), 1e300)
     return direction + (_TILT * size) * along
 
 

@@ -34,13 +34,10 @@ def test_keys_come_back_with_their_types(given_keys):
     assert [typed(key) for key in decode_keys(encoded)] == [typed(key) for key in given_keys]
 
 
-def test_floats_that_are_not_finite():
+def test_odd_numbers_and_texts():
     found = decode_keys(encode_keys([math.inf, -math.inf, math.nan, -0.0]))
     assert found[:2] == [math.inf, -math.inf] and math.isnan(found[2])
     assert math.copysign(1.0, found[3]) == -1.0
-
-
-def test_huge_integers_and_odd_texts():
     odd = [10**5000, -(2**70), "\ud800", "", "Zoë\n\0"]
     assert decode_keys(encode_keys(odd)) == odd
 
