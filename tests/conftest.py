@@ -10,7 +10,8 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 import driftwolfe
-from devices import NO_GPU, has_gpu
+from devices import NO_GPU, has_gpu, single_threaded_torch
+from driftwolfe.points.devices import device_named
 from reliability.children import same_copy
 
 for profile, examples in {"quick": 10, "slow": 100}.items():
@@ -54,6 +55,25 @@ def pytest_collection_modifyitems(items):
         if values <= seen:
             item.add_marker(pytest.mark.slow)
         seen |= values
+
+
+def pytest_generate_tests(metafunc):
+    """Run tests of a `place` wherever their module says that it RUNS_ON."""
+    if "place" in metafunc.fixturenames and hasattr(metafunc.module, "RUNS_ON"):
+        metafunc.parametrize("place", metafunc.module.RUNS_ON, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def place(request):
+    """The name of a device."""
+    if request.param != "cpu":
+        single_threaded_torch()
+    return request.param
+
+
+@pytest.fixture
+def device(place):
+    return device_named(place)
 
 
 @pytest.hookimpl(wrapper=True)

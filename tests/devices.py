@@ -19,6 +19,7 @@ DEVICES = [
     pytest.param("torch", marks=needs_torch),
     pytest.param("cuda", marks=pytest.mark.gpu),
 ]
+EVERYWHERE = ["cpu", *DEVICES]
 
 
 @cache

@@ -176,7 +176,8 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 lambda model: model.observe([[0.0]], [[1.0]]),
                 lambda model: model.partial_fit([[0.0]], [1.0]),
                 lambda model: model.learn_one({"a": 1.0}, 1.0),
-                lambda model: model.predict_interval({"a": 1.0}),
+                *calls("predict_interval", ({"a": 1.0},), ([[1.0]],)),
+                *(*calls("predict", ([[1.0]],)), *calls("predict_one", ({"a": 1.0},))),
                 lambda model: model.around([NAN]),
             ),
         )
@@ -327,7 +328,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *calls("partial_fit", *((row, [1.0]) for row in BAD_ROWS)),
                 *calls("partial_fit", *bad_tables(TARGETS), (X[:1], [1e101]), (X[:1], [NAN])),
                 *calls("fit", *bad_tables(TARGETS), (X, LABELS)),
-                *calls("fit", *((X, RATINGS, bad) for bad in (*BAD_WEIGHTS, -1.0, [1.0]))),
+                *calls("fit", *((X, RATINGS, bad) for bad in (*BAD_WEIGHTS, -1.0, 0.0, [1.0]))),
                 *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],)),
             ),
             calls("partial_fit", (X[:1], [[1.0, 2.0, 3.0]])),
@@ -352,5 +353,44 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             ),
             calls("predict_one", *((x,) for x in BAD_RECORDS if "a" in x)),
         )
+    ],
+}
+
+#: Methods of every estimator with the kinds of their arguments, for `hostile.bad_calls`.
+CALLS = {
+    "AdaptiveIntervals": ["observe numbers numbers", "around numbers"],
+    "MatrixCompleter": ["partial_fit pairs numbers", "predict pairs", "recommend id"],
+    "MatrixCompletionRegressor": [
+        "partial_fit pairs numbers",
+        "fit pairs numbers",
+        "predict pairs",
+    ],
+    "Recommender": [
+        *("partial_fit pairs weights=weights times=times", "prequential pairs weights=weights"),
+        *("predict pairs", "recommend id", "recommend_many ids", "forget id"),
+    ],
+    "RiverMatrixCompleter": [
+        *("learn_one id id number", "learn_many pairs numbers", "rank id ids"),
+        *("predict_one id id", "predict_many pairs"),
+    ],
+    "RiverRecommender": [
+        *("learn_one id id weight", "learn_many pairs weights", "rank id ids"),
+        *("predict_one id id", "predict_many pairs"),
+    ],
+    "TraceNormClassifier": [
+        "partial_fit rows labels sample_weight=weights classes=classes",
+        *("fit rows labels", "predict rows", "predict_proba rows"),
+    ],
+    "RiverTraceNormClassifier": [
+        *("learn_one record label w=weight", "learn_many frame series:labels w=weights"),
+        *("predict_proba_one record", "predict_proba_many frame"),
+    ],
+    "TraceNormRegressor": [
+        "partial_fit rows targets sample_weight=weights",
+        *("fit rows targets sample_weight=weights", "predict rows"),
+    ],
+    "RiverTraceNormRegressor": [
+        *("learn_one record number w=weight", "learn_many frame series:numbers w=weights"),
+        *("predict_one record", "predict_many frame"),
     ],
 }

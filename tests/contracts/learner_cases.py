@@ -3,6 +3,7 @@
 import numpy as np
 
 import driftwolfe as dw
+from devices import HAS_TORCH
 from driftwolfe.losses import Loss
 from driftwolfe.points import inner
 
@@ -185,6 +186,27 @@ def more_domains():
         "cached": dw.CachedDomain(dw.Simplex(5), 4),
         "cached-factored": dw.CachedDomain(domains()["factored"], 4),
     }
+
+
+#: Learners for large matrices, which may be on a device; and those whose experts may be.
+LARGE = (
+    *(dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.learners.LOOBOGD, dw.OnlineFrankWolfe),
+    *(dw.learners.LineSearchOFW, dw.learners.KalhanOFW),
+)
+STACKED = (dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.learners.SAOL)
+
+
+def device_domains():
+    """Sets whose points, or whose experts, are on PyTorch, with the learners for them."""
+    if not HAS_TORCH:
+        return {}
+    large = dw.TraceNormBall((12, 10), radius=6.0, representation="factored", device="torch")
+    return {"torch": (large, LARGE), "experts": (dw.L2Ball(4, radius=1.5, device="torch"), STACKED)}
+
+
+def domain_named(name):
+    """A set of `domains` or `device_domains`."""
+    return domains()[name] if name in domains() else device_domains()[name][0]
 
 
 class Along(Loss):

@@ -59,14 +59,14 @@ FLAT = (
 # -- points of any kind -------------------------------------------------------------------------
 
 
-def random_like(point, rng):
+def random_like(point, rng, scale=1.0):
     """A random point of the same kind and shape."""
     if isinstance(point, ProductPoint):
-        return ProductPoint(random_like(part, rng) for part in point.parts)
+        return ProductPoint(random_like(part, rng, scale) for part in point.parts)
     if isinstance(point, FactoredMatrix):
         left, right = (rng.normal(size=(side, 2)) for side in point.shape)
-        return FactoredMatrix(left, np.ones(2), right)
-    return rng.normal(size=point.shape)
+        return FactoredMatrix(left, np.full(2, scale), right)
+    return scale * rng.normal(size=point.shape)
 
 
 def arrays(point):
@@ -112,7 +112,7 @@ def ill_formed(domain):
         good = domain.origin().parts
         for part in ill_formed(domain.unwrapped.domains[0]):
             yield ProductPoint([part, *good[1:]])
-        yield ProductPoint(good[:-1])
+        yield from (ProductPoint(good[:-1]), None, 1.0, "text", [], object())
         return
     yield np.full(domain.shape, np.nan)
     infinite = np.zeros(domain.shape)
@@ -120,8 +120,9 @@ def ill_formed(domain):
     yield infinite
     yield np.zeros((*domain.shape, 1))
     yield np.zeros(domain.shape[0] + 1)
-    yield np.full(domain.shape, "a")
-    yield None
+    for strange in ("a", 1j, None, np.datetime64("2024-01-01")):
+        yield np.full(domain.shape, strange)
+    yield from (None, 1.0, {}, [], object(), [[1.0], [1.0, 2.0]], np.zeros(0))
 
 
 def offered(domain):
@@ -391,6 +392,30 @@ def test_ill_formed_points_are_refused_by_every_method(domain):
         for value in ill_formed(domain):
             with pytest.raises(ValueError):
                 getattr(domain, name)(value)
+
+
+@pytest.mark.parametrize("atol", [-1.0, np.nan, np.inf, "small"])
+def test_a_wrong_tolerance_is_refused(domain, atol):
+    with pytest.raises((ValueError, TypeError), match="atol"):
+        domain.contains(domain.origin(), atol=atol)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-160, 1e150, 1e300])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_huge_and_tiny_points_are_answered_with_numbers_or_not_at_all(domain, scale, rng):
+    for point in [random_like(domain.origin(), rng, scale) for _ in range(3)]:
+        for name in offered(domain):
+            try:
+                answer = getattr(domain, name)(point)
+            except ValueError as refusal:
+                assert str(refusal)
+                continue
+            assert not any(np.isnan(part).any() for part in arrays(answer)), name
+            if name in ("lmo", "project"):
+                assert all(np.isfinite(part).all() for part in arrays(answer))
+                # The functions of an `LMODomain` are the user's.
+                own = isinstance(domain.unwrapped, driftwolfe.domains.LMODomain)
+                assert own or domain.contains(answer, atol=1e-6), name
 
 
 def test_no_method_changes_its_input(domain, rng):

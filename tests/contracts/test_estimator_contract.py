@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.estimator_cases import COUNT, ESTIMATOR_CASES
+from contracts.estimator_cases import CALLS, COUNT, ESTIMATOR_CASES
+from contracts.hostile import bad_calls
 from driftwolfe import estimators
 from driftwolfe.storage import write_archive
 
@@ -85,6 +86,14 @@ def test_asking_changes_nothing(case):
     assert np.array_equal(case.ask(silent), case.ask(model))
 
 
+def wrong_calls(model):
+    """What is wrong, its kind, and a call that must be refused."""
+    outputs = getattr(getattr(model, "_learner", None), "outputs", 1)
+    name = type(model).__name__
+    return bad_calls(CALLS[name], outputs if name == "TraceNormRegressor" else 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*masked element")  # by NumPy
 @pytest.mark.parametrize("case", CASES)
 def test_a_refused_call_changes_nothing(case):
     model = learned(case)
@@ -93,8 +102,23 @@ def test_a_refused_call_changes_nothing(case):
         with pytest.raises((ValueError, TypeError)):
             call(model)
         assert fingerprint(model) == before
+    for why, kind, call in wrong_calls(model):
+        if not kind:
+            call(copy.deepcopy(model))  # nothing else is wrong
+            continue
+        with pytest.raises((ValueError, TypeError)) as refused:
+            call(model)
+        assert fingerprint(model) == before, why
+        told = str(refused.value)
+        assert "recursion" not in told, why
+        if "masked" in why and kind not in ("ids", "number") and "series" not in why:
+            assert "has masked entries" in told, why
+        if kind in ("record", "frame"):
+            words = ("feature", "dict", "frame", "pandas", "masked")
+            assert any(word in told for word in words), why
 
 
+@pytest.mark.filterwarnings("ignore:.*masked element")  # by NumPy
 @pytest.mark.parametrize("case", CASES)
 def test_a_refused_first_call_changes_nothing(case):
     model = case.make()
@@ -103,6 +127,14 @@ def test_a_refused_first_call_changes_nothing(case):
         with pytest.raises((ValueError, TypeError, AttributeError)):
             call(model)
         assert fingerprint(model) == before
+    for why, _, call in wrong_calls(model):
+        # Not every fault is one for a model that knows nothing, and then it may learn from it.
+        try:
+            call(model)
+        except (ValueError, TypeError, AttributeError, KeyError):
+            assert fingerprint(model) == before, why
+        else:
+            model = case.make()
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -87,3 +87,30 @@ def check_outside(domain, vertices, rng, step=1e-5):
             vertex = domain.lmo(direction)
             assert domain.contains(vertex)
             assert not domain.contains(vertex + step * (vertex - center))
+
+
+def check_set(domain, rng, vertices=None, constraints=None, reach=None, tight=True):
+    """Check a set against all of its vertices and a conic solver, as far as they are given.
+
+    `reach` is how far points lie at which gauges are compared, on the affine hull of the vertices.
+    """
+    if vertices is not None:
+        check_lmo(domain, vertices, rng)
+        check_sizes(domain, vertices, tight)
+        check_outside(domain, vertices, rng)
+    elif constraints is not None:
+        x = cp.Variable(domain.shape, symmetric=len(set(domain.shape)) < len(domain.shape))
+        for direction in rng.normal(size=(4, *domain.shape)):
+            value = cp.sum(cp.multiply(direction, x))
+            least = cp.Problem(cp.Minimize(value), constraints(x)).solve(solver=cp.CLARABEL)
+            assert np.isclose(np.vdot(direction, domain.lmo(direction)), least, atol=1e-6)
+    if constraints is not None and domain.can("project"):
+        check_projection(domain, constraints, rng)
+    if reach is not None and domain.can("gauge"):
+        if vertices is None:
+            points = domain.origin() + rng.normal(size=(12, *domain.shape))
+        else:
+            points = [on_affine_hull(domain, rng, vertices, reach) for _ in range(10)]
+        check_gauge(domain, points)
+        if domain.can("gauge_subgradient"):
+            check_gauge_subgradient(domain, points)

@@ -10,9 +10,8 @@ import driftwolfe as dw
 from domains.set_checks import (
     check_gauge,
     check_gauge_subgradient,
-    check_lmo,
     check_outside,
-    check_projection,
+    check_set,
     check_sizes,
     on_affine_hull,
 )
@@ -24,10 +23,6 @@ def rng():
     return np.random.default_rng(11)
 
 
-def permutation_matrices(n):
-    return [np.eye(n)[list(order)] for order in itertools.permutations(range(n))]
-
-
 def random_states(n, radius, count, rng):
     """Rank-one vertices of the spectrahedron."""
     vectors = rng.normal(size=(count, n))
@@ -35,61 +30,36 @@ def random_states(n, radius, count, rng):
     return [radius * np.outer(vector, vector) for vector in vectors]
 
 
-def test_simplex(rng):
-    simplex, vertices = dw.Simplex(5, radius=2.0), list(2.0 * np.eye(5))
-    check_lmo(simplex, vertices, rng)
-    check_sizes(simplex, vertices)
-    check_outside(simplex, vertices, rng)
-    check_projection(simplex, lambda x: [x >= 0, cp.sum(x) == 2.0], rng)
-    points = [on_affine_hull(simplex, rng, vertices) for _ in range(12)]
-    check_gauge(simplex, points)
-    check_gauge_subgradient(simplex, points)
+def permutation_matrices(n):
+    return [np.eye(n)[list(order)] for order in itertools.permutations(range(n))]
 
 
-def test_simplex_of_two(rng):
-    simplex = dw.Simplex(2)
-    check_sizes(simplex, list(np.eye(2)))
-    assert np.isclose(simplex.inner_radius, simplex.radius)
+SETS = {
+    "simplex": (dw.Simplex(5, 2.0), 2.0 * np.eye(5), lambda x: [x >= 0, cp.sum(x) == 2.0], 2.0),
+    "simplex of two": (dw.Simplex(2), np.eye(2), lambda x: [x >= 0, cp.sum(x) == 1.0], 2.0),
+    "birkhoff of two": (dw.BirkhoffPolytope(2), permutation_matrices(2), None, 0.5),
+    "birkhoff": (dw.BirkhoffPolytope(4), permutation_matrices(4), None, 0.5),
+    "spectrahedron": (
+        dw.Spectrahedron(4, radius=3.0),
+        None,
+        lambda x: [x == x.T, x >> 0, cp.trace(x) == 3.0],
+        None,
+    ),
+}
 
 
-def test_birkhoff(rng):
-    for n in (2, 4):
-        polytope, vertices = dw.BirkhoffPolytope(n), permutation_matrices(n)
-        check_lmo(polytope, vertices, rng)
-        check_sizes(polytope, vertices)
-        check_outside(polytope, vertices, rng)
-        points = [on_affine_hull(polytope, rng, vertices, reach=0.5) for _ in range(8)]
-        check_gauge(polytope, points)
-        check_gauge_subgradient(polytope, points)
-
-
-def test_birkhoff_has_no_projection_and_says_what_to_use():
-    with pytest.raises(NotImplementedError, match="infeasible_projection"):
-        dw.BirkhoffPolytope(3).project(np.eye(3))
-
-
-def test_spectrahedron_oracle_is_the_semidefinite_programme(rng):
-    states = dw.Spectrahedron(4, radius=3.0)
-    x = cp.Variable((4, 4), symmetric=True)
-    for _ in range(3):
-        direction = rng.normal(size=(4, 4))
-        objective = cp.Minimize(cp.trace(direction.T @ x))
-        least = cp.Problem(objective, [x >> 0, cp.trace(x) == 3.0]).solve(solver=cp.CLARABEL)
-        assert np.isclose(np.vdot(direction, states.lmo(direction)), least, atol=1e-6)
-
-
-def test_spectrahedron_projection(rng):
-    states = dw.Spectrahedron(3, radius=2.0)
-    check_projection(states, lambda x: [x == x.T, x >> 0, cp.trace(x) == 2.0], rng)
-
-
-def test_spectrahedron_gauge_and_sizes(rng):
-    states, vertices = dw.Spectrahedron(3, radius=2.0), random_states(3, 2.0, 30, rng)
-    check_sizes(states, [*vertices, *(2.0 * np.diag(row) for row in np.eye(3))])
-    check_outside(states, vertices, rng)
-    points = [on_affine_hull(states, rng, vertices, reach=0.3) for _ in range(10)]
-    check_gauge(states, points)
-    check_gauge_subgradient(states, points)
+@pytest.mark.parametrize("name", SETS)
+def test_sets_against_their_vertices_and_a_conic_solver(name, rng):
+    domain, vertices, constraints, reach = SETS[name]
+    if name == "spectrahedron":
+        vertices = random_states(4, 3.0, 30, rng)
+        check_sizes(domain, [*vertices, *(3.0 * np.diag(row) for row in np.eye(4))])
+        check_outside(domain, vertices, rng)
+        points = [on_affine_hull(domain, rng, vertices, reach=0.3) for _ in range(10)]
+        check_gauge(domain, points)
+        check_gauge_subgradient(domain, points)
+        vertices = None
+    check_set(domain, rng, vertices, constraints, reach)
 
 
 @pytest.mark.parametrize("kind", ["random", "zero", "laplacian"])
@@ -127,14 +97,6 @@ def test_gauge_is_infinite_off_the_affine_hull(domain, vertex, off):
     assert np.isclose(domain.gauge(vertex + 1e-12 * off), 1.0)
     assert domain.gauge(vertex + 1e-6 * off) == np.inf
     assert not domain.contains(vertex + 1e-6 * off)
-
-
-@pytest.mark.parametrize("domain", [dw.Simplex(4), dw.Spectrahedron(3), dw.BirkhoffPolytope(3)])
-def test_gauge_subgradients_stay_in_the_affine_hull(domain, rng):
-    step = domain.lmo(rng.normal(size=domain.shape)) - domain.origin()
-    y = domain.origin() + 1.5 * step
-    moved = domain.origin() + 0.1 * domain.gauge_subgradient(y)
-    assert np.isfinite(domain.gauge(moved))
 
 
 @pytest.mark.parametrize("domain", [dw.Simplex(4), dw.Spectrahedron(3), dw.BirkhoffPolytope(3)])

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import driftwolfe as dw
-from domains.set_checks import check_gauge, check_lmo, check_outside, check_sizes, on_affine_hull
+from domains.set_checks import check_set, check_sizes
 
 WHEEL = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 0), (4, 1), (4, 2), (4, 3)]
 DOUBLED = [(0, 1), (0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (3, 4), (3, 4)]
@@ -85,14 +85,7 @@ def test_trees_against_all_trees(n_vertices, edges, rng):
     domain = dw.SpanningTreePolytope(n_vertices, edges)
     trees = list(all_trees(n_vertices, [tuple(pair) for pair in domain.edges]))
     assert np.allclose(domain.center, np.mean(trees, axis=0))
-    check_lmo(domain, trees, rng)
-    check_sizes(domain, trees, tight_diameter=False)
-    check_outside(domain, trees, rng)
-
-
-def test_diameter_of_complete_graphs_is_that_of_disjoint_trees():
-    domain = dw.SpanningTreePolytope(4)
-    check_sizes(domain, list(all_trees(4, [tuple(pair) for pair in domain.edges])))
+    check_set(domain, rng, trees, tight=n_vertices == 4)
 
 
 def test_trees_against_networkx_on_a_larger_graph(rng):
@@ -118,15 +111,6 @@ def test_a_subset_that_is_too_heavy_is_noticed(rng):
     x = np.where(triangle, 2 / 3, 3 / 12)
     assert domain.contains(x)
     assert not domain.contains(x + 1e-6 * (triangle - 3 / 15))
-
-
-def test_membership_of_a_larger_graph(rng):
-    domain = dw.SpanningTreePolytope(12)
-    trees = np.array([domain.lmo(rng.normal(size=66)) for _ in range(40)])
-    mixture = rng.dirichlet(np.ones(40)) @ trees
-    assert domain.contains(mixture)
-    assert domain.contains(domain.center)
-    assert not domain.contains(trees[0] + 0.01 * (trees[0] - domain.center))
 
 
 @pytest.mark.parametrize(
@@ -159,10 +143,7 @@ def test_flows_against_all_paths(edges, source, sink, rng):
     domain = dw.FlowPolytope(edges, source, sink)
     paths = list(all_paths(edges, source, sink))
     assert np.allclose(domain.center, np.mean(paths, axis=0))
-    check_lmo(domain, paths, rng)
-    check_sizes(domain, paths, tight_diameter=False)
-    check_outside(domain, paths, rng)
-    check_gauge(domain, [on_affine_hull(domain, rng, paths, reach=0.5) for _ in range(8)])
+    check_set(domain, rng, paths, reach=0.5, tight=False)
 
 
 def test_diameter_of_flows_without_shared_edges_is_tight():

@@ -5,15 +5,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from domains.set_checks import (
-    check_gauge,
-    check_gauge_subgradient,
-    check_lmo,
-    check_outside,
-    check_projection,
-    check_sizes,
-    on_affine_hull,
-)
+from domains.set_checks import check_set
 
 PARTS, CAPACITIES = [[0, 4, 2], [1, 3], [5, 7, 6]], [2, 1, 1]
 
@@ -65,34 +57,10 @@ CASES = {
     "partition independent, one part full": partition_case("independent", [2, 2, 1]),
 }
 
-cases = pytest.mark.parametrize(("domain", "vertices", "constraints"), CASES.values(), ids=CASES)
 
-
-@cases
-def test_oracle_and_sizes(domain, vertices, constraints, rng):
-    check_lmo(domain, vertices, rng)
-    check_sizes(domain, vertices)
-    check_outside(domain, vertices, rng)
-
-
-@cases
-def test_projection(domain, vertices, constraints, rng):
-    check_projection(domain, constraints, rng)
-
-
-@cases
-def test_gauge(domain, vertices, constraints, rng):
-    points = [on_affine_hull(domain, rng, vertices, reach=0.5) for _ in range(10)]
-    check_gauge(domain, points)
-    check_gauge_subgradient(domain, points)
-
-
-@cases
-def test_inner_radius(domain, vertices, constraints, rng):
-    for _ in range(100):
-        step = on_affine_hull(domain, rng, vertices) - domain.origin()
-        step *= domain.inner_radius / np.linalg.norm(step)
-        assert domain.gauge(domain.origin() + step) <= 1 + 1e-9
+@pytest.mark.parametrize("name", CASES)
+def test_sets_against_their_vertices_and_a_conic_solver(name, rng):
+    check_set(CASES[name][0], rng, *CASES[name][1:], reach=0.5)
 
 
 def test_gauge_of_bases_is_infinite_off_the_affine_hull():
@@ -122,12 +90,6 @@ def test_one_capacity_for_all_parts_and_many_parts_at_once(rng):
         domain.project(y).reshape(300, 4), [alone.project(r) for r in y.reshape(-1, 4)]
     )
     assert np.array_equal(domain.lmo(y).reshape(300, 4), [alone.lmo(r) for r in y.reshape(-1, 4)])
-
-
-def test_independent_sets_leave_out_what_costs():
-    domain = dw.UniformMatroidPolytope(4, 2, kind="independent")
-    assert np.array_equal(domain.lmo([1.0, -1.0, 0.0, 2.0]), [0.0, 1.0, 0.0, 0.0])
-    assert np.array_equal(domain.lmo(np.ones(4)), np.zeros(4))
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,6 @@ def test_gauge_is_the_largest(product):
     assert not slope.parts[1].any()
 
 
-def test_membership_needs_all_parts(product, direction):
-    vertex = product.lmo(direction)
-    assert product.contains(vertex)
-    first, second, third = vertex.parts
-    assert not product.contains((1.1 * first, second, third))
-    assert not product.contains((first, second, 1.1 * third))
-
-
 def test_center(product):
     assert isinstance(product.center, ProductPoint)
     assert np.array_equal(product.center.parts[1], np.full(3, 1 / 3))

@@ -238,17 +238,6 @@ def test_what_is_refused():
         dw.SpanningTreePolytope(4).separate(np.ones(6))
 
 
-def test_a_learner_on_it_is_saved_without_the_function(tmp_path):
-    domain = TWINS["l2"][0]()
-    learner = dw.learners.SOOGD(domain, horizon=20)
-    for _ in range(5):
-        learner.update(LinearLoss([1.0, 0.0, 0.0]))
-    learner.save(tmp_path / "learner")
-    loaded = dw.load(tmp_path / "learner", domain=domain)
-    assert np.array_equal(loaded.decision, learner.decision)
-    assert loaded.oracle_calls == learner.oracle_calls
-
-
 # -- by membership tests alone -------------------------------------------------------------------
 
 

@@ -134,16 +134,3 @@ def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, share
         broken.slope_at(experts.scores(broken))
     for was, now in zip(before, state(experts), strict=True):
         np.testing.assert_array_equal(now, was)
-
-
-def test_points_that_a_function_was_given_never_change():
-    seen = []
-
-    def value(x):
-        seen.append((x, x.copy()))
-        return float(x @ x)
-
-    learner = dw.POLA(dw.L1Ball(3))
-    for t in range(40):
-        learner.update(FunctionLoss(value, lambda x, t=t: x - np.eye(3)[t % 3]))
-    assert all(np.array_equal(point, copied) for point, copied in seen)

@@ -261,18 +261,3 @@ def test_bounds_need_constants_that_hold():
     wider.update(0.0)
     wider.update(2.1)
     assert wider.bound() > 0
-
-
-def test_a_learner_of_ones_own_making_and_saving(tmp_path):
-    ball = dw.L2Ball(3)
-    learner = dw.contrib.Bandit(ball, dw.POLD(ball, horizon=30, lipschitz=5.0), horizon=30, seed=4)
-    losses = distances(switching(ball, 30))
-    for loss in losses[:10]:
-        learner.update(loss)
-    learner.save(tmp_path / "bandit")
-    loaded = dw.load(tmp_path / "bandit")
-    for loss in losses[10:]:
-        np.testing.assert_array_equal(loaded.query(), learner.query())
-        assert loaded.update(loss) == learner.update(loss)
-    other = dw.contrib.Bandit(ball, dw.POLD(ball, horizon=30, lipschitz=5.0), horizon=30, seed=5)
-    assert np.abs(other.query() - dw.contrib.Bandit(ball, horizon=30, seed=4).query()).max() > 1e-3

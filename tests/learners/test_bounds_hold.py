@@ -365,23 +365,19 @@ def test_experts_with_rough_projections_do_not_loosen_the_bound_of_fine_ones():
     assert learner.bound() == pytest.approx(unplayed, rel=1e-12)
 
 
-@pytest.mark.parametrize("cls", [dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.learners.MultiOCG])
-def test_the_bound_holds_beyond_the_horizon(cls):
-    here = pushed_back(dw.L2Ball(3), 200)
-    settings = {"tuning": "certified"} if cls is dw.learners.MultiOCG else {}
-    played = meet(cls(here.domain, horizon=50, lipschitz=1.0, **settings), here)
-    for pieces in PIECES:
-        comparators = played.comparators(pieces)
-        bound = played.learner.bound(path_length=path_length(comparators))
-        assert holds(played.regret(comparators), bound)
-
-
-@pytest.mark.parametrize("cls", [dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader])
-def test_the_bound_holds_where_gradients_exceed_the_given_constant(cls):
+@pytest.mark.parametrize(
+    ("cls", "horizon", "G"),
+    [
+        *((cls, 50, 1.0) for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.learners.MultiOCG)),
+        *((cls, 200, 10.0) for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader)),
+    ],
+)
+def test_the_bound_holds_beyond_the_horizon_and_the_given_constant(cls, horizon, G):
     """G is then the largest norm seen, and the steps are what they are."""
-    here = pushed_back(dw.L2Ball(3), 200, G=10.0)
-    played = meet(cls(here.domain, horizon=200, lipschitz=1.0), here)
-    assert played.learner.lipschitz == pytest.approx(10.0)
+    here = pushed_back(dw.L2Ball(3), 200, G=G)
+    settings = {"tuning": "certified"} if cls is dw.learners.MultiOCG else {}
+    played = meet(cls(here.domain, horizon=horizon, lipschitz=1.0, **settings), here)
+    assert played.learner.lipschitz == pytest.approx(G)
     for pieces in PIECES:
         comparators = played.comparators(pieces)
         bound = played.learner.bound(path_length=path_length(comparators))

@@ -54,23 +54,13 @@ def hedge(T, i, N, spread):
 # -- blocked descent -------------------------------------------------------------------------------
 
 
-def test_bogd_on_an_interval_in_numbers():
-    """T = 16, D = 2, G = 1: h = 1/8, K = 4, tol = 3. Ten rounds, two cut-off blocks of 4 G D each."""
-    learner = dw.BOGDIP(dw.L2Ball(2), horizon=16, lipschitz=1.0, tuning="certified")
-    by_hand = 10 * math.sqrt(3) + 2 / 0.25 + 0.25 * 4 * 10 / 2 + 16
-    assert after(learner, 16, tau=10) == pytest.approx(by_hand, rel=EXACT)
-    assert after(learner, 16, tau=10, path_length=3.0) == pytest.approx(
-        by_hand + 3 / 0.25 + 9, rel=EXACT
-    )
-
-
 @pytest.mark.parametrize("T", [16, 50, 300, 2_001])
 def test_bogd_on_an_interval_pays_for_two_cut_off_blocks(T):
     learner = dw.BOGDIP(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified")
     h, K, tol = paper_block(T)
-    for tau in (1, 7, T - 1, T, T + 5):
-        wanted = blocked(min(tau, T), h, K, tol) + 2 * K * G * D
-        assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
+    for tau, P in itertools.product((1, 7, T - 1, T, T + 5), (0.0, 3.0)):
+        wanted = blocked(min(tau, T), h, K, tol, P) + 2 * K * G * D
+        assert after(learner, T, tau=tau, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("rounds", [1, 64, 65, 150, 192, 193, 448])
@@ -113,61 +103,27 @@ def affordable(T, v, b, r, factor=1.0):
 BUDGETS = [(1.0, "blocks", 1), (0.1, "blocks", 1), (7.0, "even", 3), (1.0, "even", 3)]
 
 
-@pytest.mark.parametrize(("budget", "schedule", "r"), BUDGETS)
-@pytest.mark.parametrize("T", [77, 1000])
-def test_bogd_with_a_budget(T, budget, schedule, r):
-    learner = dw.BOGDIP(
-        dw.L2Ball(3, radius=R),
-        T,
-        G,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
-    )
-    wanted = blocked(T, *affordable(T, 1 / 8, budget, r), P=0.9, v0=1 / 8, delay_factor=r)
-    assert after(learner, T, path_length=0.9) == pytest.approx(wanted, rel=EXACT)
+def with_budget(cls, T, budget, schedule):
+    oracle = dw.Oracle(lmo_budget=budget, schedule=schedule)
+    return cls(dw.L2Ball(3, radius=R), T, G, tuning="certified", oracle=oracle)
 
 
 @pytest.mark.parametrize(("budget", "schedule", "r"), BUDGETS)
 @pytest.mark.parametrize("T", [77, 1000])
-def test_pold_with_a_budget(T, budget, schedule, r):
-    learner = dw.POLD(
-        dw.L2Ball(3, radius=R),
-        T,
-        G,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
-    )
+def test_bogd_and_pold_with_a_budget(T, budget, schedule, r):
+    single, many = (with_budget(cls, T, budget, schedule) for cls in (dw.BOGDIP, dw.POLD))
     N = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
+
+    def expert(P, share=1.0, factor=1.0):
+        return blocked(T, *affordable(T, 1 / 8, share * budget, r, factor), P, 1 / 8, r)
+
     for P in (0.0, 2.0, 20.0):
+        assert after(single, T, path_length=P) == pytest.approx(expert(P), rel=EXACT)
         wanted = min(
-            blocked(
-                T,
-                *affordable(T, 1 / 8, budget * (1 + 1 / N) / (i * (i + 1)), r, 2.0 ** (i - 1)),
-                P=P,
-                v0=1 / 8,
-                delay_factor=r,
-            )
-            + hedge(T, i, N, G * D)
+            expert(P, (1 + 1 / N) / (i * (i + 1)), 2.0 ** (i - 1)) + hedge(T, i, N, G * D)
             for i in range(1, N + 1)
         )
-        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
-
-
-@pytest.mark.parametrize(("budget", "schedule", "r"), BUDGETS)
-def test_pola_with_a_budget_on_one_interval(budget, schedule, r):
-    """A window of two rounds: one interval of two, or two of one."""
-    learner = dw.POLA(
-        dw.L2Ball(3, radius=R),
-        lipschitz=G,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
-    )
-    one, two = (
-        blocked(2**k, *affordable(2**k, 1 / 2, budget / ((k + 1) * (k + 2)), r), delay_factor=r)
-        + normal_hedge(2**k, 100)
-        for k in (0, 1)
-    )
-    assert after(learner, 100, tau=2) == pytest.approx(max(two, 2 * one), rel=EXACT)
+        assert after(many, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("budget", [0.3, 1.0, 10.0])
@@ -196,29 +152,25 @@ def test_one_oracle_ader(T, budget):
 
 
 @pytest.mark.parametrize("T", [50, 777])
-def test_ader(T):
-    learner = dw.Ader(dw.L2Ball(3, radius=R), T, G, tuning="certified")
-    N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
-    for P in (0.0, 3.0, 30.0):
-        wanted = min(
-            blocked(T, 2 ** (i - 1) * math.sqrt(7 / (2 * T)), 1, 0.0, P, 1 / 8)
-            + hedge(T, i, N, G * D)
-            for i in range(1, N + 1)
-        )
-        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+@pytest.mark.parametrize("grid", ["ader", "tight", "paper"])
+def test_the_best_expert_of_a_grid_and_the_price_of_finding_it(grid, T):
+    cls, settings = (dw.Ader, {}) if grid == "ader" else (dw.POLD, {"grid": grid})
+    learner = cls(dw.L2Ball(3, radius=R), T, G, tuning="certified", **settings)
+    first, N = {
+        "ader": (math.sqrt(7 / (2 * T)), math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1),
+        "tight": ((1.344 / 8 / T) ** 0.75, math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1),
+        "paper": ((3.5 / T) ** 0.75, math.ceil(0.75 * math.log2(1 + 4 * T / 7)) + 1),
+    }[grid]
+    steps = [h for h in (2**i * first for i in range(N)) if h <= 1 or grid == "ader"]
 
+    def expert(h, P):
+        if grid == "ader":
+            return blocked(T, h, 1, 0.0, P, 1 / 8)
+        return blocked(T, h, math.floor(h ** (-2 / 3)), 3 * D**2 * h ** (2 / 3), P, 1 / 8)
 
-@pytest.mark.parametrize("T", [50, 777])
-def test_pold_on_its_tight_grid(T):
-    learner = dw.POLD(dw.L2Ball(3, radius=R), T, G, tuning="certified")
-    N = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
-    steps = [2**i * (1.344 / 8 / T) ** 0.75 for i in range(N)]
     for P in (0.0, 3.0, 30.0):
-        wanted = min(
-            blocked(T, h, math.floor(h ** (-2 / 3)), 3 * D**2 * h ** (2 / 3), P, 1 / 8)
-            + hedge(T, i, N, G * D)
-            for i, h in enumerate(steps, start=1)
-        )
+        pairs = enumerate(steps, start=1)
+        wanted = min(expert(h, P) + hedge(T, i, len(steps), G * D) for i, h in pairs)
         assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
@@ -252,42 +204,23 @@ def test_pola_against_a_path_counts_every_interval_begun(T):
         assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
-@pytest.mark.parametrize("tau", [1, 2, 3, 5, 12, 31, 37, 64])
-def test_pola_on_a_window_takes_the_worst_split(tau):
-    """The lengths of the pieces are the binary digits of A and of tau - A, for some A."""
-    T = 100
-    learner = dw.POLA(dw.L2Ball(3, radius=R), lipschitz=G, tuning="certified")
-
-    def digits(A):
-        return sum(on_level(k, T) for k in range(8) if A >> k & 1)
-
-    wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
-    assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
-
-
-@pytest.mark.parametrize("tau", [2, 5, 37])
-@pytest.mark.parametrize("cls", [dw.learners.SAOL, dw.learners.PAMO])
-def test_saol_and_pamo_on_a_window(cls, tau):
-    """Steps D/(G sqrt |I|), without blocks; SAOL's weights cost B (ln N / a + a |I|), a <= 1/2.
-
-    PAMO's gradients are up to 1 + R/r times as long, r = R/2 here.
-    """
-    T, ball = 100, dw.L1Ball(4, radius=R)
-    factor = 1.0 if cls is dw.learners.SAOL else 3.0
-    learner = cls(ball, lipschitz=G, tuning="certified")
-    started = sum(T // 2**k for k in range(7))
+@pytest.mark.parametrize("tau", [1, 2, 5, 37])
+@pytest.mark.parametrize(("method", "factor"), [("exact", 1.0), ("halfspace", 2.0)])
+def test_one_projection_saol_on_a_window(method, factor, tau):
+    """Steps D/(G sqrt |I|) on the ball, B = G D, and G |I| D/sqrt |I| where projections are not exact."""
+    simplex = dw.Simplex(4, radius=2.0)
+    learner = dw.learners.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", oracle=method)
+    started, D = sum(100 // 2**k for k in range(7)), 2 * simplex.radius
 
     def level(k):
-        length = 2**k
-        rate = min(0.5, length**-0.5)
-        expert = factor * G * D * math.sqrt(length)  # D^2/(2 eta) + eta |I| G^2/2
-        return expert + G * ball.diameter * (math.log(started) / rate + rate * length)
+        rate = min(0.5, 2 ** (-k / 2))
+        return G * D * (factor * 2 ** (k / 2) + math.log(started) / rate + rate * 2**k)
 
-    def digits(A):
+    def digits(A):  # the lengths of a window's pieces are the binary digits of A and of tau - A
         return sum(level(k) for k in range(7) if A >> k & 1)
 
     wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
-    assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
+    assert after(learner, 100, tau=tau) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("T", [77, 1000])
@@ -306,27 +239,6 @@ def test_one_projection_ader(T, method):
             inside.append((D**2 / 8 + D * P / 2) / eta + eta * T * G**2 / 2 + hedge(T, i, N, G * D))
         wanted = min(inside) + (G * D * math.sqrt(T) if method == "corrective" else 0.0)
         assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
-
-
-@pytest.mark.parametrize("tau", [2, 5, 37])
-@pytest.mark.parametrize("method", ["exact", "halfspace"])
-def test_one_projection_saol_on_a_window(method, tau):
-    """Steps D/(G sqrt |I|) on the ball, B = G D, and G |I| D/sqrt |I| where projections are not exact."""
-    T, simplex = 100, dw.Simplex(4, radius=2.0)
-    learner = dw.learners.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", oracle=method)
-    started, D = sum(T // 2**k for k in range(7)), 2 * simplex.radius
-
-    def level(k):
-        length = 2**k
-        rate = min(0.5, length**-0.5)
-        expert = (1.0 if method == "exact" else 2.0) * G * D * math.sqrt(length)
-        return expert + G * D * (math.log(started) / rate + rate * length)
-
-    def digits(A):
-        return sum(level(k) for k in range(7) if A >> k & 1)
-
-    wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
-    assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
 
 
 # -- Frank-Wolfe -----------------------------------------------------------------------------------

@@ -160,98 +160,13 @@ def test_lengths_join_when_a_round_reaches_them():
     assert factored.expert_names == ["whole game", "lazy, 64 rounds", "origin, 64 rounds"]
 
 
-def test_leaders_restart_at_the_decision_and_at_the_centre():
-    """At the start of round t, those whose length divides t; agile ones never."""
-    learner = dw.POLAR(dw.L2Ball(4), experts=ALL, lipschitz=5.0)
-    kinds = ("lazy", "origin", "agile")
-    for loss in stream(100):
-        before = learner._experts.x.copy()
-        learner.update(loss)
-        experts, coming = learner._experts, learner.t + 1
-        for k, length in enumerate(n for n in (8, 16, 32, 64) if n <= coming):
-            begun = coming % length == 0
-            for i, kind in enumerate(kinds, start=1 + 3 * k):
-                assert (not experts._sums[i].any()) == (begun or kind == "agile")
-                if kind != "agile":
-                    assert experts.clocks[i] == coming % length
-                if begun and kind == "lazy":
-                    np.testing.assert_array_equal(experts.y[i], experts.x[i])
-                    assert np.linalg.norm(experts.y[i]) > 0.0
-                if begun and kind == "origin":
-                    np.testing.assert_array_equal(experts.y[i], np.zeros(4))
-                    if length < coming:  # it plays on where it was
-                        np.testing.assert_array_equal(experts.x[i], before[i])
-        assert experts.steps[0] == 0.5 * (1 << (coming - 1).bit_length()) ** -0.5
-
-
-def test_a_block_under_way_ends_when_the_longer_one_is_full():
-    """The expert of the whole game, on a set without a cheap projection: as long as planned."""
-    learner = dw.POLAR(dw.SpanningTreePolytope(4))
-    last = 0
-    for t, loss in enumerate(stream(140, size=6), start=1):
-        planned = learner._experts.blocks[0]
-        before = learner._experts.x[0].copy()
-        learner.update(loss)
-        if not np.array_equal(before, learner._experts.x[0]):
-            assert t - last == planned == block(1 << (t - 1).bit_length())
-            last = t
-    assert last > 120
-
-
 # -- settings --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "given", ["lazy", (), ("eager",), ("lazy", "eager"), {"lazy"}, 3, ("lazy", None)]
-)
-def test_experts_that_are_none_are_refused(given):
-    with pytest.raises(ValueError, match=r"experts must be .*lazy"):
-        dw.POLAR(dw.L1Ball(3), experts=given)
 
 
 def test_kinds_come_once_and_in_one_order():
     assert dw.POLAR(dw.L1Ball(3), experts=["agile", "lazy", "lazy"]).kinds == ("lazy", "agile")
     assert dw.POLAR(dw.L1Ball(3)).kinds == ("lazy",)
     assert dw.POLAR(dw.TraceNormBall((300, 200))).kinds == ("lazy", "origin")
-    with pytest.raises(ValueError, match='weights must be one of "adahedge", "sleeping"'):
-        dw.POLAR(dw.L1Ball(3), weights="heavy")
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"experts": ALL},
-        {"weights": "sleeping"},
-        {"feedback": "linear"},
-        {"oracle": dw.Oracle(lmo_budget=1.0)},
-    ],
-    ids=str,
-)
-def test_losses_in_other_units_change_no_decision(settings):
-    """With G learned: steps are D/G, and both kinds of weights are scale-free."""
-    plain_units, other = (dw.POLAR(dw.L1Ball(4), **settings) for _ in range(2))
-    rng = np.random.default_rng(5)
-    for _ in range(90):
-        g = rng.standard_normal(4)
-        a, b = plain_units.update(LinearLoss(g)), other.update(LinearLoss(1e5 * math.pi * g))
-        assert b == pytest.approx(1e5 * math.pi * a, rel=1e-6, abs=1e-6)
-        np.testing.assert_allclose(other.decision, plain_units.decision, rtol=0, atol=1e-9)
-
-
-def test_an_even_schedule_makes_at_most_one_call_in_a_round():
-    domain = dw.BirkhoffPolytope(4)
-    losses = [LinearLoss(np.reshape(loss.g, (4, 4))) for loss in _slopes(16, 200)]
-    history = dw.play(
-        dw.POLAR(domain, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"), experts=ALL), losses
-    )
-    assert history.lmo.max() == 1 and history.lmo.sum() > 100
-    half = dw.play(dw.POLAR(domain, oracle=dw.Oracle(lmo_budget=0.5, schedule="even")), losses)
-    assert (np.cumsum(half.lmo) <= 0.5 * np.arange(1, 201)).all() and half.lmo.sum() > 50
-
-
-def _slopes(size, rounds):
-    rng = np.random.default_rng(0)
-    return [LinearLoss(rng.standard_normal(size) + np.sin(t / 40)) for t in range(rounds)]
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -159,16 +159,3 @@ def test_what_is_refused():
         player.bound()
     with pytest.raises(NotImplementedError):
         dw.contrib.SemiBandit(subsets, horizon=10).bound()
-
-
-def test_a_saved_player_draws_the_same_vertices(tmp_path):
-    player = dw.contrib.SemiBandit(SETS["trees"], dw.POLD, horizon=30, lipschitz=2.0, seed=7)
-    losses = list(adversary(SETS["trees"], 12, seed=2))
-    for loss in losses[:6]:
-        player.update(loss)
-    player.save(tmp_path / "player")
-    loaded = dw.load(tmp_path / "player")
-    for loss in losses[6:]:
-        np.testing.assert_array_equal(loaded.query(), player.query())
-        assert loaded.update(loss) == player.update(loss)
-    assert loaded.oracle_calls == player.oracle_calls

@@ -5,8 +5,8 @@ import pytest
 
 import driftwolfe as dw
 from contracts.graphs import differences
-from contracts.learner_cases import LEARNER_CASES, suits
-from devices import DEVICES, single_threaded_torch
+from contracts.learner_cases import LEARNER_CASES, STACKED, suits
+from devices import DEVICES
 from driftwolfe.domains import base
 from driftwolfe.learners import base as learner_base
 from driftwolfe.points.devices import HOST, device_named, device_of, is_array, to_host
@@ -14,6 +14,7 @@ from driftwolfe.storage import read_archive
 from losses.loss_cases import CASES as LOSSES
 from losses.loss_cases import POSITIVE
 
+RUNS_ON = DEVICES
 ROUNDS = 30
 SETS = {
     "L1Ball": lambda device: dw.L1Ball(12, radius=2.0, device=device),
@@ -23,8 +24,6 @@ SETS = {
     "Box": lambda device: dw.Box(-np.arange(12.0), np.ones(12), device=device),
     "Simplex": lambda device: dw.Simplex(12, radius=3.0, device=device),
 }
-#: Those whose experts are rows of a table; others have experts that are not, or not there.
-STACKED = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.learners.SAOL]
 #: Quick: first settings on every set, each of the others on one set in turn.
 CASES = [
     pytest.param(
@@ -47,13 +46,6 @@ CASES = [
 SEEN_THERE = [
     name for name, (make, _) in LOSSES.items() if make(np.random.default_rng(0)).on_devices
 ]
-
-
-@pytest.fixture(params=DEVICES, scope="module")
-def place(request):
-    """The name of a device."""
-    single_threaded_torch()
-    return request.param
 
 
 def slopes(shape, rounds=ROUNDS):
@@ -215,20 +207,3 @@ def test_a_saved_learner_goes_on_elsewhere(cls, place, tmp_path, monkeypatch):
     back = dw.load(path, device=place)
     assert back.domain.stack_device is device_named(place)
     assert_alike([back.decision], [learner.decision])
-
-
-@pytest.mark.parametrize("cls", STACKED)
-def test_refused_losses_change_nothing_and_clones_go_their_own_way(cls, place):
-    domain = SETS["L2Ball"](place)
-    learner, losses = cls(domain), linear(domain)
-    played(learner, losses[:9])
-    before = learner.clone()
-    wild = dw.losses.FunctionLoss(lambda x: float(x @ x), lambda x: np.full(x.shape, np.nan))
-    for bad in (wild, dw.losses.LinearLoss(np.ones(5)), dw.losses.LinearLoss(np.full(12, 1e308))):
-        with pytest.raises(ValueError):
-            learner.update(bad)
-        assert differences(learner, before) == []
-    played(before, losses[9:12])
-    assert before.t == 12 and learner.t == 9
-    played(learner, losses[9:12])
-    assert_alike([learner.decision], [before.decision])

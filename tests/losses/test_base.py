@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from devices import EVERYWHERE
 from driftwolfe import losses
 from driftwolfe.points import ops
 from driftwolfe.points.factored import FactoredMatrix
 from losses.loss_cases import CASES, MATRIX, MATRIX_CASES, POSITIVE, PositiveGenerator, factored
 
+RUNS_ON = EVERYWHERE
 seeds = st.integers(0, 2**32 - 1)
 every_loss = pytest.mark.parametrize("name", CASES)
 every_matrix_loss = pytest.mark.parametrize("name", MATRIX_CASES)
@@ -196,15 +198,19 @@ def test_points_are_never_written_to_and_gradients_are_fresh(name):
 @every_matrix_loss
 @given(seed=seeds)
 @settings(max_examples=25, deadline=None)
-def test_a_factored_matrix_gives_what_its_array_gives(name, seed):
+def test_a_factored_matrix_gives_what_its_array_gives(name, place, seed):
     loss, shape, rng = make(name, seed)
     X = factored(rng, shape)
-    dense = X.toarray()
-    value, gradient = loss.value_and_gradient(X)
+    dense, there = X.toarray(), X.to(place)
+    value, gradient = loss.value_and_gradient(there)
     assert isinstance(gradient, FactoredMatrix)
     assert gradient.shape == MATRIX
+    assert gradient.device is there.device or not name.endswith("Entries")
     assert value == pytest.approx(loss.value(dense), rel=1e-12, abs=1e-12)
-    np.testing.assert_allclose(gradient.toarray(), loss.gradient(dense), rtol=1e-12, atol=1e-12)
+    assert value == pytest.approx(loss.value(there), rel=1e-12, abs=1e-12)
+    found = gradient.to("cpu").toarray()
+    np.testing.assert_allclose(found, loss.gradient(dense), rtol=1e-12, atol=1e-12)
+    assert gradient.norm() == pytest.approx(np.linalg.norm(found), rel=1e-12, abs=1e-12)
 
 
 @every_matrix_loss

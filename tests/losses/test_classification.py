@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from devices import DEVICES
 from driftwolfe.losses import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.points.factored import FactoredMatrix
 
@@ -71,19 +70,6 @@ def test_the_gradient_of_a_factored_matrix_has_the_lower_rank(rows, rank):
     assert loss.gradient(FactoredMatrix.zeros((3, 6))).rank == rank
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("wrap", [np.array, sp.csr_array])
-@pytest.mark.parametrize("rows", [2, 9])
-def test_a_factored_matrix_on_a_device_gives_what_it_gives_on_the_host(device, wrap, rows):
-    rng = np.random.default_rng(4)
-    loss = MulticlassLogistic(wrap(rng.standard_normal((rows, 6))), rng.integers(0, 4, rows), 4)
-    X = FactoredMatrix(rng.standard_normal((4, 2)), np.ones(2), rng.standard_normal((6, 2)))
-    value, gradient = loss.value_and_gradient(X)
-    found_value, found = loss.value_and_gradient(X.to(device))
-    assert found_value == pytest.approx(value)
-    np.testing.assert_allclose(found.to("cpu").toarray(), gradient.toarray(), atol=1e-12)
-
-
 def test_the_lipschitz_bounds_are_attained():
     features = np.array([[3.0, 4.0], [0.0, 1.0]])
     loss = MulticlassLogistic(features[:1], [0], 3)
@@ -131,13 +117,3 @@ def test_labels_out_of_range_are_named():
         HingeLoss([[1.0]], [0])
     with pytest.raises(ValueError, match="n_classes"):
         MulticlassLogistic([[1.0]], [0], 1)
-
-
-@pytest.mark.parametrize("wrap", [np.array, sp.csr_array])
-def test_arrays_of_the_user_are_copied(wrap):
-    features, labels = wrap([[1.0, 2.0]]), np.array([1])
-    losses = [HingeLoss(features, labels), MulticlassLogistic(features, labels, 2)]
-    values = [loss.value(np.ones(loss.shape)) for loss in losses]
-    features *= 9.0
-    labels[:] = 0
-    assert [loss.value(np.ones(loss.shape)) for loss in losses] == values

@@ -8,9 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import driftwolfe as dw
-from devices import DEVICES
 from driftwolfe.losses import AbsoluteRows, HuberRows, PinballRows, SquaredRows
-from driftwolfe.points.factored import FactoredMatrix
 
 KINDS = [SquaredRows, AbsoluteRows, HuberRows, PinballRows]
 
@@ -84,19 +82,6 @@ def test_the_lipschitz_bounds_are_attained():
     )
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows", [2, 9])
-def test_a_factored_matrix_on_a_device_gives_what_it_gives_on_the_host(device, kind, rows):
-    rng = np.random.default_rng(4)
-    loss = kind(rng.standard_normal((rows, 6)), rng.standard_normal((rows, 4)))
-    X = FactoredMatrix(rng.standard_normal((4, 2)), np.ones(2), rng.standard_normal((6, 2)))
-    value, gradient = loss.value_and_gradient(X)
-    found_value, found = loss.value_and_gradient(X.to(device))
-    assert found_value == pytest.approx(value)
-    np.testing.assert_allclose(found.to("cpu").toarray(), gradient.toarray(), atol=1e-12)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_learner_finds_the_model(kind):
     rng = np.random.default_rng(5)
@@ -136,13 +121,3 @@ def test_levels_must_fit_the_outputs():
         PinballRows([[1.0]], [[1.0, 2.0, 3.0]], [0.1, 0.9])
     with pytest.raises(ValueError, match="width"):
         HuberRows([[1.0]], [1.0], width=0.0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_arrays_of_the_user_are_copied(kind):
-    features, targets = np.array([[1.0, 2.0]]), np.array([1.0])
-    loss = kind(features, targets)
-    value = loss.value([3.0, 1.0])
-    features *= 9.0
-    targets[:] = 0
-    assert loss.value([3.0, 1.0]) == value

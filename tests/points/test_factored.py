@@ -11,23 +11,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices import DEVICES, single_threaded_torch
+from devices import EVERYWHERE
 from driftwolfe.points import FactoredMatrix, distance, inner, leading_triplet, norm
 from driftwolfe.points.devices import device_named, device_of, to_host
 from points.factored_cases import RELATIVE, close, lives_on, parts
 
-
-@pytest.fixture(params=["cpu", *DEVICES], scope="module")
-def place(request):
-    """The name of a device."""
-    if request.param != "cpu":
-        single_threaded_torch()
-    return request.param
-
-
-@pytest.fixture
-def device(place):
-    return device_named(place)
+RUNS_ON = EVERYWHERE
 
 
 @st.composite
@@ -353,24 +342,33 @@ def test_large_matrices_are_never_made_dense():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: FactoredMatrix(np.ones((2, 1)), [1.0, 2.0], np.ones((3, 1))), "agree on the rank"),
-        (lambda: FactoredMatrix(np.ones(2), [1.0], np.ones((3, 1))), "two axes"),
-        (lambda: FactoredMatrix([[np.nan]], [1.0], [[1.0]]), "not finite"),
-        (lambda: FactoredMatrix([[1.0]], [1.0], [[1.0]], sp.eye_array(2)), "shape"),
-        (lambda: FactoredMatrix.from_entries((2, 2), [2], [0], [1.0]), r"rows must lie in 0\.\.1"),
-        (lambda: FactoredMatrix.from_entries((2, 2), [0], [-1], [1.0]), r"cols must lie in 0\.\.1"),
-        (lambda: FactoredMatrix.from_entries((2, 2), [0.5], [0], [1.0]), "whole numbers"),
-        (lambda: FactoredMatrix.from_entries((2, 2), [0, 1], [0], [1.0]), "one length"),
-        (lambda: FactoredMatrix.from_entries((2, 2), [0], [0], [np.inf]), "not finite"),
-        (lambda: FactoredMatrix.from_entries((2,), [0], [0], [1.0]), "two sizes"),
-        (lambda: FactoredMatrix.zeros((2, 3)) + FactoredMatrix.zeros((3, 2)), "shapes differ"),
-        (lambda: FactoredMatrix.zeros((2, 3)).inner(np.zeros((3, 2))), "shapes differ"),
-        (lambda: FactoredMatrix.zeros((2, 3)).entries([2], [0]), r"rows must lie in 0\.\.1"),
+        (lambda t: FactoredMatrix(t([[np.nan]]), [1.0], [[1.0]]), "U has entries that are not"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], t([[np.inf]])), "V has entries that are not"),
+        (lambda t: FactoredMatrix(t([[1.0]]), t([np.nan]), [[1.0]]), "s has entries that are not"),
+        (lambda t: FactoredMatrix(t([[1j]]), [1.0], [[1.0]]), "U must be .* of real"),
+        (lambda t: FactoredMatrix(t([1.0]), [1.0], t([[1.0]])), "two axes"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0, 2.0], t([[1.0]])), "agree on the rank"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], t([[1.0]]), sp.eye_array(2)), "shape"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), t([2]), [0], t([1.0])), r"rows .* 0\.\.1"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), [0], t([-1]), t([1.0])), r"cols .* 0\.\.1"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), t([0.5]), [0], t([1.0])), "whole numbers"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), t([0, 1]), [0], t([1.0])), "one length"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), [0], [0], t([np.nan])), "not finite"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), [0], [0], t([1.0, 2.0])), "shape"),
+        (lambda t: FactoredMatrix.from_entries((2,), [0], [0], t([1.0])), "two sizes"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], [[1.0]]).entries(t([1]), [0]), r"in 0\.\.0"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], [[1.0]]) + t([1.0, 2.0]), "shapes differ"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], [[1.0]]).inner(t([[1.0, 2.0]])), "differ"),
+        (lambda t: FactoredMatrix.zeros((2, 3)) + FactoredMatrix.zeros((3, 2)), "shapes differ"),
+        (lambda t: FactoredMatrix.from_dense(t([[np.nan]])), "not finite"),
     ],
 )
-def test_bad_input_is_refused(make, message):
+def test_bad_input_is_refused(device, make, message):
+    def put(values):
+        return device.put(np.asarray(values))
+
     with pytest.raises(ValueError, match=message):
-        make()
+        make(put)
 
 
 def test_repeated_entries_add_up_and_nbytes_counts_all_parts():

@@ -1,14 +1,17 @@
 """The leading singular triplet against full and ARPACK decompositions."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
+from devices import EVERYWHERE, needs_torch
 from driftwolfe.points import FactoredMatrix, leading_triplet
-from driftwolfe.points.lanczos import lanczos
+from driftwolfe.points.devices import device_named, device_of, to_host
+from driftwolfe.points.lanczos import lanczos, leading_triplet_of_each
+from points.factored_cases import parts
+
+RUNS_ON = EVERYWHERE
 
 
 def sparse_plus_low_rank(m, n, stored, rank, seed=0):
@@ -18,15 +21,73 @@ def sparse_plus_low_rank(m, n, stored, rank, seed=0):
     return FactoredMatrix(U, np.linspace(0.1, 1.0, rank) / np.sqrt(m * n), V, S)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (7, 9), (60, 50), (50, 60), (200, 131)])
-def test_against_numpy(shape):
-    A = np.random.default_rng(1).standard_normal(shape)
-    found = leading_triplet(A)
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    np.testing.assert_allclose(found.s, s[0], rtol=1e-10)
-    np.testing.assert_allclose(abs(found.u @ U[:, 0]), 1, atol=1e-9)
-    np.testing.assert_allclose(abs(found.v @ Vt[0]), 1, atol=1e-9)
-    np.testing.assert_allclose(found.v @ found.v, 1, atol=1e-12)
+def check_triplet(found, dense, place):
+    u, v = to_host(found.u), to_host(found.v)
+    assert device_of(found.u) is device_of(found.v) is device_named(place)
+    expected = np.linalg.norm(dense, 2)
+    np.testing.assert_allclose(found.s, expected, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose([u @ u, v @ v], 1.0, atol=1e-9)
+    np.testing.assert_allclose(dense @ v, u * found.s, atol=1e-7 * expected)
+    assert np.linalg.norm(dense.T @ u - found.s * v) <= 1.1e-8 * expected + 1e-12
+
+
+SHAPES = [(1, 1), (1, 5), (5, 1), (7, 9), (20, 15), (60, 50), (60, 130), (200, 131)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("rank", "stored"), [(1, 0), (2, 0), (9, 0), (0, 200), (5, 200)])
+def test_against_numpy(place, device, shape, rank, stored):
+    """A Krylov space ends with the rank."""
+    H, dense = parts(shape, rank, stored)
+    A = H.to(place)
+    for operator, matrix in ((A, dense), (A.T, dense.T), (device.put(dense), dense)):
+        check_triplet(leading_triplet(operator), matrix, place)
+
+
+def test_a_start_in_an_invariant_space_ends_the_run(place, device):
+    """Where singular values are alike, one step spans what a start can reach."""
+    n = 60
+    unit = np.linalg.qr(np.random.default_rng(2).standard_normal((120, n)))[0]
+    A = FactoredMatrix(device.put(np.eye(n)), np.full(n, 2.0), device.put(np.eye(n)))
+    two = np.repeat([3.0, 1.0], [1, n - 1])
+    other = A * 0.0 + FactoredMatrix(A.U, two, A.V)
+    entry = FactoredMatrix.from_entries((n, n), [7], [9], device.put([-5.0]))
+    one = np.zeros((n, n))
+    one[7, 9] = -5.0
+    pairs = ((A, 2.0 * np.eye(n)), (other, np.diag(two)), (entry, one), (device.put(unit), unit))
+    for operator, dense in pairs:
+        check_triplet(leading_triplet(operator), dense, place)
+    assert leading_triplet(A).error <= 1e-9
+    for nothing in (FactoredMatrix.zeros((90, 70), place), device.put(np.zeros((90, 70)))):
+        zero = leading_triplet(nothing)
+        assert zero.s == zero.error == 0.0
+        for vector in (zero.u, zero.v):
+            assert float(vector @ vector) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-315, 1e-200, 1e-100, 1e-70, 1e70, 1e100, 1e200, 1e300])
+def test_leading_triplets_at_any_scale(place, scale):
+    """Squares of what is computed, which are fourth powers, leave the range of numbers."""
+    H, dense = parts((70, 55))
+    A = (scale * H).to(place)
+    expected = np.linalg.svd(dense, compute_uv=False)[0]
+    for operator in (A, A.toarray()):
+        found = leading_triplet(operator)
+        assert found.s == pytest.approx(scale * expected, rel=1e-6)
+        assert found.error <= 1e-6 * found.s
+        np.testing.assert_allclose(to_host(found.u) @ dense @ to_host(found.v), expected, rtol=1e-6)
+
+
+def test_leading_triplets_of_several_matrices_are_those_of_each(place):
+    made = [parts((70, 55), rank, stored, rank) for rank, stored in ((3, 0), (1, 40), (5, 9))]
+    found = leading_triplet_of_each([A.to(place) for A, _ in made], [1e-8, 1e-4, 1e-8])
+    for pair, tolerance, (_, dense) in zip(found, (1e-8, 1e-4, 1e-8), made, strict=True):
+        values = np.linalg.svd(dense, compute_uv=False)
+        assert pair.s == pytest.approx(values[0], rel=tolerance)
+        assert pair.error <= tolerance * pair.s
+        u, v = to_host(pair.u), to_host(pair.v)
+        np.testing.assert_allclose(dense @ v, pair.s * u, atol=1e-9 * values[0])
+        assert np.linalg.norm(dense.T @ u - pair.s * v) <= 1.1 * tolerance * pair.s + 1e-9
 
 
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-6, 1e-10])
@@ -51,16 +112,6 @@ def test_against_svds_on_sparse_plus_low_rank():
     expected = spla.svds(operator, 4, return_singular_vectors=False, random_state=0)[-1]
     np.testing.assert_allclose(leading_triplet(A).s, expected, rtol=1e-9)
     np.testing.assert_allclose(leading_triplet(operator).s, expected, rtol=1e-9)
-
-
-def test_clustered_deficient_and_zero_matrices():
-    rng = np.random.default_rng(2)
-    Q = np.linalg.qr(rng.standard_normal((120, 100)))[0]
-    np.testing.assert_allclose(leading_triplet(Q).s, 1.0, rtol=1e-10)
-    thin = np.outer(rng.standard_normal(150), rng.standard_normal(140))
-    np.testing.assert_allclose(leading_triplet(thin).s, np.linalg.norm(thin), atol=1e-10)
-    np.testing.assert_allclose(leading_triplet(np.zeros((70, 60))).s, 0.0)
-    assert leading_triplet(FactoredMatrix.zeros((70, 60))).s == 0.0
 
 
 def test_restarts_when_the_basis_is_full(monkeypatch):
@@ -131,22 +182,6 @@ def test_a_start_that_is_not_too_unlucky_misses_nothing(tolerance):
         assert blind.s + blind.error < spike  # such a start does miss it: the delta matters
 
 
-def test_the_leading_pair_of_a_factored_matrix_is_that_of_its_dense_form():
-    rng = np.random.default_rng(4)
-    low_rank = FactoredMatrix(*(rng.standard_normal(s) for s in ((120, 9), (9,), (90, 9))))
-    stored = FactoredMatrix.from_entries(
-        (120, 90), rng.integers(0, 120, 500), rng.integers(0, 90, 500), rng.standard_normal(500)
-    )
-    for A in (low_rank, stored, low_rank + stored, (low_rank + stored).T):
-        dense = A.toarray()
-        found = leading_triplet(A)
-        u, s, v = found.u, found.s, found.v
-        assert s == pytest.approx(np.linalg.norm(dense, 2), rel=1e-9)
-        np.testing.assert_allclose(np.linalg.norm(u), 1.0, rtol=1e-12)
-        np.testing.assert_allclose(dense @ v, s * u, atol=1e-7 * s)
-        assert np.linalg.norm(dense.T @ u - s * v) <= 1.1e-8 * s
-
-
 @pytest.mark.parametrize("tolerance", [1e-8, 1e-3, 1e-2])
 def test_clustered_values_under_cancelling_parts(tolerance):
     """Errors in what Lanczos keeps up by subtraction grew twentyfold a step on such a matrix."""
@@ -176,7 +211,7 @@ def test_the_triplet_is_as_accurate_as_was_asked(largest_basis, monkeypatch):
     np.testing.assert_allclose(found.s, s[0], atol=1e-5)
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
+@needs_torch
 @pytest.mark.parametrize("tolerance", [0.3, 0.1, 0.05])
 def test_several_starts_that_are_not_too_unlucky_miss_nothing(tolerance):
     """The delta of each may be larger: that all are below it has the same small probability."""

@@ -1,21 +1,19 @@
-"""Sparse matrices whose indices point elsewhere: refused wherever one may be given."""
+"""Numbers behind a mask, sparse matrices whose indices point elsewhere, ids that cannot be found again."""
 
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 import driftwolfe as dw
-from contracts.graphs import differences
-from driftwolfe.estimators import (
-    MatrixCompleter,
-    MatrixCompletionRegressor,
-    Recommender,
-    TraceNormClassifier,
-)
-from driftwolfe.points import FactoredMatrix, leading_triplet
+from contracts.hostile import hidden, nested
+from driftwolfe import estimators
+from driftwolfe.estimators import TraceNormClassifier
+from driftwolfe.estimators.core.ids import check_keys, encode_keys
+from driftwolfe.points import FactoredMatrix, checks, leading_triplet
 from driftwolfe.points.checks import sound_sparse
 
 #: Rows, columns; both even, for blocks.
@@ -112,12 +110,7 @@ def broken(kind, form, spoil):
     return matrix
 
 
-def fitted():
-    """A classifier, made anew for each test that might change it."""
-    return TraceNormClassifier().fit(table(), LABELS)
-
-
-CLASSIFIER = fitted()
+CLASSIFIER = TraceNormClassifier().fit(table(), LABELS)
 LOW_RANK = FactoredMatrix(np.ones((3, 1)), np.ones(1), np.ones((SHAPE[0], 1)))
 #: Every place of the library that a sparse matrix may be given to.
 BOUNDARIES = {
@@ -176,29 +169,6 @@ def test_what_cannot_take_sparse_matrices_says_so():
     ):
         with pytest.raises(ValueError, match=r"must be an array of real numbers, got csr_array"):
             give(table())
-
-
-@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
-def test_pairs_are_no_sparse_matrix(form):
-    for spoil in (put("indices", 2, 10**8), lambda matrix: None):
-        for give in (
-            MatrixCompleter().partial_fit,
-            MatrixCompletionRegressor().fit,
-            lambda S, y: Recommender().partial_fit(S, weights=y),
-        ):
-            with pytest.raises(ValueError, match="pairs must be a list"):
-                give(broken(sp.csr_array, form, spoil), LABELS)
-
-
-def test_a_refused_matrix_leaves_a_classifier_as_it_was():
-    model = fitted()
-    before = fitted()
-    for name in ("index too large", "indptr falls", "masked numbers"):
-        spoiled = broken(sp.csr_array, "csr", BY_LINES[name])
-        for call in (model.partial_fit, model.fit):
-            with pytest.raises(ValueError, match="X"):
-                call(spoiled, LABELS)
-    assert differences(model, before) == []
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo", "lil", "dia", "dok"])
@@ -270,3 +240,91 @@ except ValueError as problem:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     told = "X is a broken sparse matrix: column indices must lie in 0..19, got 1000000000\n"
     assert (done.returncode, done.stdout) == (0, told), done.stderr
+
+
+# -- masks and ids ----------------------------------------------------------------------------------
+
+POINT = hidden([1.0, 9e9])
+#: Every place outside the estimators that numbers come in, each with a mask over some of them.
+MASKED = {
+    "LinearLoss": lambda: dw.losses.LinearLoss(POINT),
+    "a list of masked arrays": lambda: dw.losses.LinearLoss([POINT, POINT]),
+    "SquaredDistance": lambda: dw.losses.SquaredDistance(POINT),
+    "value": lambda: dw.losses.LinearLoss([1.0, 1.0]).value(POINT),
+    "gradient": lambda: dw.losses.SquaredDistance([1.0, 1.0]).gradient(POINT),
+    "value_and_gradient": lambda: dw.losses.SquaredDistance([1.0, 1.0]).value_and_gradient(POINT),
+    "FunctionLoss": lambda: dw.losses.FunctionLoss(lambda x: 0.0, lambda x: POINT).gradient(
+        np.zeros(2)
+    ),
+    "rows of entries": lambda: dw.losses.AbsoluteEntries(hidden([0, 1]), [0, 1], [1.0, 2.0]),
+    "targets": lambda: dw.losses.SquaredEntries([0, 1], [0, 1], hidden([1.0, 2.0])),
+    "features": lambda: dw.losses.HingeLoss(hidden(np.ones((2, 2))), [1, -1]),
+    "labels": lambda: dw.losses.MulticlassLogistic(np.ones((2, 2)), hidden([0, 1]), 2),
+    "streams": lambda: dw.streams.matrix_completion(
+        [0, 1], [0, 1], hidden([1.0, 2.0]), shape=(2, 2)
+    ),
+    "Box": lambda: dw.Box([0.0, 0.0], hidden([1.0, 1.0])),
+    "ConvexHull": lambda: dw.ConvexHull(hidden(np.eye(3))),
+    "edges": lambda: dw.SpanningTreePolytope(3, hidden([[0, 1], [1, 2], [0, 2]])),
+    "edges of a flow": lambda: dw.FlowPolytope(hidden([[0, 1], [0, 1], [0, 1]]), 0, 1),
+    "groups": lambda: dw.GroupLassoBall(3, hidden([0, 1, 1])),
+    "lmo": lambda: dw.L1Ball(2).lmo(POINT),
+    "project": lambda: dw.L1Ball(2).project(POINT),
+    "contains": lambda: dw.L1Ball(2).contains(POINT),
+    "answer of an lmo": lambda: dw.LMODomain(2, lambda g: -POINT, radius=1e10).lmo([1.0, 1.0]),
+    "infeasible_projection": lambda: dw.infeasible_projection(
+        dw.L1Ball(2), np.zeros(2), POINT, 0.1
+    ),
+    "comparators": lambda: dw.regret.path_length([np.zeros(2), POINT]),
+    "FactoredMatrix": lambda: FactoredMatrix(hidden(np.ones((2, 1))), [1.0], np.ones((3, 1))),
+    "from_entries": lambda: FactoredMatrix.from_entries((2, 2), hidden([0, 1]), [0, 1], [1.0, 2.0]),
+    "product": lambda: FactoredMatrix.zeros((2, 2)) @ POINT,
+    "leading_triplet": lambda: leading_triplet(hidden(np.eye(3))),
+    "Hedge": lambda: dw.ensemble.Hedge(2).update(POINT),
+}
+
+
+@pytest.mark.parametrize("place", MASKED)
+def test_masked_entries_are_refused(place):
+    with pytest.raises(ValueError, match="has masked entries; fill them in"):
+        MASKED[place]()
+
+
+@pytest.mark.parametrize("key", [nested(8), (1, (2.5, "a")), frozenset({1, "a"}), (), np.int64(3)])
+def test_ids_of_reasonable_depth_are_taken(key, tmp_path):
+    model = estimators.MatrixCompleter().partial_fit([(key, 1), ("b", key)], [1.0, 5.0])
+    assert model.users_ == [key, "b"] and model.items_ == [1, key]
+    if not isinstance(key, frozenset):
+        model.save(tmp_path / "model")
+        assert estimators.MatrixCompleter.load(tmp_path / "model").users_ == [key, "b"]
+
+
+def test_nullable_columns_without_gaps_are_numbers():
+    one, two = estimators.RiverTraceNormClassifier(), estimators.RiverTraceNormClassifier()
+    numbers, labels = [1.0, 2.0, 3.0], pd.Series(["x", "y", "x"])
+    one.learn_many(pd.DataFrame({"a": pd.array([1, 2, 3], dtype="Int64")}), labels)
+    two.learn_many(pd.DataFrame({"a": numbers}), labels)
+    assert one.predict_proba_one({"a": 2.0}) == two.predict_proba_one({"a": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda: encode_keys([nested(100_000)]), "tuples more than 8 deep"),
+        (
+            lambda: check_keys([nested(9)], "a label"),
+            "a label must not hold tuples more than 8 deep",
+        ),
+        (lambda: check_keys([(1,) * 10_001], "a label"), "a label must hold at most 10,000 parts"),
+    ],
+)
+def test_what_is_wrong_with_a_key_is_said(call, why):
+    with pytest.raises(ValueError, match=why):
+        call()
+
+
+def test_masks_that_hide_nothing_and_booleans_are_numbers():
+    plain = np.ma.masked_array([1.0, 2.0], mask=False)
+    assert type(checks.finite_array(plain, "x")) is np.ndarray
+    assert dw.losses.LinearLoss(plain).value([1.0, 1.0]) == 3.0
+    assert dw.losses.LinearLoss([True, False]).value([2.0, 5.0]) == 2.0
