@@ -11,8 +11,9 @@ import numpy as np
 
 from driftwolfe.domains import Domain, Simplex
 from driftwolfe.domains.base import require_feasible
-from driftwolfe.ensemble.experts import LONGEST, Experts, require_in_range
+from driftwolfe.ensemble.experts import Experts, require_in_range
 from driftwolfe.losses import Loss
+from driftwolfe.losses.base import LONGEST
 from driftwolfe.points import norm
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.state import Field, Size

@@ -14,7 +14,6 @@ from driftwolfe.points.devices import HOST, device_named, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
-
 #: What norms of gradients, and these times the diameter, must be below: their squares and sums are numbers.
 LONGEST = 1e150
 
