@@ -283,7 +283,7 @@ def bad_calls(calls, outputs=1):
         def give(values, method=method, names=names, kinds=kinds):
             def called(model):
                 given = [
-                    pd.Series(list(value)) if kind.startswith("series:") else value
+                    pd.Series(list(value), dtype=object) if kind.startswith("series:") else value
                     for value, kind in zip(values, kinds, strict=True)
                 ]
                 pairs = list(zip(names, given, strict=True))

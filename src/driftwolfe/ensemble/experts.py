@@ -178,10 +178,8 @@ def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
 def require_in_range(norm: float, diameter: float) -> None:
     """Refuse a gradient that is too long to be computed with, in this round or a later one."""
     if not norm < (most := LONGEST / max(1.0, diameter)):
-        raise ValueError(
-            f"the gradient of this loss has the norm {norm:.3g}, and on this set the largest allowed is "
-            f"{most:.3g}; use other units"
-        )
+        allowed = f"on this set the largest allowed is {most:.3g}: use other units"
+        raise ValueError(f"the gradient of this loss has the norm {norm:.3g}; {allowed}")
 
 
 def require_finite(*given: Any) -> None:

@@ -521,7 +521,7 @@ def _table_of(X: pd.DataFrame) -> Array:
 def _number_of(value: Any, *what: Any) -> float:
     """Return a number that is not written as text; `what` are a word for it and its name."""
     try:
-        if isinstance(value, str | bytes):  # float would read it
+        if isinstance(value, str | bytes | complex | np.complexfloating):  # float would read it
             raise TypeError
         return float(value)
     except OverflowError:

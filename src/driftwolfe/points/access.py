@@ -30,6 +30,9 @@ class _Access(NamedTuple):
 
 #: No thread has this number: the first writer for ever, where a fork or an interrupt left a write unfinished.
 HALF_WRITTEN = 0
+UPDATING = (
+    "is in the middle of an update, in this same thread: save it after the update has returned"
+)
 #: By id: beside the objects, as this is no part of their state. An entry goes with its object.
 _ACCESS: dict[int, _Access] = {}
 
@@ -62,17 +65,11 @@ def _guarded(
 ) -> Method:
     @wraps(method)
     def guarded(self: Any, *given: Any, **named: Any) -> Any:
-        access = _ACCESS.get(id(self))
-        if access is None:
-            finalize(self, _ACCESS.pop, id(self), None).atexit = False
-            access = _ACCESS.setdefault(id(self), _Access([], []))
-        me, writers, readers = get_ident(), access.writers, access.readers
+        writers, readers = _ACCESS.get(id(self)) or _entry(self)
+        me = get_ident()
         if me in writers:  # within an update of its own, which stays the first writer
             if whole:
-                raise RuntimeError(
-                    f"this {type(self).__name__} is in the middle of an update, in this same "
-                    "thread: save it after the update has returned"
-                )
+                raise RuntimeError(f"this {type(self).__name__} {UPDATING}")
             return method(self, *given, **named)
         if writers and not writing:  # before a writer can see this thread, too
             raise _refusal(self)
@@ -87,8 +84,8 @@ def _guarded(
                 raise _refusal(self)
             return method(self, *given, **named)
         except BaseException as error:
-            unfinished = writing and not undoes and not isinstance(error, Exception)
-            if unfinished and writers[:1] == [me]:
+            interrupted = writing and not isinstance(error, Exception)
+            if interrupted and not undoes and writers[:1] == [me]:
                 writers[0] = HALF_WRITTEN
             raise
         finally:
@@ -96,6 +93,11 @@ def _guarded(
                 entered.remove(me)
 
     return guarded  # type: ignore[return-value]
+
+
+def _entry(owner: Any) -> _Access:
+    finalize(owner, _ACCESS.pop, id(owner), None).atexit = False
+    return _ACCESS.setdefault(id(owner), _Access([], []))
 
 
 def half_written(owner: Any, settle: Callable[..., bool] = bool, *given: Any) -> None:

@@ -80,7 +80,7 @@ def as_rows(X: Any) -> SparseRows:
     return SparseRows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
 
 
-def _say_if_fewer(kept: int, given: Array) -> None:
+def _say_if_fewer(kept: Any, given: Array) -> None:
     """Warn of features that count as 0 and are not 0."""
     if kept < given.size and kept < np.count_nonzero(given):
         text = f"features smaller than {SMALLEST:g} in size count as 0: rescale them"
