@@ -114,7 +114,8 @@ class Copy:
         self.folder = folder
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for name in ("src", "tests", "benchmarks", "reliability", "pyproject.toml", "conftest.py"):
+        folders = ("src", "tests", "benchmarks", "reliability", "docs")
+        for name in (*folders, "pyproject.toml", "conftest.py"):
             if (root / name).is_dir():
                 shutil.copytree(
                     root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
