@@ -54,7 +54,13 @@ TESTS = {
         "contracts/test_declared_limits.py",
         "contracts/test_saved_learners.py",
     ),
-    "estimators": ("estimators",),
+    "estimators": (
+        "estimators",
+        "contracts/test_estimator_contract.py",
+        "contracts/test_interrupts.py",
+        "contracts/test_refused_values.py",
+        "storage/test_declared.py",
+    ),
     "evaluate": (),
     "experiments/paper": (),
     "experiments/running": (

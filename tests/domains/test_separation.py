@@ -107,6 +107,7 @@ def test_half_spaces_hold_the_set_and_leave_the_point_out(twins):
         assert (found is None) == known.contains(y)
         if found is not None:
             normal, level = found
+            assert np.linalg.norm(normal) == pytest.approx(1.0)
             assert normal @ known.lmo(-normal) <= level + 1e-9 < normal @ y
             # Half of what is left of the way from the centre, times the inner radius.
             offset = y - separated.origin()

@@ -7,6 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe import bounds
+from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import FunctionLoss, SquaredDistance
 
@@ -67,3 +68,27 @@ def test_what_a_path_costs_on_a_cover_is_that_of_the_worst_level():
             bounds.over_windows(15, lambda k: 0.0, per_path.__getitem__, 1.0),
         ]
         assert moving == [per_path[0]] * 2
+
+
+def test_sacs_pays_for_a_path_by_the_steps_of_its_experts():
+    learner, rng = dw.contrib.SACS(dw.L2Ball(3)), np.random.default_rng(0)
+    for _ in range(5):
+        learner.update(dw.losses.LinearLoss(rng.normal(size=3)))
+    experts, k = learner._experts, 1
+    squares = 9.0 * experts.largest_gradient**2 + 6.0 * experts.worst[k]
+    assert learner._level_per_path(k) == pytest.approx(math.sqrt(squares), rel=1e-9)
+
+
+def test_parts_of_a_mixture_have_played_its_rounds():
+    mixture = dw.contrib.Mixture(dw.L2Ball(2), [dw.POLA, dw.POLAR])
+    mixture.check()
+    mixture.learners[0].t += 1
+    with pytest.raises(ValueError, match="learners and rounds"):
+        mixture.check()
+
+
+def test_sums_of_gradients_are_of_the_kind_of_their_points():
+    point = dw.FactoredMatrix(np.ones((3, 1)), np.ones(1), np.ones((4, 1)))
+    assert GradientSum(rest=point).fits(point) and not GradientSum(rest=np.zeros((3, 4))).fits(
+        point
+    )

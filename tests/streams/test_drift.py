@@ -79,6 +79,8 @@ def test_gradual_changes_more_and_more(pair):
     assert from_second[2500:].all()
     thirds = from_second[500:2500].reshape(4, -1).mean(axis=1)
     np.testing.assert_allclose(thirds, [1 / 8, 3 / 8, 5 / 8, 7 / 8], atol=0.06)
+    at_once = drift.gradual(*long, start=0, end=1, seed=0)
+    assert list(at_once) == [long[0][0], *list(long[1])[1:]]
     again = drift.gradual(*long, start=500, end=2500, seed=0)
     assert list(stream) == list(again)
 
