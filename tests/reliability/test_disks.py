@@ -156,14 +156,18 @@ TROUBLES = {
 }
 
 
+def marks(name, number, needed):
+    slow = name == "report" and number  # all write in the same way; figures take seconds to draw
+    return [*([needed] if needed else []), *([pytest.mark.slow] if slow else [])]
+
+
 @pytest.mark.parametrize(
     ("name", "trouble"),
-    # All write in the same way; figures take seconds to draw.
     [
         pytest.param(
             name,
             trouble,
-            marks=pytest.mark.slow if name == "report" and number else TROUBLES[trouble][2],
+            marks=marks(name, number, TROUBLES[trouble][2]),
         )
         for name in WRITERS
         for number, trouble in enumerate(TROUBLES)
