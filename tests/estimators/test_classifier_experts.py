@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import classifier
+from driftwolfe.estimators import TraceNormClassifier, classifier
 from driftwolfe.estimators.classifier import (
     BLOCK,
     FEW_CLASSES,
@@ -701,3 +701,17 @@ def test_one_wild_row_does_not_make_all_others_small():
     # Looked at, not counted.
     assert shared_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))
     assert totals.tolist() == [0.5, 0.5e9]
+
+
+def test_random_views_start_awake_and_long_streams_are_read_again(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4200, 3))
+    y = (X[:, 0] > 0.0).astype(int)
+    model = TraceNormClassifier().partial_fit(X[:33], y[:33], classes=[0, 1])
+    assert not model._learner.experts.last_rests.any()
+    model.partial_fit(X[33:48], y[33:48])
+    assert model._learner.random.renewal == 64  # from 32 on after 16 rounds, later a fifth of all
+    model.partial_fit(X[48:], y[48:])
+    model.save(tmp_path / "model")
+    again = TraceNormClassifier.load(tmp_path / "model")  # with experts for a sixth length
+    np.testing.assert_array_equal(again.predict_proba(X[:5]), model.predict_proba(X[:5]))
