@@ -190,3 +190,12 @@ def test_refused_delays(tmp_path):
     with pytest.raises(ValueError, match="delay"):
         dw.play(learner, stream(), delay=-1)
     assert learner.t == 0 and learner.tickets == []
+
+
+def test_a_watched_game_is_played_round_by_round(monkeypatch):
+    monkeypatch.setattr(dw.POLD, "runs_ahead", True)  # as with several threads
+    stream = [dw.losses.AbsoluteEntries([t % 60], [t % 50], [1.0]) for t in range(12)]
+    ball, seen = dw.TraceNormBall((60, 50), radius=5.0, representation="factored"), []
+    learner = dw.POLD(ball, 12, lipschitz=1.0)
+    dw.play(learner, stream, callbacks=[lambda each, value: seen.append(each.t)])
+    assert seen == list(range(1, 13))
