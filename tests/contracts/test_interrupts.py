@@ -6,8 +6,10 @@ import copy
 import json
 import opcode
 import random
+import re
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -186,12 +188,24 @@ def test_interrupted_learners(cls, name, tmp_path):
                 assert same(learner.decision, twins[t + 3].decision)
 
 
-def test_a_ticket_is_used_or_open(tmp_path):
-    losses = [dw.losses.LinearLoss([1.0, k]) for k in (-1.0, 0.5)]
-    for at in range(1, 400):
-        learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=2.0)
-        with suppress(KeyboardInterrupt, RuntimeError):
-            Moments(at).run(learner.ask)
-            Moments(at).run(lambda each=learner: each.update(losses[0], 0))
-            ends = (learner.t, len(learner.tickets))
-            assert ends in ((0, 0), (0, 1), (1, 0))
+def test_a_ticket_is_used_or_open():
+    loss, ends = dw.losses.LinearLoss([1.0, -1.0]), set()
+    dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=2.0).update(loss)  # what is done only once
+    for asking in (True, False):
+        interrupted, at = True, 0
+        while interrupted:
+            learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=2.0)
+            call = learner.ask if asking else partial(learner.update, loss, learner.ask())
+            at += 1
+            try:
+                Moments(at).run(call)
+                interrupted = False
+            except KeyboardInterrupt:
+                pass
+            try:
+                ends.add((asking, learner.t, len(learner.tickets)))
+            except RuntimeError as error:
+                assert re.search(REFUSED, str(error))
+                ends.add((asking, None, None))
+    refused = {(True, None, None), (False, None, None)}
+    assert ends == {(True, 0, 0), (True, 0, 1), (False, 0, 1), (False, 1, 0), *refused}

@@ -200,7 +200,10 @@ def test_a_thousand_classes_one_by_one():
     start = time.process_time()
     for k in range(1000):
         model.learn_one({"x": 1.0}, f"c{k}")
-    assert time.process_time() - start < 10.0
+    new, start = time.process_time() - start, time.process_time()
+    for k in range(1000):
+        model.learn_one({"x": 1.0}, f"c{k}")
+    assert new < 5.0 * (time.process_time() - start)  # than rows of classes that are known
     assert sum(model.predict_proba_one({"x": 1.0}).values()) == pytest.approx(1.0)
 
 

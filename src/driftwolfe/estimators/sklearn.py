@@ -77,12 +77,12 @@ class _RowEstimator(SavedModel, BaseEstimator):
             learner, *checked = self._checked(X, sound(y, "y"), sample_weight, first, *more)
             if first:
                 learner.learn(*checked)
+                self._learner = learner
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
         if not first:
             self._teach(learner, *checked)
-        self._learner = learner
 
     def _predict(self, X: Any) -> Array:
         """Return what is predicted for rows; one of the plainest kind needs no check."""
