@@ -101,7 +101,7 @@ def bogd_ip(
     total, played = 0 * x, []
     for t, loss in enumerate(losses, start=1):
         played.append(x)
-        total = total + loss.gradient(x)
+        total = total + domain.tangent(loss.gradient(x))
         if t % block == 0:
             x, y = oracle(domain, x, y - eta * total, 3 * eps)
             total = 0 * x
@@ -157,7 +157,7 @@ def pold(
         w = w * np.exp(-alpha * (lost - lost.min()))
         w = w / w.sum()
         for i in range(N):
-            total[i] = total[i] + f.gradient(x[i])
+            total[i] = total[i] + domain.tangent(f.gradient(x[i]))
             if t % block[i] == 0:
                 x[i], y[i] = oracle(domain, x[i], y[i] - eta[i] * total[i], 3 * eps[i])
                 total[i] = 0 * x[i]
@@ -195,7 +195,8 @@ def ader(domain: Domain, losses: Sequence[Loss], lipschitz: float, linear: bool 
         lost = np.array([f.value(point) for point in x])
         w = w * np.exp(-alpha * (lost - lost.min()))
         w = w / w.sum()
-        x = [domain.project(x[i] - eta[i] * f.gradient(x[i])) for i in range(N)]
+        along = [domain.tangent(f.gradient(point)) for point in x]
+        x = [domain.project(x[i] - eta[i] * along[i]) for i in range(N)]
     return np.array(played)
 
 
@@ -251,7 +252,7 @@ def pola(
             eta, block, eps = D / G * length**-0.75, math.isqrt(length), D**2 * length**-0.5
             ahead = (f.value(x) - f.value(expert.x)) / B
             expert.R, expert.C = expert.R + ahead, expert.C + abs(ahead)
-            expert.total = expert.total + f.gradient(expert.x)
+            expert.total = expert.total + domain.tangent(f.gradient(expert.x))
             if (t - s + 1) % block == 0:
                 target = expert.y - eta * expert.total
                 expert.x, expert.y = oracle(domain, expert.x, target, 3 * eps)
@@ -309,8 +310,8 @@ def polar(
         w, points = weights(t - 1), [each.x for each in experts]
         x = _mean(w, points)
         played.append(x)
-        g = loss.gradient(x)
-        gradients = [g if linear else loss.gradient(point) for point in points]
+        g = domain.tangent(loss.gradient(x))
+        gradients = [g if linear else domain.tangent(loss.gradient(point)) for point in points]
         largest = max(largest, *(float(np.linalg.norm(each)) for each in gradients))
         posterior, a = _ada_hedge(w, a, np.array([np.vdot(g, point) for point in points]))
         for each, gradient in zip(experts, gradients, strict=True):

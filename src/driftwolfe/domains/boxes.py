@@ -12,7 +12,7 @@ from driftwolfe.domains.balls import load_kernels, threshold_to_sum
 from driftwolfe.domains.base import LMO, Domain
 from driftwolfe.domains.hull import peel, sweep
 from driftwolfe.points import checks, norm
-from driftwolfe.points.devices import device_of
+from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point, Shape
 
 
@@ -111,7 +111,10 @@ class Box(BoxSection):
         )
 
     def tangent(self, direction: Array) -> Array:
-        return direction if self._free.all() else np.where(self._free, direction, 0.0)
+        if self._free.all():
+            return direction
+        xp = namespace(direction)
+        return xp.where(device_of(direction).put(self._free), direction, 0.0)
 
     def _lmo(self, direction: Array) -> Array:
         return np.where(direction > 0, self.lower, self.upper)

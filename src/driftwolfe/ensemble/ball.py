@@ -267,12 +267,11 @@ class BallDescent(BallExperts, Experts):
         """Evaluate a loss at x, and its linearisation, without what it says beside K, at all experts."""
         value, slope = loss.value_and_slope_at(loss.scores(self.x))
         require_finite(value, slope)
-        gradients, size = GradientSum().plus(loss, slope, self.x)
-        gradient = gradients.total(self.x)
+        gradients, size = GradientSum().plus(loss, slope, self.x, self.domain)
         require_finite(size)
         require_in_range(size, self.diameter)
         self.largest_gradient = max(self.largest_gradient, size)
-        gradient = self.kept(self.domain.tangent(gradient))
+        gradient = self.kept(gradients.total(self.x))
         if self.outside:
             gradient = surrogate(gradient, self.away)
         losses = self.losses(gradient)

@@ -166,7 +166,7 @@ class DenseDescent(Descent):
                 f"{type(loss).__name__} gave gradients of shape {tuple(gradients.shape[1:])} "
                 f"for points of shape {self._shape}"
             )
-        table = self._table(gradients)
+        table = self._table(self.domain.tangent_many(gradients))
         if self._device is HOST:
             norm = kernels().largest_norm(table)
         else:
@@ -262,7 +262,7 @@ class GaugeDescent(DenseDescent):
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
         sums = self._stacked(self._sums).copy()
         for i in np.flatnonzero(~self.leaving).tolist():
-            g = self._surrogate(i, domain.tangent(gradients[i if len(gradients) > 1 else 0]))
+            g = self._surrogate(i, gradients[i if len(gradients) > 1 else 0])
             sums[i] += g
             step = scale * self.steps[i] * (sums[i] if self.leaders else g)
             u = clip_to_ball(y[i] - step, domain.center, domain.radius)

@@ -234,12 +234,14 @@ class GradientSum:
         lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
         return GradientSum(*lists, self.rest)
 
-    def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float]:
-        """Return a new sum with one more gradient, and its norm."""
+    def plus(
+        self, loss: Loss, slope: Any, like: Point, domain: Domain
+    ) -> tuple[GradientSum, float]:
+        """Return a new sum with the part of one more gradient along a set, and its norm."""
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
             size = float(loss.gradient_norms(slope[None])[0])
             return self.with_entries(*loss.places(like.device), slope), size
-        gradient = in_kind_of(loss.pull_back(slope, like), like)
+        gradient = domain.tangent(in_kind_of(loss.pull_back(slope, like), like))
         total = gradient if self.rest is None else self.rest + gradient
         lists = ([*self.rows], [*self.cols], [*self.values])  # no two sums share a list
         return GradientSum(*lists, total), norm(gradient)

@@ -107,7 +107,8 @@ class Leaders(Experts):
         """Add each expert's gradient and follow the leader, or restart where its epoch ends."""
         each = [slopes] * self.size if shared else slopes
         pairs = zip(each, self.experts, strict=True)
-        gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
+        along = self.domain.tangent
+        gradients = [along(loss.pull_back(slope, expert.x)) for slope, expert in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))
         require_in_range(largest, self.diameter)
         experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))

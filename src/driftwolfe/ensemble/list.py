@@ -119,7 +119,8 @@ class ListDescent(Descent):
             table = slopes[None] if shared else slopes if is_array(slopes) else stack(slopes)
             norms = loss.gradient_norms(table).tolist()
         else:
-            grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
+            given = zip(self.sums, each, self.x, strict=True)
+            grown = [s.plus(loss, g, x, self.domain) for s, g, x in given]
             longer, norms = map(list, zip(*grown, strict=True))
         require_in_range(max(norms), self.diameter)
         return longer, max(self.largest_gradient, *norms)

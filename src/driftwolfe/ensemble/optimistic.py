@@ -221,14 +221,14 @@ class OwnOptimisticDescent(OptimisticDescent):
         scores = loss.stacked_scores(points)
         value = float(loss.value_at(scores[0]))
         slopes = loss.stacked_pull_back(loss.slope_at(scores), points)
-        gradients: Array = np.ascontiguousarray(slopes, dtype=np.float64)
+        along = self.domain.tangent_many(np.asarray(slopes))
+        gradients: Array = np.ascontiguousarray(along, dtype=np.float64)
         longest = kernels().largest_norm(_flat(gradients))
         require_finite(value)
         if not math.isfinite(longest):
             require_finite(gradients)
         require_in_range(longest, self.diameter)
         self.largest_gradient = max(self.largest_gradient, longest)
-        gradients = self.domain.tangent_many(gradients)
         losses = self.losses(gradients[0]) + self.correction * self.moves
         return Evaluation(value, float(weights @ losses), losses, gradients, True)
 

@@ -115,7 +115,7 @@ class OneOracleAder(Learner):
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
-        self._sum, size = self._sum.plus(f, slope, self._x)
+        self._sum, size = self._sum.plus(f, slope, self._x, self.domain)
         require_in_range(size, self.domain.diameter)
         self._steepest = max(self._steepest, size)
         self._clock += 1
@@ -127,7 +127,7 @@ class OneOracleAder(Learner):
     def _end_block(self) -> None:
         """Move the experts by the block's gradients, combine them to y, and project that."""
         plan, oracle = self._plans(self._epoch_length)[0], self.options.oracle
-        gradient = self.domain.tangent(self._sum.total(self._x))
+        gradient = self._sum.total(self._x)
         if self._outside:
             gradient = surrogate(gradient, self._experts.combined(self._meta.weights) - self._x)
         # Per round of a block, so that the range of losses is that of one round.

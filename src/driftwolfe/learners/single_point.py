@@ -33,7 +33,7 @@ class SinglePointLearner(Learner):
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
-        self._step(f.pull_back(slope, self._x))
+        self._step(self.domain.tangent(f.pull_back(slope, self._x)))
         self.t += 1
         return float(value)
 
