@@ -264,7 +264,7 @@ def polar(
     domain: Domain,
     losses: Sequence[Loss],
     lipschitz: float | None = None,
-    kinds: Sequence[str] = ("lazy",),
+    kinds: Sequence[str] = ("lazy", "adaptive", "agile"),
     loss_scale: float | None = None,
     linear: bool = False,
     block: Callable[[int], int] = lambda length: 1,
@@ -274,8 +274,10 @@ def polar(
     .. math:: x_{t+1}^i = P\Big(a_i - \frac D{G\sqrt{L_i}}\sum_{\text{epoch}} \nabla f_s(x_s^i)\Big)
 
     with one expert for the whole game and more for epochs of L = 8, 16, 32, ... rounds: ``"lazy"`` ones
-    begin an epoch at :math:`a_i`, the point then played, ``"origin"`` ones at the centre. ``"agile"`` ones
-    step from their last point, with the last gradients alone, and never restart.
+    begin an epoch at :math:`a_i`, the point then played, ``"origin"`` ones at the centre. ``"adaptive"`` ones
+    (L = 8, 32, ... and the whole game) have :math:`D/(2\sqrt{\sum\lVert g\rVert^2})` in place of the step.
+    ``"agile"`` ones (L = 4, 16, 64, ...) step from their last point, expect a part of the last gradient again,
+    and never restart; ``"vertex"`` ones (L = 8, 32, ...) go 2/L of the way to the minimiser of the gradient.
 
     Parameters
     ----------
@@ -297,8 +299,12 @@ def polar(
     >>> polar(dw.L1Ball(1), losses)[[99, 199], 0].round(2)
     array([-1.,  1.])
     """
-    center, D, largest, a, played = domain.origin(), 2 * domain.radius, 0.0, 0.0, list[Array]()
-    posterior, experts = np.ones(1), [_polar_expert("whole", 1, center)]
+    center, D, largest, played = domain.origin(), 2 * domain.radius, 0.0, list[Array]()
+    a, kept, phi, last, agreement = 0.0, 0.0, 0.0, 0 * center, np.zeros(2)
+    first = {"adaptive": ("whole adaptive", 1), "agile": ("agile", 4), "vertex": ("vertex", 8)}
+    members = [("whole", 1), *(first[kind] for kind in kinds if kind in first)]
+    experts = [_polar_expert(*member, center) for member in members]
+    posterior = np.full(len(experts), 1 / len(experts))
 
     def weights(t: int) -> Array:
         if loss_scale is not None:
@@ -314,36 +320,51 @@ def polar(
         gradients = [g if linear else domain.tangent(loss.gradient(point)) for point in points]
         largest = max(largest, *(float(np.linalg.norm(each)) for each in gradients))
         posterior, a = _ada_hedge(w, a, np.array([np.vdot(g, point) for point in points]))
+        if agile := [g for each, g in zip(experts, gradients, strict=True) if each.kind == "agile"]:
+            agreement += np.array([np.vdot(last, agile[0]), np.vdot(last, last)])
+            phi, last = min(1, max(0, agreement[0] / agreement[1])) if t > 1 else 1.0, agile[0]
+        if "adaptive" in kinds and loss_scale is None and t >= 16 and t & (t - 1) == 0:
+            a, kept = a - kept, a - kept  # the rate forgets what was before the last stretch
         for each, gradient in zip(experts, gradients, strict=True):
             ahead = np.vdot(g, x - each.x) / (loss_scale or 1.0)
             each.R, each.C = each.R + ahead, each.C + abs(ahead)
             each.total, each.waited = each.total + gradient, each.waited + 1
-            each.ends = each.kind in ("lazy", "origin") and (t + 1) % each.length == 0
-            if largest and not each.ends and each.waited >= block(each.length):
+            each.squares += np.vdot(gradient, gradient)
+            each.ends = each.kind in ("lazy", "origin", "adaptive") and (t + 1) % each.length == 0
+            if each.kind == "vertex":
+                each.x = each.x + 2 / each.length * (domain.lmo(gradient) - each.x)
+            elif largest and not each.ends and each.waited >= block(each.length):
                 eta = D / (lipschitz or largest) * each.length**-0.5
-                eta /= (
-                    2 if each.kind == "whole" else 1
-                )  # no point is farther than D/2 from the centre
-                each.x, each.waited = domain.project(each.start - eta * each.total), 0
+                if "adaptive" in each.kind:
+                    eta = D / (2 * math.sqrt(each.squares))
+                if "whole" in each.kind:
+                    eta /= 2  # no point is farther than D/2 from the centre
+                ahead = phi if each.kind == "agile" else 0.0
+                end = each.start - (1 + ahead) * eta * each.total
+                each.x, each.waited = domain.project(end), 0
                 if each.kind == "agile":
-                    each.start, each.total = each.x, 0 * x
-        experts[0].length = 2 ** t.bit_length()  # a longer game has smaller steps
+                    each.start, each.total = each.x + ahead * eta * each.total, 0 * x
+        for each in (each for each in experts if "whole" in each.kind):
+            each.length = 2 ** t.bit_length()  # a longer game has smaller steps
         decision = _mean(weights(t), [each.x for each in experts])
         for each in (each for each in experts if each.ends):
             each.start, each.total, each.waited, each.R, each.C = center, 0 * x, 0, 0.0, 0.0
-            if each.kind == "lazy":
+            each.squares = 0.0
+            if each.kind != "origin":
                 each.start = each.x = decision
         if t + 1 >= 8 and t & (t + 1) == 0:  # as many rounds as an epoch of a new length
-            for kind in kinds:
+            odd = t.bit_length() % 2 == 0  # 16, 64, ... rounds
+            joins = {"adaptive": not odd, "vertex": not odd and t > 7, "agile": odd}
+            for kind in (kind for kind in kinds if joins.get(kind, True)):
                 start = center if kind == "origin" else decision
                 experts.append(_polar_expert(kind, t + 1, start))
-            posterior = np.append(posterior, np.zeros(len(kinds)))
+            posterior = np.append(posterior, np.zeros(len(experts) - posterior.size))
     return np.array(played)
 
 
 def _polar_expert(kind: str, length: int, x: Array) -> SimpleNamespace:
     return SimpleNamespace(
-        kind=kind, length=length, start=x, x=x, total=0 * x, waited=0, R=0.0, C=0.0
+        kind=kind, length=length, start=x, x=x, total=0 * x, squares=0.0, waited=0, R=0.0, C=0.0
     )
 
 

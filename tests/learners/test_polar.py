@@ -15,7 +15,7 @@ from driftwolfe.points import FactoredMatrix
 from driftwolfe.storage import VERSION, read_archive
 from reliability.mutations import crafted
 
-ALL = ("lazy", "origin", "agile")
+ALL = ("lazy", "origin", "adaptive", "agile", "vertex")
 SETS = {"simplex": dw.Simplex(4), "ball": dw.L2Ball(4, radius=2.0)}
 
 
@@ -42,7 +42,9 @@ def agrees(learner, plain, losses, atol):
 )
 @pytest.mark.parametrize("G", [None, 5.0], ids=["learned", "given"])
 @pytest.mark.parametrize("weights", ["adahedge", "sleeping"])
-@pytest.mark.parametrize("kinds", [("lazy",), ("origin",), ("agile",), ALL], ids="-".join)
+@pytest.mark.parametrize(
+    "kinds", [("lazy",), ("origin",), ("adaptive",), ("agile",), ("vertex",), ALL], ids="-".join
+)
 @pytest.mark.parametrize("name", SETS)
 def test_polar_is_the_reference(name, kinds, weights, G):
     """Rounding is 1e-16 of numbers below 100, in weights that a rate of at most 100 multiplies."""
@@ -50,7 +52,7 @@ def test_polar_is_the_reference(name, kinds, weights, G):
     plain = reference.polar(domain, losses, G, kinds, B if weights == "sleeping" else None)
     learner = dw.POLAR(domain, None, G or "auto", experts=kinds, weights=weights, loss_scale=B)
     agrees(learner, plain, losses, atol=1e-9)
-    assert learner.oracle_calls.lmo == 0
+    assert bool(learner.oracle_calls.lmo) == ("vertex" in kinds)
 
 
 @pytest.mark.parametrize("weights", ["adahedge", "sleeping"])
@@ -107,7 +109,7 @@ def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
     sparse, dense = (
         dw.TraceNormBall((14, 12), 20.0, representation=how) for how in ("factored", "dense")
     )
-    options = {"lipschitz": 3.0, "experts": ALL}
+    options = {"lipschitz": 3.0, "experts": ("lazy", "origin")}
     one = dw.POLAR(
         sparse, oracle=dw.Oracle(method, accuracy=1e-10, tolerance_scale=1e-10), **options
     )
@@ -118,6 +120,20 @@ def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
         other.update(loss)
     held = one._experts.sums
     assert all(each.rest.rank == 0 and each.rest.sparse.nnz <= 14 * 12 for each in held[:3])
+
+
+def test_agile_experts_of_factored_points_expect_nothing():
+    """Plain projected gradient descent on dense matrices, with the step D / (G sqrt(32))."""
+    sparse, dense = (
+        dw.TraceNormBall((14, 12), 20.0, representation=how) for how in ("factored", "dense")
+    )
+    learner = dw.POLAR(sparse, lipschitz=3.0, experts=("agile",), oracle="exact")
+    x = np.zeros((14, 12))
+    for loss in ratings(AbsoluteEntries, 50):
+        learner.update(loss)
+        x = dense.project(x - 40.0 / (3.0 * math.sqrt(32)) * loss.gradient(x))
+    assert learner.expert_names == ["whole game", "agile, 32 rounds"]
+    np.testing.assert_allclose(learner._experts.x[1].toarray(), x, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("settings", [{}, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}])
@@ -149,8 +165,10 @@ def test_lengths_join_when_a_round_reaches_them():
     for loss in losses:
         names, t = learner.expert_names, learner.t
         lengths = [n for n in (8, 16, 32, 64) if n <= t + 1]
+        agile = [f"agile, {n} rounds" for n in (16, 64)]
         each = [f"{kind}, {n} rounds" for n in lengths for kind in ("lazy", "agile")]
-        assert names == ["whole game", *each]
+        each = [name for name in each if name in agile or "lazy" in name]
+        assert names == ["whole game", "agile, 4 rounds", *each]
         assert len(names) == learner.expert_weights.size == learner._experts.size
         learner.update(loss)
     factored = dw.POLAR(dw.TraceNormBall((300, 200)))
@@ -165,8 +183,21 @@ def test_lengths_join_when_a_round_reaches_them():
 
 def test_kinds_come_once_and_in_one_order():
     assert dw.POLAR(dw.L1Ball(3), experts=["agile", "lazy", "lazy"]).kinds == ("lazy", "agile")
-    assert dw.POLAR(dw.L1Ball(3)).kinds == ("lazy",)
-    assert dw.POLAR(dw.TraceNormBall((300, 200))).kinds == ("lazy", "origin")
+    factored, dense = (
+        dw.TraceNormBall((300, 200), representation=how) for how in ("factored", "dense")
+    )
+    budget = dw.Oracle(lmo_budget=1.0)
+    for learner, kinds in (
+        (dw.POLAR(dw.L1Ball(3)), ("lazy", "adaptive", "agile")),
+        (dw.POLAR(dw.L1Ball(3), oracle="corrective"), ("lazy", "vertex")),
+        (dw.POLAR(dw.L1Ball(3), oracle=budget), ("lazy",)),
+        (dw.POLAR(dense, oracle="block"), ("lazy",)),
+        (dw.POLAR(factored), ("lazy", "origin")),
+    ):
+        assert learner.kinds == kinds
+    for domain, kind, more in ((factored, "adaptive", "auto"), (dw.L1Ball(3), "vertex", budget)):
+        with pytest.raises(ValueError, match="each of experts must be one of"):
+            dw.POLAR(domain, experts=(kind,), oracle=more)
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 from driftwolfe.bounds.inequalities import (
     ANYWHERE,
     AT_CENTER,
+    adaptive_descent,
     blocked_descent,
     lazy_descent,
     over_game,
@@ -19,7 +20,7 @@ from driftwolfe.bounds.inequalities import (
     weighing,
 )
 from driftwolfe.ensemble import Hedge
-from driftwolfe.ensemble.plan import Plan
+from driftwolfe.ensemble.plan import OPTIMISTIC, Plan
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ def regret_per_path(plan: Plan, known: Measured, rounds: int) -> float:
     """Return what a unit of path adds to `expert_regret`, which is affine in the path length."""
     still, moving = (expert_regret(plan, known, rounds, path) for path in (0.0, known.D))
     return (moving - still) / known.D
+
+
+def optimistic_regret(plan: Plan, known: Measured, rounds: int, path_length: float = 0.0) -> float:
+    """Return the bound on an optimistic expert: steps cost 15 times as much, distances three times."""
+    often = replace(known, delay_factor=15.0, largest_distance=3.0 * known.largest_distance)
+    own = expert_regret(plan._replace(tolerance=9.0 * plan.tolerance), often, rounds, path_length)
+    return own + plan.block * known.G * (2.0 * known.D + path_length)
 
 
 def best_expert(regrets: Sequence[float], weights: Any, spread: float, rounds: int) -> float:
@@ -122,8 +130,10 @@ class PolarBound:
     """The bounds of POLAR after some rounds; `docs/theory/polar.md` has the proofs."""
 
     plan: Callable[[str, int], Plan]  # of the expert of a kind, for epochs of so many rounds
-    kinds: tuple[str, ...]  # "lazy", "origin", "agile"
+    kinds: tuple[str, ...]  # of `POLAR`
     lengths: Sequence[int]  # rounds of epochs, shortest first; each twice the one before
+    agile_lengths: Sequence[int]  # of agile experts, of which the first is there from the start
+    squares: float  # sum of the squared gradients of the adaptive expert that never restarts
     shortest: int  # rounds of the shortest, which may not have begun
     weights: Any  # AdaHedge, or AdaNormalHedge
     sleeping: bool  # whether it is the latter
@@ -133,7 +143,7 @@ class PolarBound:
 
     def bound(self, path_length: float, tau: int | None, diameter: float) -> float | None:
         """Return the bound on the game, or on windows of tau rounds, where one is known."""
-        windows = self.sleeping and self.kinds != ("agile",)
+        windows = self.sleeping and bool(self._restarting)
         if tau is not None:
             return self._on_cover(path_length, tau, diameter) if windows else None
         if not self.rounds:
@@ -141,6 +151,9 @@ class PolarBound:
         path_length = min(path_length, (self.rounds - 1) * diameter)
         whole = self.whole(self.rounds) + self._moving(self.rounds) * path_length
         found = [whole + self._weighing(self.rounds)]
+        if "adaptive" in self.kinds:
+            moving = self._moving(self.rounds) * path_length
+            found.append(self.whole_adaptive() + moving + self._weighing(self.rounds))
         if windows:
             found.append(self._on_cover(path_length, tau, diameter))
         return min(found + self._lazy(path_length) + self._agile(path_length))
@@ -153,7 +166,7 @@ class PolarBound:
             trivial = self.known.G * diameter * length
             if length < self.shortest:
                 return trivial
-            own = min(self.epoch(kind, length) for kind in self.kinds if kind != "agile")
+            own = min(self.epoch(kind, length) for kind in self._restarting)
             return min(trivial, own + self._weighing(length))
 
         def per_path(k: int) -> float:
@@ -165,10 +178,10 @@ class PolarBound:
         """By one lazy expert after the whole game's, which plays until the first epoch: one change."""
         if self.sleeping:
             return []
-        kinds, found = [kind for kind in self.kinds if kind != "agile"], list[float]()
+        found = list[float]()
         for length in self.lengths:
             epochs = math.ceil((self.rounds - length + 1) / length)
-            for kind in kinds:
+            for kind in self._restarting:
                 static = self.whole(length - 1) + epochs * self.epoch(kind, length)
                 moving = self._moving(length) * path_length
                 found.append(static + moving + self.weights.regret_bound(1))
@@ -178,18 +191,23 @@ class PolarBound:
         """By one agile expert after another, each until the next joins."""
         if "agile" not in self.kinds:
             return []
-        first, found = self.shortest - 1, list[float]()
-        static, per_path = self.whole(first), self._moving(first)
-        static += self._weighing(first) if self.sleeping else 0.0
-        for changes, length in enumerate(self.lengths, start=1):
-            plan, rest = self.plan("agile", length), self.rounds - length + 1
+        static, per_path, found, D = 0.0, 0.0, list[float](), self.known.D
+        joined = [1, *self.agile_lengths[1:]]
+        for changes, (length, start) in enumerate(zip(self.agile_lengths, joined, strict=True)):
+            plan, rest = self.plan("agile", length), self.rounds - start + 1
+            own = partial(optimistic_regret if plan.rule == OPTIMISTIC else expert_regret, plan)
             weighing = self._weighing(rest) if self.sleeping else self.weights.regret_bound(changes)
-            per_path = max(per_path, regret_per_path(plan, self.known, rest))
-            last = expert_regret(plan, self.known, rest)
+            last = own(self.known, rest)
+            per_path = max(per_path, (own(self.known, rest, D) - last) / D)
             found.append(static + last + weighing + per_path * path_length)
-            until_next = expert_regret(plan, self.known, min(rest, length))
-            static += until_next + (self._weighing(length) if self.sleeping else 0.0)
+            alone = min(rest, ([*joined, self.rounds + 1])[changes + 1] - start)
+            static += own(self.known, alone) + (self._weighing(alone) if self.sleeping else 0.0)
         return found
+
+    @property
+    def _restarting(self) -> list[str]:
+        """The kinds that restart, of every length."""
+        return [kind for kind in self.kinds if kind in ("lazy", "origin")]
 
     def _weighing(self, rounds: int) -> float:
         """The regret of the weights against an expert that has played so many rounds."""
@@ -200,7 +218,7 @@ class PolarBound:
     @cached_property
     def _created(self) -> int:
         """Experts that have ever begun, restarts counted."""
-        return 1 + len(self.kinds) * sum((self.rounds + 1) // length for length in self.lengths)
+        return 4 + len(self.kinds) * sum((self.rounds + 1) // length for length in self.lengths)
 
     def _moving(self, rounds: int) -> float:
         """What a unit of path inside so many rounds adds to static regret."""
@@ -228,6 +246,14 @@ class PolarBound:
             shrinking_steps=known.shrinking_steps,
             delay_factor=known.delay_factor,
             drops=drops,
+        )
+
+    def whole_adaptive(self) -> float:
+        """The static regret of the adaptive expert that never restarts."""
+        plans = [self.plan("whole adaptive", 1 << k) for k in range(self.rounds.bit_length() + 1)]
+        apart = self.known.G * self.rounds * max(map(self._apart, plans))
+        return apart + adaptive_descent(
+            self.known.D, self.squares, plans[-1].step, max(plan.block for plan in plans)
         )
 
     def epoch(self, kind: str, length: int) -> float:

@@ -18,6 +18,7 @@ __all__ = [
     "ANYWHERE",
     "AT_CENTER",
     "SLOW_WEIGHTS",
+    "adaptive_descent",
     "asked",
     "blocked_descent",
     "curved_distance",
@@ -150,6 +151,34 @@ def lazy_descent(
     if shrinking_steps:
         found += squares * G**2 / 2.0 + 2.0 * delay_factor * longest * G * D
     return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
+
+
+def adaptive_descent(
+    D: float, squares: float, h: float, block: int, start: float = AT_CENTER
+) -> float:
+    r"""Return the bound on the static regret of a lazy expert whose steps come from its own gradients.
+
+    .. math:: D\sqrt\Gamma\,\Big(\frac{v_0}{h} + \sqrt K\,\frac{1 + \sqrt{1 + s^2}}{s}\Big), \qquad
+              s = \frac{2}{h\sqrt K}
+
+    with steps :math:`h D/\sqrt\Gamma`, :math:`\Gamma` the sum of squared gradient norms so far: no outlier counts
+    for more than its own length, and nothing need be known of gradients. `docs/theory/polar.md` has the proof.
+
+    Parameters
+    ----------
+    D, start
+        As in `blocked_descent`.
+    squares, h, block
+        :math:`\Gamma` at the end; the last h, which may have fallen; K, the rounds of the longest block.
+
+    Examples
+    --------
+    >>> round(adaptive_descent(2.0, squares=100.0, h=0.25, block=1), 2)
+    32.66
+    """
+    s = 2.0 / (h * math.sqrt(block))
+    stepping = math.sqrt(block) * (1.0 + math.sqrt(1.0 + s * s)) / s
+    return D * math.sqrt(squares) * (start / h + stepping)
 
 
 def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:

@@ -125,21 +125,22 @@ class DenseDescent(Descent):
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
         gradients, largest = self._gradients(loss, slopes, shared)
-        due, x, finite = self._targets(gradients, self.scale_for(largest))
+        due, ends, finite = self._targets(gradients, self._etas(self.scale_for(largest)))
         if not finite:
             raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
         if self.cut is not None and due.size:
-            moved = [self.cut.into(target) for target in to_host(self._stacked(x))]
-            x = self._device.put(self._table(np.stack(moved)))
-        y = x
+            moved = [self.cut.into(target) for target in to_host(self._stacked(ends))]
+            ends = self._device.put(self._table(np.stack(moved)))
+        x = y = ends
         if self.exact and due.size:
-            x = y = self._table(self.domain.project_many(self._stacked(x)))
+            x = y = self._table(self.domain.project_many(self._stacked(ends)))
             self.projections += due.size
         elif not self.exact:
-            results = self.project_in_turn(due, to_host(self._stacked(x)))
+            results = self.project_in_turn(due, to_host(self._stacked(ends)))
             if results:
                 pairs = zip(*((r.feasible, r.infeasible) for r in results), strict=True)
                 x, y = (self._device.put(self._table(np.stack(points))) for points in pairs)
+        y = self._bases(due, ends, y)
         # All that can fail is done. In place, since most points stay as they are.
         self.clocks = self.clocks.copy()  # which tells `undoable`
         if self._device is HOST:
@@ -176,21 +177,29 @@ class DenseDescent(Descent):
         require_in_range(norm, self.diameter)
         return table, max(self.largest_gradient, norm)
 
-    def _targets(self, gradients: Any, scale: float) -> tuple[Indices, Any, bool]:
+    def _etas(self, scale: float) -> Array:
+        """The step of each expert."""
+        return scale * self.steps
+
+    def _bases(self, due: Indices, ends: Any, y: Any) -> Any:
+        """Where the next steps of the experts that are due begin."""
+        return y
+
+    def _targets(self, gradients: Any, etas: Array) -> tuple[Indices, Any, bool]:
         """The experts that are due, where their steps end, and whether that is finite."""
         if self._device is HOST:
-            plans = (self.clocks, self.blocks, self.lifetimes, self.steps)
+            plans = (self.clocks, self.blocks, self.lifetimes, etas)
             ended, ends = np.empty(self.size, np.int64), np.empty(self._y.shape)
             number, total = kernels().block_ends(
-                self._y, self._sums, gradients, *plans, scale, ended, ends
+                self._y, self._sums, gradients, *plans, ended, ends
             )
             ends = ends[:number]
             return ended[:number], ends, math.isfinite(total) or checks.all_finite(ends)
         due = self.due()
         here = self._device.put(due)
         own = gradients[here] if len(gradients) > 1 else gradients
-        etas = self._device.put(scale * self.steps[due])[:, None]
-        targets = self._y[here] - etas * (self._sums[here] + own)
+        along = self._device.put(etas[due])[:, None] * (self._sums[here] + own)
+        targets = self._y[here] - along
         return due, targets, bool(self._device.xp.isfinite(targets).all())
 
     def _points_for(self, loss: Loss) -> Any:

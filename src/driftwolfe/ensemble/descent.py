@@ -14,7 +14,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
 from driftwolfe.ensemble.experts import Experts
-from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
+from driftwolfe.ensemble.plan import AGILE, FOREVER, KEEPS_SUM, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection
@@ -76,7 +76,7 @@ class Descent(Experts):
         self.projections = 0
         self.steps, self.tolerances, self.reserved = np.empty((3, 0))
         self.blocks, self.lifetimes, self.clocks = np.empty((3, 0), dtype=np.int64)
-        self.lazy = np.empty(0, dtype=np.bool_)  # no state: learners say which experts are
+        self.set_rules([])
         pooled = oracle.budget is not None and (oracle.pooled or oracle.even)
         self.pooled_budget = LMOBudget(oracle.budget or 0.0) if pooled else None
         self.atoms = Atoms(oracle.cached_vertices) if oracle.cached_vertices else None
@@ -96,7 +96,9 @@ class Descent(Experts):
         """Add an expert for each plan, all starting at the feasible point `start`."""
         if not plans:
             return
-        for name, column in zip((*PLAN_COLUMNS, "lazy"), zip(*plans, strict=True), strict=True):
+        *columns, rules = zip(*plans, strict=True)
+        self.set_rules([*self.rules, *rules])
+        for name, column in zip(PLAN_COLUMNS, columns, strict=True):
             held = getattr(self, name)
             setattr(self, name, np.concatenate((held, np.array(column, held.dtype))))
         for name, new in self._new_expert(start).items():
@@ -133,8 +135,13 @@ class Descent(Experts):
             column[i] = value
             setattr(self, name, column)
 
+    def set_rules(self, rules: Sequence[int]) -> None:
+        """Say how each expert moves, as its plan does: no state, so learners say it when they are loaded."""
+        self.rules = np.array(rules, dtype=np.int64)
+        self.lazy = KEEPS_SUM[self.rules]
+
     def derive(self) -> None:
-        self.lazy = np.zeros(self.size, dtype=np.bool_)
+        self.set_rules([AGILE] * self.size)
 
     def check(self) -> None:
         require_feasible(self.domain, self.atoms.points if self.atoms else ())

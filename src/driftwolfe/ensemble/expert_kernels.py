@@ -139,13 +139,13 @@ def largest_norm(gradients):
     return math.sqrt(largest)
 
 
-@fast_jit(*[TABLE] * 3, *[PLACES] * 3, NUMBERS, NUMBER, NEW_PLACES, NEW_TABLE, allocates=False)
-def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale, due, targets):
+@fast_jit(*[TABLE] * 3, *[PLACES] * 3, NUMBERS, NEW_PLACES, NEW_TABLE, allocates=False)
+def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, due, targets):
     """Fill in the experts that are due and where their steps end; return how many, and the sum of all entries."""
     number, total = 0, 0.0
     for i in range(y.shape[0]):
         if (clocks[i] + 1) % blocks[i] == 0 and clocks[i] + 1 != lifetimes[i]:
-            own, eta = i if gradients.shape[0] > 1 else 0, scale * etas[i]
+            own, eta = i if gradients.shape[0] > 1 else 0, etas[i]
             for j in range(y.shape[1]):
                 target = y[i, j] - eta * (sums[i, j] + gradients[own, j])
                 targets[number, j] = target

@@ -16,6 +16,7 @@ from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.ensemble.descent import Descent, GradientSum, scaled_totals
 from driftwolfe.ensemble.experts import Scores, require_in_range, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
+from driftwolfe.ensemble.pool import PoolDescent
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
@@ -32,12 +33,14 @@ from driftwolfe.storage import require
 _NARROW = 1 << 28
 
 
-def descent(domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> Descent:
-    """Return experts, none yet, as suits the set's points: stacked arrays, or a list."""
+def descent(
+    domain: Domain, oracle: ProjectionConfig, step_scale: float | None, several: bool = False
+) -> Descent:
+    """Return experts, none yet, as suits the set's points: stacked arrays, of `several` rules, or a list."""
     if oracle.even:
         return EvenDescent(domain, oracle, step_scale)
     if isinstance(domain.origin(), np.ndarray):
-        return DenseDescent(domain, oracle, step_scale)
+        return (PoolDescent if several else DenseDescent)(domain, oracle, step_scale)
     return ListDescent(domain, oracle, step_scale)
 
 

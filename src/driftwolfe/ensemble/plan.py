@@ -22,6 +22,12 @@ CERTAIN_CALLS = 6.75
 FOREVER = 1 << 61
 
 
+#: How an expert moves: by the gradients of its block; by the sum of all its gradients; by that with steps from
+#: their sizes; by expecting the last gradient again; and towards the vertex that its gradient points to.
+AGILE, LAZY, ADAPTIVE, OPTIMISTIC, VERTEX = range(5)
+KEEPS_SUM = np.array([False, True, True, False, False])
+
+
 class Plan(NamedTuple):
     """The parameters of one expert."""
 
@@ -30,7 +36,7 @@ class Plan(NamedTuple):
     tolerance: float  # squared distance allowed between the feasible and the infeasible point
     reserved: float = 0.0  # LMO calls per round that are its own, where there is a budget for all
     lifetime: int = FOREVER  # rounds that it plays
-    keeps_sum: bool = False  # whether it projects the sum of all its gradients, not of the block's
+    rule: int = AGILE  # how it moves
 
 
 @dataclass(frozen=True, slots=True)

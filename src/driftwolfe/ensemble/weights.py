@@ -270,6 +270,10 @@ class AdaHedge(Stateful):
     weights: Annotated[Array, PARTS] = field(init=False)  # for the coming round
     inverse_rate: Size = field(init=False, default=0.0)  # a, in units of the loss
     rounds: Count = field(init=False, default=0)  # updates so far
+    forgotten: Count = field(init=False, default=0)  # updates before the last `forget`
+    kept: Size = field(init=False, default=0.0)  # a after that
+    past: Size = field(init=False, default=0.0)  # bounds of stretches that have ended, together
+    past_rate: Size = field(init=False, default=0.0)  # the largest a of these
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -302,6 +306,12 @@ class AdaHedge(Stateful):
             self.inverse_rate = a + max(0.0, gap) / math.log(self.size)
         self.weights = (1.0 - self.share) / total * (weights * kept) + self.share / self.size
 
+    def forget(self) -> None:
+        """Begin a new stretch: the inverse rate is what it grew by in the one that ends."""
+        self.past, self.past_rate = self.regret_bound(), max(self.past_rate, self.inverse_rate)
+        self.forgotten = self.rounds
+        self.inverse_rate = self.kept = max(0.0, self.inverse_rate - self.kept)
+
     def regret_bound(
         self, changes: int = 0, rounds: int | None = None, scale: float | None = None
     ) -> float:
@@ -310,7 +320,9 @@ class AdaHedge(Stateful):
         .. math:: a\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(2 T)\Big]
 
         with the inverse rate a and the T rounds that were played; or, in advance,
-        :math:`a = s\,(\sqrt{T/(4\ln N)} + 2/3 + 1/\ln N)` for `rounds` T and the `scale` s.
+        :math:`a = s\,(\sqrt{T/(4\ln N)} + 2/3 + 1/\ln N)` for `rounds` T and the `scale` s. With stretches, the
+        sum of that over all of them, :math:`\ln(T/T_0)` in place of :math:`\ln(2T)` for one that began after
+        round :math:`T_0`; each change in the one with the largest a.
 
         Parameters
         ----------
@@ -319,8 +331,8 @@ class AdaHedge(Stateful):
         rounds, scale
             If not those played: T, and s, the largest difference between two losses of one round.
         """
-        number = checks.count(changes, "changes", least=0) + 1
-        played, a = self.rounds, self.inverse_rate
+        number = checks.count(changes, "changes", least=0)
+        played, a, started = self.rounds, self.inverse_rate, self.forgotten
         if rounds is not None:
             played = checks.count(rounds, "rounds")
         if self.size == 1 or not played:
@@ -330,7 +342,11 @@ class AdaHedge(Stateful):
             spread = checks.nonnegative(scale, "scale")
             a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
         change = math.log(self.size * max(2.0, played))
-        return a * (ways + number * change + math.log(2.0 * played))
+        if rounds is not None:
+            return a * (ways + (number + 1) * change + math.log(2.0 * played))
+        falling = math.log(played / started) if started else math.log(2.0 * played)
+        last = a * (ways + change + falling) if played > started else 0.0
+        return self.past + last + number * max(a, self.past_rate) * change
 
 
 @dataclass(eq=False)

@@ -126,9 +126,11 @@ class Options:
         tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
         return plan._replace(tolerance=tolerance, lifetime=lifetime)
 
-    def experts(self, domain: Domain, plans: Sequence[Plan], start: Point) -> Descent:
-        """Return experts that descend with these plans, all from one feasible point."""
-        experts = descent(domain, self.oracle, self.step_scale)
+    def experts(
+        self, domain: Domain, plans: Sequence[Plan], start: Point, several: bool = False
+    ) -> Descent:
+        """Return experts that descend with these plans, all from one feasible point; `several` rules."""
+        experts = descent(domain, self.oracle, self.step_scale, several)
         experts.add(start, plans)
         return experts
 

@@ -12,7 +12,17 @@ from driftwolfe.bounds.ensembles import PolarBound
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.plan import CERTAIN_CALLS, FOREVER, Plan
+from driftwolfe.ensemble.plan import (
+    ADAPTIVE,
+    AGILE,
+    CERTAIN_CALLS,
+    FOREVER,
+    LAZY,
+    OPTIMISTIC,
+    VERTEX,
+    Plan,
+)
+from driftwolfe.ensemble.pool import PoolDescent
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
@@ -27,9 +37,11 @@ class POLAR(Learner):
     r"""Leaders that restart after 8, 16, 32 and more rounds, weighted by AdaHedge: the learner to start with.
 
     A *lazy* expert for epochs of L rounds plays the projection of :math:`x_0 - \eta\sum g`, the sum of all its
-    gradients since its epoch began at :math:`x_0`, with :math:`\eta = c/\sqrt L`, c = D/G. Experts of other kinds
-    are ``"origin"``, lazy from the centre of the set, not from the point then played, and ``"agile"``, which step
-    from their last projection and never restart. One more lazy expert never restarts. Longer epochs join as
+    gradients since its epoch began at :math:`x_0`, with :math:`\eta = c/\sqrt L`, c = D/G. An *adaptive* one is
+    lazy with :math:`\eta = D/(2\sqrt{\sum\lVert g\rVert^2})`, the sum over its epoch: when that ends, an outlier is
+    forgotten. An *agile* one steps from its last projection, along :math:`g + \phi(g - g')` with :math:`g'` the
+    gradient before and :math:`\phi` learned, and never restarts. A *vertex* one moves by 2/L of the way to the
+    vertex that its gradient points to. One lazy and one adaptive expert never restart. Longer epochs join as
     the game goes on: there is no horizon and no step size to tune. Weights see losses linearised at the decision.
 
     O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each expert
@@ -41,8 +53,9 @@ class POLAR(Learner):
     horizon
         Accepted so that all learners share a signature; not used.
     experts
-        Some of ``"lazy"``, ``"origin"`` and ``"agile"``; by default ``("lazy",)``, and ``("lazy", "origin")`` where
-        points are factored. Agile ones have provably less regret if comparators move a little in every round.
+        For study: some of ``"lazy"``, ``"origin"`` (lazy from the centre of the set), ``"adaptive"``, ``"agile"``,
+        ``"vertex"``. By default ``("lazy", "adaptive", "agile")``; where projections are made of LMO calls,
+        ``("lazy", "vertex")``; where points are factored, ``("lazy", "origin")``; ``("lazy",)`` with a budget.
     weights
         ``"adahedge"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
     loss_scale
@@ -84,6 +97,8 @@ class POLAR(Learner):
             self._meta.update(evaluation.losses)
         self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
+        if self.forgets and self.t & (self.t - 1) == 0 and self.t >= FIRST_STRETCH:
+            self._meta.forget()
         self._restart()
         return evaluation.value
 
@@ -106,29 +121,34 @@ class POLAR(Learner):
             domain, horizon, lipschitz, leaders=True, oracle=oracle, **options
         )
         factored = isinstance(domain.origin(), FactoredMatrix)
-        self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST
         self.block_factor = BLOCK_FACTOR_FACTORED if factored else BLOCK_FACTOR
         self.sleeping = weights == "sleeping"
-        self._experts = self.options.experts(self._counted, [], domain.origin())
-        self._experts.add(domain.origin(), [self._plan("whole", 1)])
-        self._meta = AdaHedge(1)
+        self._experts = self.options.experts(self._counted, [], domain.origin(), several=True)
+        self.kinds = self._kinds(experts, factored)
+        self.forgets = "adaptive" in self.kinds and not self.sleeping
+        plans = [self._plan(*member) for member in self._members()]
+        self._experts.add(domain.origin(), plans)
+        self._meta = AdaHedge(len(plans))
         if self.sleeping:
             self._meta = AdaNormalHedge(self.options.loss_scale)
-            self._meta.add(1)
+            self._meta.add(len(plans))
 
     def _restart(self) -> None:
         """Restart the experts whose epoch ends with this round, and add those of a new length."""
         coming, experts = self.t + 1, self._experts
         if self.t & (self.t - 1) == 0:  # the whole game is longer than planned: smaller steps
-            experts.replan(0, self._plan("whole", 2 * self.t))
+            for i, (kind, _) in enumerate(self._members()[:2]):
+                if kind in WHOLE:
+                    experts.replan(i, self._plan(kind, 2 * self.t))
         if coming % self.shortest:
             return
         decision = experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
         members = self._members()
         held, new = members[: experts.size], members[experts.size :]
         over = [i for i, (_, length) in enumerate(held) if coming % length == 0]
-        lazy, origin = ([i for i in over if held[i][0] == kind] for kind in KINDS[:2])
+        lazy = [i for i in over if held[i][0] in ("lazy", "adaptive")]
+        origin = [i for i in over if held[i][0] == "origin"]
         experts.restart(lazy, decision)
         experts.restart(origin, self.domain.origin(), keep=("x", "_x"))  # plays on where it is
         if self.sleeping:
@@ -144,37 +164,74 @@ class POLAR(Learner):
         return [self.shortest << k for k in range(number)]
 
     def _members(self) -> list[tuple[str, int]]:
-        """The kinds and lengths of all experts: that for the whole game, then those of each length."""
-        whole = "whole", 1 << self.t.bit_length()
-        return [whole, *((kind, length) for length in self._lengths() for kind in self.kinds)]
+        """The kinds and lengths of all experts: those there from the start, then those of each length."""
+        game, kinds = 1 << self.t.bit_length(), self.kinds
+        first = {"adaptive": ("whole adaptive", game), "agile": ("agile", self.shortest // 2)}
+        first["vertex"] = "vertex", self.shortest
+        members = [("whole", game), *(first[kind] for kind in kinds if kind in first)]
+        for k, length in enumerate(self._lengths()):
+            members += [(kind, length) for kind in kinds if k in JOINS.get(kind, range(99))]
+        return members
 
     def _plan(self, kind: str, length: int) -> Plan:
         """The step, block and tolerance of an expert, and its part of a budget."""
-        options, keeps_sum = self.options, kind != "agile"
-        lifetime = length if kind in ("lazy", "origin") else FOREVER
+        options, lifetime = self.options, FOREVER if kind in (*WHOLE, "agile") else length
+        if kind == "vertex":
+            return Plan(2.0 / length, FOREVER, 0.0, rule=VERTEX)
+        if kind in ("adaptive", "whole adaptive"):
+            lazy = self._plan("lazy" if kind == "adaptive" else "whole", length)
+            # By sums of blocks, whose squares are at most so many times those of their gradients.
+            h = (0.5 if kind == "adaptive" else 0.25) / math.sqrt(
+                lazy.block if options.certified else 1.0
+            )
+            return lazy._replace(step=h, rule=ADAPTIVE)
+        rule = LAZY if kind != "agile" else OPTIMISTIC if self._stacked else AGILE
         # From the centre no comparator is farther than R = D/2, so half the step is right.
         h = length**-0.5 / (2.0 if kind == "whole" else 1.0)
         if self._experts.exact:
-            return Plan(h, 1, 0.0, 0.0, lifetime, keeps_sum)
+            return Plan(h, 1, 0.0, 0.0, lifetime, rule)
         budget = options.oracle.budget
         if not options.certified:
             factor = BLOCK_FACTOR if budget is not None else self.block_factor
             block = max(1, math.isqrt(int(factor * length)))
             if budget is not None and kind == "whole":
                 h = min(h, math.sqrt(budget / FIRST_CALLS))
-            return Plan(h, block, options.tolerance(h), 0.0, lifetime, keeps_sum)
+            return Plan(h, block, options.tolerance(h), 0.0, lifetime, rule)
         if budget is None:
             part, h, block = 0.0, length**-0.75, math.isqrt(length)
         else:
-            # 1/2 for the whole game, 1/6, 1/12, ... for the lengths, the kinds alike.
+            # 1/2 for those there from the start, 1/6, 1/12, ... for the lengths, the kinds alike.
             level = 1 if kind == "whole" else (length // self.shortest).bit_length() + 1
             part = budget / (level * (level + 1))
-            part /= 1 if kind == "whole" else len(self.kinds)
+            part /= len(self.kinds) if level > 1 else 1 + len({"adaptive", "agile"} & {*self.kinds})
             h = (part / (CERTAIN_CALLS * options.delay_factor)) ** 0.25 * length**-0.75
             rounds = CERTAIN_CALLS / (part * (options.delay_factor * h) ** 2)
             block = whole_above(rounds ** (1 / 3))
         tolerance = min(1.0, (h * block * options.delay_factor) ** 2) * options.D**2
-        return Plan(h, block, tolerance * options.tolerance_scale, part, lifetime, keeps_sum)
+        return Plan(h, block, tolerance * options.tolerance_scale, part, lifetime, rule)
+
+    def _kinds(self, given: Any, factored: bool) -> tuple[str, ...]:
+        """The kinds of experts, checked."""
+        budget = self.options.oracle.budget
+        possible = [kind for kind in KINDS if self._stacked or kind in ("lazy", "origin", "agile")]
+        if budget is not None:  # vertex experts would spend a call each in every round
+            possible = [kind for kind in possible if kind != "vertex"]
+        if given is None:
+            given = ("lazy", "origin") if factored else ("lazy",)
+            if self._stacked and self._experts.exact:
+                given = ("lazy", "adaptive", "agile")
+            elif self._stacked and budget is None and not self.domain.rank_one_atoms:
+                given = ("lazy", "vertex")
+        if not isinstance(given, list | tuple) or not given:
+            raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
+        for kind in given:
+            checks.one_of(kind, "each of experts", tuple(possible))
+        return tuple(kind for kind in KINDS if kind in given)
+
+    @property
+    def _stacked(self) -> bool:
+        """Whether experts are rows of an array, which may be of all kinds."""
+        return isinstance(self._experts, PoolDescent)
 
     @property
     def decision(self) -> Point:
@@ -184,10 +241,7 @@ class POLAR(Learner):
     @property
     def expert_names(self) -> list[str]:
         """Their kinds, and the rounds of their epochs."""
-        return [
-            "whole game" if kind == "whole" else f"{kind}, {length:,} rounds"
-            for kind, length in self._members()
-        ]
+        return [WHOLE.get(kind, f"{kind}, {length:,} rounds") for kind, length in self._members()]
 
     @property
     def lipschitz(self) -> float:
@@ -195,18 +249,18 @@ class POLAR(Learner):
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
 
     def derive(self) -> None:
-        self._experts.lazy = np.array([kind != "agile" for kind, _ in self._members()])
+        self._experts.set_rules([self._plan(*member).rule for member in self._members()])
 
     def check(self) -> None:
         super().check()
         require(self._experts.size == len(self._members()), "experts and weights")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        method = self.options.oracle.method
-        method = self.domain.default_method if method == "auto" else method
-        from_ball = method in ("halfspace", "paper") and not self.options.oracle.even
-        if not (self._experts.exact or self.options.certified) and from_ball:
-            return None  # they move the target to the ball first, and its projection is another
+        if not (self._experts.exact or self.options.certified):
+            raise NotImplementedError(
+                "with the practical tuning and projections made of LMO calls no useful bound on POLAR is "
+                'known; use tuning="certified"'
+            )
         return self._bounds.bound(path_length, tau, self.domain.diameter)
 
     @property
@@ -215,6 +269,8 @@ class POLAR(Learner):
             plan=self._plan,
             kinds=self.kinds,
             lengths=self._lengths(),
+            agile_lengths=[length for kind, length in self._members() if kind == "agile"],
+            squares=float(getattr(self._experts, "squares", np.zeros(2))[:2][-1]),
             shortest=self.shortest,
             weights=self._meta,
             sleeping=self.sleeping,
@@ -224,7 +280,12 @@ class POLAR(Learner):
         )
 
 
-KINDS = ("lazy", "origin", "agile")
+KINDS = ("lazy", "origin", "adaptive", "agile", "vertex")
+WHOLE = {"whole": "whole game", "whole adaptive": "whole game, adaptive"}
+#: With which of the lengths 8, 16, 32, ... kinds join that have but every other one: besides the first.
+JOINS = {"adaptive": range(0, 99, 2), "agile": range(1, 99, 2), "vertex": range(2, 99, 2)}
+#: Rounds after which weights first forget.
+FIRST_STRETCH = 16
 #: Rounds of the shortest epochs, and the square of a block's rounds over those of its epoch; where points
 #: are factored, projections are dear and experts have fewer. Chosen on the streams of `benchmarks.polar`.
 SHORTEST, BLOCK_FACTOR = 8, 0.25
@@ -234,12 +295,3 @@ SHORTEST_FACTORED, BLOCK_FACTOR_FACTORED = 64, 2.0
 FIRST_CALLS = 16
 #: Part of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_PART = 0.2
-
-
-def _kinds(given: Any) -> tuple[str, ...]:
-    """Kinds of experts, checked."""
-    if not isinstance(given, list | tuple) or not given:
-        raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
-    for kind in given:
-        checks.one_of(kind, "each of experts", KINDS)
-    return tuple(kind for kind in KINDS if kind in given)
