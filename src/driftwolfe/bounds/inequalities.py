@@ -152,16 +152,23 @@ def lazy_descent(
     return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
 
 
-def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:
+def weighing(
+    meta: SleepingMeta,
+    length: float,
+    end: int,
+    created: int | None = None,
+    awake: int | None = None,
+) -> float:
     """Return the regret of the weights against the expert of one interval that ends by round `end`.
 
-    NotImplementedError where losses differed by more than the meta's scale.
+    NotImplementedError where losses differed by more than a given `loss_scale`.
 
     Parameters
     ----------
-    meta, length, end, created
-        As it is after the game; rounds of the interval; the last round of the game, or a later one;
-        and as in `SleepingMeta.regret_bound`.
+    meta, length, end
+        As it is after the game; rounds of the interval; the last round of the game, or a later one.
+    created, awake
+        As in `SleepingMeta.regret_bound`.
 
     Examples
     --------
@@ -174,7 +181,7 @@ def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = No
             f"no bound is known: losses differed by {meta.largest_difference:g} in a round, more "
             f"than the loss_scale of {meta.scale:g}; give a larger lipschitz or loss_scale"
         )
-    return meta.regret_bound(length, max(1, end), meta.scale, created)
+    return meta.regret_bound(length, max(1, end), meta.scale, created, awake)
 
 
 def over_windows(

@@ -81,7 +81,7 @@ class OneProjectionSAOL(CoverLearner):
     .. math:: \tilde g = g - \min(0, \langle g, \nu\rangle)\,\nu
 
     Regret :math:`O(\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against comparators of path
-    length P inside it; `bound` has the constants. Where B is learned it is conditional.
+    length P inside it; `bound` has the constants. Where B is learned, weights cost B more on each.
 
     Parameters
     ----------
