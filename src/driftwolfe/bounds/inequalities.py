@@ -261,12 +261,18 @@ def over_game(
 
 
 def frank_wolfe_tracking(
-    G: float, D: float, diameter: float, rounds: int, eta: float, fraction: float
+    G: float,
+    D: float,
+    diameter: float,
+    rounds: int,
+    eta: float,
+    fraction: float,
+    error: float = 0.0,
 ) -> float:
     r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
-    With a step of a fixed fraction s, the gap of its objective stays below H, the root of
-    :math:`s H = s^2 diam^2/2 + \eta G \sqrt{2H}`, and be-the-leader gives
+    With a step of a fixed fraction s and an oracle of error e, the gap of its objective stays below H, the root of
+    :math:`s H = s^2 diam^2/2 + s e + \eta G \sqrt{2H}`, and be-the-leader gives
     :math:`D^2/(8\eta) + G T \sqrt{2 H}`.
 
     Parameters
@@ -275,6 +281,8 @@ def frank_wolfe_tracking(
         Bound on gradient norms, twice the radius, and a bound on the diameter of the set.
     rounds, eta, fraction
         Rounds T; the step, a length over G; s, between 0 and 1.
+    error
+        e: by how much an answer of the oracle may miss the minimum, a squared length.
 
     Examples
     --------
@@ -282,7 +290,8 @@ def frank_wolfe_tracking(
     124.031
     """
     a = eta * G * np.sqrt(2.0)
-    root = (a + np.sqrt(a**2 + 2.0 * fraction**3 * diameter**2)) / (2.0 * fraction)
+    steps = 2.0 * fraction**3 * diameter**2 + 4.0 * fraction**2 * error
+    root = (a + np.sqrt(a**2 + steps)) / (2.0 * fraction)
     return float(D**2 / (8.0 * eta) + G * rounds * np.sqrt(2.0) * root)
 
 
