@@ -25,6 +25,8 @@ CURVED_SETTINGS = ({"strong_convexity"}, {"weights", "alpha"})
 #: Learners with random numbers: mean regret of some seeds, where losses are set in advance.
 RANDOM = (*VALUES_ONLY, dw.contrib.FTPL)
 SEEDS = 6
+#: Their weights see <g, x>, not <g, x - c> (`experts.products`): no bound where R is some roundings of c.
+FROM_ZERO = (dw.POLAR, dw.contrib.Scream)
 #: Learners without a bound, and those whose bound needs to be told of the losses.
 NONE = (dw.learners.Constant,)
 TOLD = (dw.learners.KalhanOFW, dw.learners.LineSearchOFW)
@@ -89,6 +91,10 @@ def tiny():
     return dw.Box([1.0 - 1e-9] * 2, [1.0 + 1e-9] * 2)
 
 
+def tiniest():
+    return dw.Box([1e8 - 1e-6], [1e8 + 1e-6])
+
+
 def segment():
     return dw.Box([-1.0], [1.0])
 
@@ -106,6 +112,7 @@ GAMES = {
     "zeros, then huge": Game(segment, chased, lambda t: 0.0 if t < 20 else 1e9, told=False),
     "huge, then small": Game(segment, chased, lambda t: 1e9 if t < 3 else 1.0, told=False),
     "tiny and far from 0": Game(tiny, chased),
+    "a radius of 64 roundings of the centre": Game(tiniest, chased),
     "pieces, an oracle with errors": Game(sloppy, pieces, exact=lambda: dw.L2Ball(2)),
     "uphill, an oracle with errors": Game(sloppy, away, exact=lambda: dw.L2Ball(2)),
     "pieces": Game(lambda: dw.L2Ball(2), pieces),
@@ -190,6 +197,8 @@ def new(cls, settings, game, domain, seed=None):
 def allowed(cls, settings, game, domain):
     """Whether the bound is for this game."""
     if not suits(cls, domain) or cls in NONE or (cls in RANDOM and not game.oblivious):
+        return False
+    if cls in FROM_ZERO and game.domain is tiniest:
         return False
     if cls in (*CURVED, *TOLD) or any(keys <= settings.keys() for keys in CURVED_SETTINGS):
         return game.curved

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from driftwolfe.ensemble import SleepingMeta
+from driftwolfe.ensemble import AdaHedge, SleepingMeta
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
@@ -26,6 +26,7 @@ __all__ = [
     "newton_on_intervals",
     "newton_steps",
     "over_game",
+    "over_tracked_windows",
     "over_windows",
     "smooth_frank_wolfe",
     "strongly_convex_frank_wolfe",
@@ -174,7 +175,7 @@ def weighing(
     --------
     >>> from driftwolfe.ensemble import AdaNormalHedge
     >>> round(weighing(AdaNormalHedge(1.0), length=64, end=100), 1)
-    38.0
+    37.0
     """
     if meta.largest_difference > meta.scale * (1.0 + 1e-9):
         raise NotImplementedError(
@@ -228,6 +229,47 @@ def over_windows(
         best = min(best, worst + path_length * per_path)
         sums = np.concatenate((sums, sums + one))
     return float(best)
+
+
+def over_tracked_windows(
+    tau: int,
+    weights: AdaHedge,
+    spread: float,
+    level_bound: Callable[[int], float],
+    level_per_path: Callable[[int], float] | None = None,
+    path_length: float = 0.0,
+) -> float:
+    r"""Return a bound on every window of weights that follow sequences of experts, one for each piece.
+
+    `over_windows` with the price of a change for each piece, or the most that a piece can cost without its own
+    expert, and once the rest of the tracking bound, which holds from any round on. `docs/theory/polar.md` has
+    the proof.
+
+    Parameters
+    ----------
+    tau, level_per_path, path_length
+        As in `over_windows`.
+    weights
+        As they are after the game.
+    spread
+        The most that a round can cost: G times the diameter.
+    level_bound
+        Takes k, returns the regret of an expert that starts with an interval of :math:`2^k` rounds that
+        :math:`2^k` divides; infinite where there is none.
+
+    Examples
+    --------
+    >>> from driftwolfe.ensemble import AdaHedge
+    >>> over_tracked_windows(7, AdaHedge(1), 2.0, lambda k: 3.0)
+    8.0
+    """
+    change = weights.regret_bound(1) - weights.regret_bound(0)
+
+    def level(k: int) -> float:
+        return min(spread * 2**k, level_bound(k) + change)
+
+    found = over_windows(tau, level, level_per_path, path_length)
+    return min(spread * tau, weights.regret_bound(0) - change + found)
 
 
 def over_game(
