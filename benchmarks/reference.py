@@ -67,7 +67,7 @@ class GramBall(dw.TraceNormBall):
 
 
 class BOGDIP:
-    """Algorithm 2 of the paper: when a block ends, steps along its gradients and projects.
+    """Algorithm 1 of the paper: when a block ends, steps along its gradients and projects.
 
     The dimensionless step h gives eta = c h and blocks of h^(-2/3) rounds, rounded down;
     `project` takes x and the new y and returns both.
@@ -108,7 +108,7 @@ def experiment_steps(horizon):
 
 
 class POLD:
-    """Algorithm 3: exponential weights with rate sqrt(8/T)/B, B the largest range of losses so far."""
+    """Algorithm 2: exponential weights with rate sqrt(8/T)/B, B the largest range of losses so far."""
 
     def __init__(self, experts, horizon):
         self.experts = experts
@@ -157,9 +157,9 @@ class IntervalExpert(BOGDIP):
 
 
 class POLA:
-    """Algorithm 4: for every 2^k that divides t, an expert for 2^k rounds that starts where we play.
+    """Algorithm 3: for every 2^k that divides t, an expert for 2^k rounds that starts where we play.
 
-    Differences of losses are divided by the largest so far; when that grows, R and C shrink.
+    Differences of losses are divided by the largest so far; when that grows, R and C shrink, the new ones too.
     """
 
     def __init__(self, origin, c, project):
@@ -196,16 +196,12 @@ class POLA:
         return suffered
 
     def _weigh(self, differences):
-        largest = max(abs(difference) for difference in differences)
-        if largest > self.scale:
-            shrink, self.scale = self.scale / largest, largest
-            for expert in self.experts:
-                expert.regret *= shrink
-                expert.movement *= shrink
+        before, self.scale = self.scale, max(self.scale, *map(abs, differences))
         if self.scale > 0:
+            shrink = (before or self.scale) / self.scale
             for expert, difference in zip(self.experts, differences, strict=True):
-                expert.regret += difference / self.scale
-                expert.movement += abs(difference) / self.scale
+                expert.regret = (expert.regret + difference / self.scale) * shrink
+                expert.movement = (expert.movement + abs(difference) / self.scale) * shrink
 
     def _open(self, start):
         coming, length = self.t + 1, 1

@@ -204,7 +204,7 @@ def pola(
     domain: Domain,
     losses: Sequence[Loss],
     lipschitz: float,
-    loss_scale: float | None = None,
+    loss_scale: float | str | None = None,
     start: str = "current",
     linear: bool = False,
     oracle: Oracle = infeasible_projection,
@@ -222,7 +222,7 @@ def pola(
     domain, losses, lipschitz, linear, oracle
         As in `pold`.
     loss_scale
-        B; by default G times the diameter of the set.
+        B; by default G times the diameter of the set. ``"auto"``: the largest difference so far.
     start
         New experts start at the last point played, ``"current"``, or at the centre, ``"origin"``.
 
@@ -233,7 +233,8 @@ def pola(
     >>> pola(dw.L1Ball(1), losses, 1.0)[[299, 599], 0].round(1)
     array([-1. ,  0.9])
     """
-    G, D, B = lipschitz, 2 * domain.radius, loss_scale or lipschitz * domain.diameter
+    G, D, B, auto = lipschitz, 2 * domain.radius, lipschitz * domain.diameter, loss_scale == "auto"
+    B = 0.0 if auto else float(loss_scale or B)
     experts, played = dict[tuple[int, int], SimpleNamespace](), [domain.origin()]
     for t, loss in enumerate(losses, start=1):
         experts = {(s, e): expert for (s, e), expert in experts.items() if e >= t}
@@ -247,11 +248,15 @@ def pola(
         )
         played.append(x)
         f = LinearLoss(loss.gradient(x)) if linear else loss
-        for (s, e), expert in experts.items():
+        gaps = [f.value(x) - f.value(expert.x) for expert in active]
+        old, B = B, max(B, *map(abs, gaps)) if auto else B
+        for gap, ((s, e), expert) in zip(gaps, experts.items(), strict=True):
             length = e - s + 1
             eta, block, eps = D / G * length**-0.75, math.isqrt(length), D**2 * length**-0.5
-            ahead = (f.value(x) - f.value(expert.x)) / B
+            ahead = gap / B if B else 0.0
             expert.R, expert.C = expert.R + ahead, expert.C + abs(ahead)
+            if 0 < old < B:  # in the old unit, then into the new one
+                expert.R, expert.C = old / B * expert.R, old / B * expert.C
             expert.total = expert.total + domain.tangent(f.gradient(expert.x))
             if (t - s + 1) % block == 0:
                 target = expert.y - eta * expert.total

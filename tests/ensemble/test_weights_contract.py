@@ -112,14 +112,18 @@ def optimistic(rows):
 
 
 def multiplied(rows, lengths, B):
-    """Products of 1 + rate r_i, with r_i in units of B, or of the largest so far where B is 0."""
+    """Products of 1 + rate r_i, with r_i in units of B, or of the largest so far where B is 0.
+
+    In units of the losses, logarithms of products are sums of B log(1 + rate r_i), with the B before each round.
+    """
     rates = np.array([min(0.5, length**-0.5) for length in lengths])
-    kept = rates
+    sums = 0.0 * rates
     for row in rows:
+        kept = rates * np.exp(sums / (B or 1.0))
         yield kept
         ahead = kept @ row / kept.sum() - row
-        unit = B = B if B == 1.0 else max(B, np.abs(ahead).max())
-        kept = kept * (1 + rates * np.clip(ahead / (unit or 1.0), -1, 1))
+        before, B = B, B if B == 1.0 else max(B, np.abs(ahead).max())
+        sums = sums + (before or B) * np.log1p(rates * np.clip(ahead / (B or 1.0), -1, 1))
 
 
 def potential(R, C):
@@ -131,14 +135,16 @@ def normal(R, C):
 
 
 def normal_hedge(rows, B):
-    """w(R, C) of sums in units of B, or of the largest difference so far where B is 0."""
+    """w(R, C) of sums in units of B, or of the largest difference so far, cut to that before, where B is 0."""
     R, C = np.zeros((2, rows.shape[1]))
     for row in rows:
         kept = normal(R / (B or 1.0), C / (B or 1.0))
         kept = kept if kept.any() else np.ones(row.size)
         yield kept
         ahead = kept @ row / kept.sum() - row
-        R, C, B = R + ahead, C + np.abs(ahead), B if B == 1.0 else max(B, np.abs(ahead).max())
+        before, B = B, B if B == 1.0 else max(B, np.abs(ahead).max())
+        ahead = ahead * ((before or B) / (B or 1.0))
+        R, C = R + ahead, C + np.abs(ahead)
 
 
 def by_ader(n):
@@ -499,13 +505,17 @@ def test_bounds_are_the_stated_formulas():
     ways = math.log(3) + 3 * math.log(150) + math.log(100)
     ahead = 4.0 * (math.sqrt(50 / (4 * math.log(3))) + 2 / 3 + 1 / math.log(3))
     number = sum(127 // 2**k for k in range(7))
-    c = math.log(number) + math.log((5 + 3 * math.log(128)) / 2)
+    c = math.log(number + 1.5 * 127 * 7)
+    few = math.log(3) + math.log((5 + 3 * math.log(128)) / 2)
     pairs += [
         (meta.regret_bound(2), meta.inverse_rate * ways),
         (meta.regret_bound(0, rounds=50, scale=4.0), ahead * (ways - 2 * math.log(150))),
         (ExpConcaveHedge(2, 0.5, [1.0, 3.0]).regret_bound(0), 2 * math.log(4)),
-        (AdaNormalHedge().regret_bound(64, 127, B), B * math.sqrt(3 * 64 * c)),
-        (MultiplicativeWeights().regret_bound(64, 127, B), B * 8 * (math.log(number) + 1)),
+        (AdaNormalHedge(B).regret_bound(64, 127, B), B * math.sqrt(3 * 64 * c)),
+        (AdaNormalHedge(B).regret_bound(64, 127, B, created=3), B * math.sqrt(3 * 64 * few)),
+        (AdaNormalHedge().regret_bound(64, 127, B), B * (math.sqrt(3 * 64 * c) + 1)),
+        (MultiplicativeWeights(B).regret_bound(64, 127, B), B * 8 * (math.log(number) + 1)),
+        (MultiplicativeWeights().regret_bound(64, 127, B), B * (8 * (math.log(number) + 1) + 1)),
     ]
     found, stated = zip(*pairs, strict=True)
     np.testing.assert_allclose(found, stated, rtol=1e-12)

@@ -38,12 +38,7 @@ def paper_block(T):
 def normal_hedge(length, T):
     """AdaNormalHedge's price on an interval: B sqrt(3 |I| c(T)), N experts started by round T."""
     started = sum(T // 2**k for k in range(T.bit_length()))
-    return (
-        2
-        * R
-        * G
-        * math.sqrt(3 * length * (math.log(started) + math.log((5 + 3 * math.log(1 + T)) / 2)))
-    )
+    return 2 * R * G * math.sqrt(3 * length * math.log(started + 1.5 * T * T.bit_length()))
 
 
 def hedge(T, i, N, spread):

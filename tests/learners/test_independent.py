@@ -111,15 +111,17 @@ def test_pold_is_the_reference(place, grid, linear):
 
 @pytest.mark.parametrize("start", ["current", "origin"])
 @pytest.mark.parametrize("linear", [False, True])
-def test_pola_is_the_reference(place, start, linear):
+@pytest.mark.parametrize("scale", [None, "auto"])
+def test_pola_is_the_reference(place, start, linear, scale):
     domain, losses, G = place[0], mixed_losses(140), 4.0
     for method in ("exact", "paper"):
         how = {"start": start, "linear": linear, "oracle": ORACLES[method]}
-        plain = reference.pola(domain, losses, G, **how)
+        plain = reference.pola(domain, losses, G, scale, **how)
         learner = dw.POLA(
             domain,
             lipschitz=G,
             tuning="certified",
+            loss_scale=scale,
             oracle=method,
             feedback="linear" if linear else "full",
             start=start,
@@ -574,7 +576,7 @@ def test_ader_is_below_the_closed_form(T):
 def complexity(T):
     """c(T) of AdaNormalHedge on the geometric cover."""
     created = sum(T // 2**k for k in range(T.bit_length()))
-    return math.log(created) + math.log((5 + 3 * math.log(1 + T)) / 2)
+    return math.log(created + 1.5 * T * T.bit_length())
 
 
 @pytest.mark.parametrize("T", LENGTHS)

@@ -225,7 +225,7 @@ def by_hand(tau, path, static, price):
 
 def normal_hedge(B, t):
     created = sum(t // 2**j for j in range(t.bit_length()))
-    c = math.log(created) + math.log((5 + 3 * math.log(1 + t)) / 2)
+    c = math.log(created + 1.5 * t * t.bit_length())
     return lambda length: B * math.sqrt(3 * length * c)
 
 
@@ -289,7 +289,7 @@ def test_bounds_on_windows_are_below_the_closed_forms(T):
     domain, G = dw.Simplex(4, radius=2.0), 1.5
     D, B = 2 * domain.radius, G * domain.diameter
     created = sum(T // 2**j for j in range(T.bit_length()))
-    a, c = math.sqrt(3) + 1.0, math.log(created) + math.log((5 + 3 * math.log(1 + T)) / 2)
+    a, c = math.sqrt(3) + 1.0, math.log(created + 1.5 * T * T.bit_length())
     pola = dw.POLA(domain, lipschitz=G, tuning="certified")
     saol = dw.learners.SAOL(domain, lipschitz=G, tuning="certified")
     for n, share in itertools.product((1, 2, 7, 33, T // 3, T), (0.0, 0.4, 3.0, 40.0)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from check import Case, check
@@ -31,6 +31,74 @@ def normal_hedge() -> Iterator[Case]:
         i, j = np.unravel_index((left / right).argmax(), left.shape)
         where = f"C = {C}, R = {R[i, 0]:.3g}, r = {r[0, j]:.3g}"
         yield float(left[i, j]), float(right[0, j]), where
+
+
+@check("AdaNormalHedge on a cover: N_j + (3/2) A_j j <= N_j (5 + 3 ln(1 + j))/2")
+def potential_on_a_cover() -> Iterator[Case]:
+    """For all rounds j up to 2^14, and at powers of two and before them beyond."""
+    far = (2**k - less for k in range(15, 60) for less in (0, 1))
+    for j in (*range(1, 2**14), *far):
+        started = sum(j >> k for k in range(j.bit_length()))
+        left = started + 1.5 * j.bit_length() * j
+        yield left, started * (2.5 + 1.5 * math.log1p(j)), f"j = {j}"
+
+
+def _learned_range(grow: float, foe: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Ten experts that never sleep, with a range that is learned: rounds, potentials, powers of weights."""
+    rng, (R, C, V), B = np.random.default_rng(foe), np.zeros((3, 10)), 0.0
+    rates = 0.5 ** np.arange(1, 11)
+    for t in range(1, 301):
+        normal = _potential(R + 1, C + 1) - _potential(R - 1, C + 1)
+        for kind, weight in enumerate((normal, rates * np.exp(V))):
+            weight = weight / weight.sum() if weight.sum() > 0 else np.full(10, 0.1)
+            heavy = weight >= (weight.max() if foe == 0 else np.median(weight))
+            losses = grow ** (t % 100) * (heavy if foe < 2 else rng.random(10) < 0.5)
+            r = weight @ losses - losses
+            if kind == 0:  # one range for both: the larger of the two
+                first = r
+        before, B = B, max(B, np.abs(first).max(), np.abs(r).max())
+        s = before / B if before > 0 else 1.0
+        R, C = s * (R + first / B), s * (C + np.abs(first) / B)
+        V = s * (V + np.log1p(rates * r / B))
+        yield t, _potential(R, C), np.exp(V)
+
+
+@check("learned range: sum Phi <= N + (3/2) N j, sum w/rate <= N, whatever the range does")
+def learned_range() -> Iterator[Case]:
+    """Losses of one size, that grow by a tenth, double, or fall, against foes and coins."""
+    for grow, foe in product((1.0, 1.1, 2.0, 0.5), range(3)):
+        for t, potentials, powers in _learned_range(grow, foe):
+            where = f"grow = {grow}, foe {foe}, t = {t}"
+            yield float(potentials.sum()), 10.0 + 15.0 * t, where
+            yield float(powers.sum()), 10.0, where
+
+
+@check("erratum 26: T/2^(s-i) <= 4 P/D, and more than 2 P/D at T = 7")
+def path_bins() -> Iterator[Case]:
+    """With P/D just above 2^(i-1), s = floor(log2 T)."""
+    for T in range(2, 5000):
+        s = T.bit_length() - 1
+        for i in range(1, s + 1):
+            path = 2.0 ** (i - 1)
+            yield T / 2 ** (s - i), 4 * path, f"T = {T}, i = {i}"
+    yield 2 * 1.01, 7 / 2 ** (2 - 1), "the paper's, the other way round: T = 7, i = 1, P = 1.01 D"
+
+
+@check("erratum 27: sum of 2^(j/2), j < k, <= (17.5/3 (2^k - 1))^(1/2), not (4 2^k)^(1/2)")
+def first_intervals() -> Iterator[Case]:
+    """Up to k = 50; the paper's holds up to k = 5 and fails from there; and the repaired constant."""
+    for k in range(1, 51):
+        total = sum(2 ** (j / 2) for j in range(k))
+        yield total, math.sqrt(17.5 / 3 * (2**k - 1)), f"k = {k}"
+        paper = 2 * 2 ** (k / 2)
+        yield *((total, paper) if k <= 5 else (paper, total)), f"k = {k}, the paper's"
+    for T in (*range(3, 200), 1000, 4095, 4096):
+        s = T.bit_length() - 1
+        for i in range(1, s + 1):
+            cuts = [2**j for j in range(s - i + 1)]
+            cuts += [*range(2 * cuts[-1], T + 1, cuts[-1]), T + 1]
+            left = sum(math.sqrt(3 * (b - a)) for a, b in pairwise(cuts))
+            yield left, 4.2 * math.sqrt(T * (1 + 2.0 ** (i - 1))), f"T = {T}, i = {i}"
 
 
 @check("Hedge: loss of the mean <= expert's + B (T/8)^(1/2) (1 + 2 ln(k + 1))")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from driftwolfe.ensemble import SleepingMeta
+from driftwolfe.ensemble import AdaHedge, SleepingMeta
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
@@ -27,6 +27,7 @@ __all__ = [
     "newton_on_intervals",
     "newton_steps",
     "over_game",
+    "over_tracked_windows",
     "over_windows",
     "smooth_frank_wolfe",
     "strongly_convex_frank_wolfe",
@@ -181,29 +182,36 @@ def adaptive_descent(
     return D * math.sqrt(squares) * (start / h + stepping)
 
 
-def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:
+def weighing(
+    meta: SleepingMeta,
+    length: float,
+    end: int,
+    created: int | None = None,
+    awake: int | None = None,
+) -> float:
     """Return the regret of the weights against the expert of one interval that ends by round `end`.
 
-    NotImplementedError where losses differed by more than the meta's scale.
+    NotImplementedError where losses differed by more than a given `loss_scale`.
 
     Parameters
     ----------
-    meta, length, end, created
-        As it is after the game; rounds of the interval; the last round of the game, or a later one;
-        and as in `SleepingMeta.regret_bound`.
+    meta, length, end
+        As it is after the game; rounds of the interval; the last round of the game, or a later one.
+    created, awake
+        As in `SleepingMeta.regret_bound`.
 
     Examples
     --------
     >>> from driftwolfe.ensemble import AdaNormalHedge
     >>> round(weighing(AdaNormalHedge(1.0), length=64, end=100), 1)
-    38.0
+    37.0
     """
     if meta.largest_difference > meta.scale * (1.0 + 1e-9):
         raise NotImplementedError(
             f"no bound is known: losses differed by {meta.largest_difference:g} in a round, more "
             f"than the loss_scale of {meta.scale:g}; give a larger lipschitz or loss_scale"
         )
-    return meta.regret_bound(length, max(1, end), meta.scale, created)
+    return meta.regret_bound(length, max(1, end), meta.scale, created, awake)
 
 
 def over_windows(
@@ -252,6 +260,47 @@ def over_windows(
     return float(best)
 
 
+def over_tracked_windows(
+    tau: int,
+    weights: AdaHedge,
+    spread: float,
+    level_bound: Callable[[int], float],
+    level_per_path: Callable[[int], float] | None = None,
+    path_length: float = 0.0,
+) -> float:
+    r"""Return a bound on every window of weights that follow sequences of experts, one for each piece.
+
+    `over_windows` with the price of a change for each piece, or the most that a piece can cost without its own
+    expert, and once the rest of the tracking bound, which holds from any round on. `docs/theory/polar.md` has
+    the proof.
+
+    Parameters
+    ----------
+    tau, level_per_path, path_length
+        As in `over_windows`.
+    weights
+        As they are after the game.
+    spread
+        The most that a round can cost: G times the diameter.
+    level_bound
+        Takes k, returns the regret of an expert that starts with an interval of :math:`2^k` rounds that
+        :math:`2^k` divides; infinite where there is none.
+
+    Examples
+    --------
+    >>> from driftwolfe.ensemble import AdaHedge
+    >>> over_tracked_windows(7, AdaHedge(1), 2.0, lambda k: 3.0)
+    8.0
+    """
+    change = weights.regret_bound(1) - weights.regret_bound(0)
+
+    def level(k: int) -> float:
+        return min(spread * 2**k, level_bound(k) + change)
+
+    found = over_windows(tau, level, level_per_path, path_length)
+    return min(spread * tau, weights.regret_bound(0) - change + found)
+
+
 def over_game(
     rounds: int,
     level_bound: Callable[[int], float],
@@ -283,12 +332,18 @@ def over_game(
 
 
 def frank_wolfe_tracking(
-    G: float, D: float, diameter: float, rounds: int, eta: float, fraction: float
+    G: float,
+    D: float,
+    diameter: float,
+    rounds: int,
+    eta: float,
+    fraction: float,
+    error: float = 0.0,
 ) -> float:
     r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
-    With a step of a fixed fraction s, the gap of its objective stays below H, the root of
-    :math:`s H = s^2 diam^2/2 + \eta G \sqrt{2H}`, and be-the-leader gives
+    With a step of a fixed fraction s and an oracle of error e, the gap of its objective stays below H, the root of
+    :math:`s H = s^2 diam^2/2 + s e + \eta G \sqrt{2H}`, and be-the-leader gives
     :math:`D^2/(8\eta) + G T \sqrt{2 H}`.
 
     Parameters
@@ -297,6 +352,8 @@ def frank_wolfe_tracking(
         Bound on gradient norms, twice the radius, and a bound on the diameter of the set.
     rounds, eta, fraction
         Rounds T; the step, a length over G; s, between 0 and 1.
+    error
+        e: by how much an answer of the oracle may miss the minimum, a squared length.
 
     Examples
     --------
@@ -304,7 +361,8 @@ def frank_wolfe_tracking(
     124.031
     """
     a = eta * G * np.sqrt(2.0)
-    root = (a + np.sqrt(a**2 + 2.0 * fraction**3 * diameter**2)) / (2.0 * fraction)
+    steps = 2.0 * fraction**3 * diameter**2 + 4.0 * fraction**2 * error
+    root = (a + np.sqrt(a**2 + steps)) / (2.0 * fraction)
     return float(D**2 / (8.0 * eta) + G * rounds * np.sqrt(2.0) * root)
 
 

@@ -28,6 +28,8 @@ from driftwolfe.state import POINT, Field, Size, State
 BLOCKED = (BOGDIP, POLD, POLA)
 #: Rounds over which values are averaged for the baseline.
 BASELINE_ROUNDS = 64
+#: How far the mean of the vertices drawn may be from the decision, in units of the radius.
+ATOL = 1e-6
 
 
 class Estimates(NamedTuple):
@@ -352,7 +354,7 @@ class SemiBandit(Outer):
 
     def _draw(self, domain: Domain) -> tuple[Array, Array]:
         """The vertex of this round, and the chance of each component; 1 of those that are never chosen."""
-        vertices, weights = domain.decompose(self.learner.decision, atol=1e-6)
+        vertices, weights = domain.decompose(self.learner.decision, atol=ATOL)
         found, gamma, random = np.stack(vertices), self.exploration, random_of(self)
         chances = (1.0 - gamma) * np.tensordot(weights, found != 0, 1)
         chances += gamma * (self._cover != 0).mean(axis=0)
@@ -363,7 +365,7 @@ class SemiBandit(Outer):
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G = self.options.lipschitz or 0.0
-        exploring = self.exploration * G * self.domain.diameter
+        exploring = self.exploration * G * self.domain.diameter + ATOL * G * self.domain.radius
         return bound_of_estimates(self, G, exploring, path_length, tau)
 
     ask = no_tickets

@@ -157,10 +157,9 @@ class LongTerm(Constrained, Outer):
         g, x = as_loss(constraint), self.learner.decision
         suffered, excess = f.value(x), max(0.0, g.value(x))
         require_finite(suffered, excess)
-        if self.options.lipschitz is None or self._L is None:
-            seen = np.array([norm(f.gradient(x)), norm(g.gradient(x))])
-            require_finite(seen)
-            self._slopes = np.maximum(self._slopes, seen)
+        seen = np.array([norm(f.gradient(x)), norm(g.gradient(x))])
+        require_finite(seen)
+        self._slopes = np.maximum(self._slopes, seen)
         self.violation += excess
         self._violated += excess
         self.penalty = self._next_weight()
@@ -206,6 +205,8 @@ class LongTerm(Constrained, Outer):
             raise NotImplementedError(
                 "a bound on violations needs a given lipschitz, and losses that come at once"
             )
+        if (self._slopes > 1.000001 * np.array([G, L])).any():
+            raise NotImplementedError("gradients at decisions were longer than the constants given")
         if not self._violated:
             return 0.0
         regret = self.learner.bound(length, window)

@@ -112,6 +112,6 @@ class FTPL(SinglePointLearner):
         self._draws += 1
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        if path_length or tau is not None:
+        if path_length or tau is not None or self.domain.lmo_error:
             return None
         return self._scale * self._width + self._costs

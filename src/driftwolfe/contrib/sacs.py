@@ -35,8 +35,8 @@ class SACS(CoverLearner):
               C_J = \sum_{t \in J}|f_t(x_t) - f_t(x_t^J)|, \quad c(t) = O(\log t)
 
     with P the path length of the comparators inside it, and on every interval the sum over its pieces; `bound`
-    has the largest :math:`\Gamma_J` and :math:`C_J` of each length that were met; where B is learned it is
-    conditional, see `AdaNormalHedge`. `docs/theory/benign.md` has the proofs, and what follows for smooth losses.
+    has the largest :math:`\Gamma_J` and :math:`C_J` of each length that were met, and B more where it is learned.
+    `docs/theory/benign.md` has the proofs, and what follows for smooth losses.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ class SACS(CoverLearner):
         own += self.lipschitz * (1 << k) * max(apart, found.largest_distance)
         if meta.scale == 0.0:
             return own
-        one = bounds.weighing(meta, 1, self.t)  # for a C of 1 in units of B
-        return own + one * math.sqrt(self._costs[k] / meta.scale)
+        movement = float(self._costs[k]) / meta.scale  # C, in units of B
+        return own + bounds.weighing(meta, movement, self.t)
 
     def _level_per_path(self, k: int) -> float:
         found = self._experts

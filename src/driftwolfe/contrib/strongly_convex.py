@@ -40,7 +40,7 @@ class StronglyConvexOFW(SinglePointLearner):
     gap of :math:`F_t` at :math:`x_t`, and regret is at most :math:`\sum_t\lVert g_t\rVert d_t - \lambda d_t^2/2`.
     `bound` is the smaller of that with the measured Frank-Wolfe gaps, and with the :math:`H_t` that follow
     from a given G before the game (`bounds.strongly_convex_frank_wolfe`); `docs/theory/benign.md` has the
-    proof. Exact oracles are assumed.
+    proof. With a declared error of the oracle it is the first, with the error in the gaps.
 
     References
     ----------
@@ -84,10 +84,11 @@ class StronglyConvexOFW(SinglePointLearner):
         self._gradients = self._gradients + gradient
         self._points = self._points + self._x
         slope = self._gradients + bend * (rounds * self._x - self._points)
-        vertex = self._counted.lmo(slope)
+        vertex, error = self._counted.lmo_with_error(slope)
         away = vertex - self._x
         gap, length = max(0.0, -inner(slope, away)), norm(away)
-        self._costs += bounds.curved_distance(size, bend, math.sqrt(2 * gap / bend / rounds))
+        most = math.sqrt(2.0 * (gap + error) / bend / rounds)
+        self._costs += bounds.curved_distance(size, bend, most)
         fraction = line_search_step(gap, bend * rounds * length * length)
         if fraction > 0.0:
             self._move(vertex, fraction)
@@ -95,5 +96,7 @@ class StronglyConvexOFW(SinglePointLearner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if path_length or tau is not None:
             return None
+        if self.domain.lmo_error:
+            return self._costs
         known = self.lipschitz, self.strong_convexity, self.domain.diameter, self.t
         return min(self._costs, bounds.strongly_convex_frank_wolfe(*known))

@@ -82,6 +82,8 @@ class Domain(checks.Constructed, ABC):
 
     #: Method of `infeasible_projection` that spends nothing but linear minimisations.
     lmo_method: str = "corrective"
+    #: Declared error of `lmo`, over the radius and the norm of the direction.
+    lmo_error: float = 0.0
     #: Whether K holds the matrices whose singular values sum to at most `radius`; `lmo` has rank one.
     rank_one_atoms: bool = False
     #: Whether `contains` costs no more than a few calls of `lmo`.
@@ -395,6 +397,7 @@ for _name in (
     *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
     *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
     *("default_method", "lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
+    "lmo_error",
     *("cached_vertices", "lmo_with_error", "lmo_many_with_error", "project_many", "project_each"),
     *("_project", "_gauge", "_gauge_subgradient", "_separate", "_decompose"),
 ):

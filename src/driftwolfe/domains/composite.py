@@ -64,6 +64,7 @@ class ProductDomain(Domain):
         self.shape = tuple(domain.shape for domain in self.domains)
         self.device = next((one.device for one in self.domains if one.device is not HOST), HOST)
         self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
+        self.lmo_error = max(domain.lmo_error for domain in self.domains)
         self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
 
     def warm_up(self) -> None:
@@ -181,7 +182,7 @@ class LMODomain(Domain):
         for name, function in given.items():
             if not callable(function) and (function is not None or name == "lmo"):
                 raise TypeError(f"{name} must be a function, got {type(function).__name__}")
-        self.error = checks.nonnegative(error, "error")
+        self.error = self.lmo_error = checks.nonnegative(error, "error")
         self._functions: dict[str, Any] = given
         self._minimises = False  # whether some answer has beaten the centre
         if center is not None:

@@ -109,9 +109,11 @@ class BallExperts(Stateful):
         return point
 
     def losses(self, gradient: Point) -> Array:
-        """Return the linear loss of each expert."""
+        """Return the linear loss of each expert, of arrays from the centre: far away, all else is rounding."""
         if isinstance(gradient, np.ndarray):
-            return self.table.reshape(self.steps.size, -1).dot(gradient.ravel())
+            center, table = self.domain.center, self.table
+            table = table if center is None else table - center
+            return table.reshape(self.steps.size, -1).dot(gradient.ravel())
         return np.array([inner(gradient, point) for point in self.points])
 
     def combined(self, weights: Array) -> Point:

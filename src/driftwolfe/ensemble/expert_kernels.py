@@ -42,17 +42,22 @@ def weights(regrets, movements, found):
 
 @jit(NEW_NUMBERS, NEW_NUMBERS, NUMBER, NUMBERS, NUMBER, ANSWER, allocates=False)
 def update(regrets, movements, learner, losses, scale, learned):
-    """Update R and C; return B, which grows to the largest difference if learned, and the latter."""
+    """Update R and C; return B, which grows to the largest difference if learned, and the latter.
+
+    A difference is added in the old unit, cut to it, before R and C take the new one: the proof needs it.
+    """
     largest, size, shrink = 0.0, abs(learner), 1.0
     for i in range(losses.size):
         gap, loss = abs(learner - losses[i]), abs(losses[i])
         largest, size = gap if gap > largest else largest, loss if loss > size else size
-    if learned and largest > scale and largest > ROUNDING * size:
-        shrink, scale = scale / largest, largest
+    if learned and largest > scale:
+        if largest <= ROUNDING * size:
+            return scale, 0.0
+        shrink, scale = scale / largest if scale > 0.0 else 1.0, largest
     for i in range(losses.size):
         ahead = (learner - losses[i]) / scale if scale > 0.0 else 0.0
-        regrets[i] = regrets[i] * shrink + ahead
-        movements[i] = movements[i] * shrink + abs(ahead)
+        regrets[i] = (regrets[i] + ahead) * shrink
+        movements[i] = (movements[i] + abs(ahead)) * shrink
     return scale, largest
 
 

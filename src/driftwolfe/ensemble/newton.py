@@ -146,8 +146,9 @@ def minimum(domain: Domain, H: Array, c: Array, x: Array) -> tuple[Array, float]
     points, weights, gap = x[None], np.ones(1), math.inf
     for _ in range(CALLS):
         slope = H @ x + c
-        vertex = (domain.lmo(slope.reshape(shape)) - center).ravel() / radius
-        gap = max(0.0, float(slope @ (x - vertex)))
+        answer, error = domain.lmo_with_error(slope.reshape(shape))
+        vertex = (answer - center).ravel() / radius
+        gap = max(0.0, float(slope @ (x - vertex))) + error / radius
         if gap <= LMO_ACCURACY:
             break
         points, weights = np.vstack((points, vertex)), np.append(weights, 0.0)

@@ -27,7 +27,9 @@ class SleepingMeta(Stateful, ABC):
     Parameters
     ----------
     loss_scale
-        The bound B on differences of losses, in units of the loss, or ``"auto"``.
+        The bound B on differences of losses, in units of the loss, or ``"auto"``: the largest so far, rounding
+        apart. A larger one is cut to the old B, then what is in units of B takes the new unit; that costs at
+        most B in all (docs/theory/bounds.md).
     """
 
     #: Arrays with an entry for each expert.
@@ -80,7 +82,12 @@ class SleepingMeta(Stateful, ABC):
         """Take the loss of the combined decision and those of the experts that are awake."""
 
     def regret_bound(
-        self, length: float, end: int, scale: float, created: int | None = None
+        self,
+        length: float,
+        end: int,
+        scale: float,
+        created: int | None = None,
+        awake: int | None = None,
     ) -> float:
         r"""Return the bound on the regret against the expert of one interval.
 
@@ -90,17 +97,20 @@ class SleepingMeta(Stateful, ABC):
             Rounds :math:`\ell` of the interval, and its last round j, counted from 1.
         scale
             B: no difference was larger.
-        created
-            Number :math:`N_j` of experts ever added up to round j; that of the geometric cover,
-            :math:`\sum_k \lfloor j/2^k \rfloor`, if not given.
+        created, awake
+            Number :math:`N_j` of experts ever added up to round j, and the most in one round (all, if not
+            given); those of the geometric cover, :math:`\sum_k \lfloor j/2^k \rfloor`, if neither is given.
         """
         last = checks.count(end, "end")
-        number = GeometricCover().created(last) if created is None else created
-        return scale * self._relative_bound(length, last, math.log(number))
+        if created is None:
+            created, awake = GeometricCover().created(last), last.bit_length()
+        found = self._relative_bound(length, last, created, min(awake or created, created))
+        learned = 1.0 if self.loss_scale == "auto" else 0.0  # what was cut
+        return scale * (found + learned)
 
     @abstractmethod
-    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
-        """The bound on the regret in units of B."""
+    def _relative_bound(self, length: float, last: int, number: int, awake: int) -> float:
+        """The bound on the regret in units of B, for a given B."""
 
     def _append(self, *columns: Array) -> None:
         for name, new in zip(self.COLUMNS, columns, strict=True):
@@ -133,11 +143,11 @@ class AdaNormalHedge(SleepingMeta):
     The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
     at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
 
-    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
+    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln\big(N_j + \tfrac32 A_j\,j\big)
 
-    With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
-    comes, R and C, which are in units of B, are multiplied by the old B over the new one. A heuristic:
-    the weights played before were those of the old B, so `regret_bound` is proved for a given B only.
+    with :math:`A_j` the most experts awake in one round, or
+    :math:`c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}` if smaller. With ``loss_scale="auto"`` it is at most B
+    more, with the first c(j) and B the largest difference so far: nothing needs to be known of the losses.
 
     Parameters
     ----------
@@ -202,9 +212,11 @@ class AdaNormalHedge(SleepingMeta):
         )
         self.largest_difference = max(self.largest_difference, difference)
 
-    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
-        complexity = log_number + math.log((5.0 + 3.0 * math.log1p(last)) / 2.0)
-        return math.sqrt(3.0 * checks.nonnegative(length, "length") * complexity)
+    def _relative_bound(self, length: float, last: int, number: int, awake: int) -> float:
+        potential = number + 1.5 * awake * last
+        if self.loss_scale != "auto":  # the sum of |r|/(C + 1) of one expert grows like a logarithm
+            potential = min(potential, number * (2.5 + 1.5 * math.log1p(last)))
+        return math.sqrt(3.0 * checks.nonnegative(length, "length") * math.log(potential))
 
 
 @dataclass(eq=False)
@@ -218,8 +230,8 @@ class MultiplicativeWeights(SleepingMeta):
 
     from :math:`w_I = \eta_I`. The regret against the expert of an interval of :math:`\ell` rounds, the
     last of them round j, is at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`). With
-    ``loss_scale="auto"``, B is the largest difference so far and the weights of the past stay as they
-    are: a heuristic. Differences beyond a given B count as B.
+    ``loss_scale="auto"`` it is at most B more, with B the largest difference so far; where B grows by a
+    factor, all :math:`w_I/\eta_I` are raised to the power of its inverse. Differences beyond a given B count as B.
 
     Parameters
     ----------
@@ -265,17 +277,23 @@ class MultiplicativeWeights(SleepingMeta):
         learner, losses = self._checked(learner_loss, expert_losses)
         ahead = learner - losses
         difference = float(np.abs(ahead).max(initial=0.0))
-        self.largest_difference = max(self.largest_difference, difference)
         rounding = ROUNDING * float(np.abs(losses).max(initial=abs(learner)))
-        if self.loss_scale == "auto" and difference > max(self.scale, rounding):
-            self.scale = difference
+        shrink = 1.0
+        if self.loss_scale == "auto" and difference > self.scale:
+            if difference <= rounding:
+                return
+            shrink, self.scale = self.scale / difference if self.scale > 0.0 else 1.0, difference
+        self.largest_difference = max(self.largest_difference, difference)
         if self.scale > 0.0:
             steps = self.rates * (np.clip(ahead, -self.scale, self.scale) / self.scale)
             self.log_weights = self.log_weights + np.log1p(steps)
+        if shrink < 1.0:
+            first = np.log(self.rates)
+            self.log_weights = first + shrink * (self.log_weights - first)
 
-    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
+    def _relative_bound(self, length: float, last: int, number: int, awake: int) -> float:
         rounds = checks.count(length, "length")
-        return log_number / _rate(rounds) + _rate(rounds) * rounds
+        return math.log(number) / _rate(rounds) + _rate(rounds) * rounds
 
 
 @dataclass(eq=False)

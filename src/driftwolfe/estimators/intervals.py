@@ -247,8 +247,7 @@ class AdaptiveIntervals(Stateful, Guarded):
         r"""Return a bound on how much more :math:`\rho` lost than the best fixed mix of its candidates.
 
         On all intervals of tau rows; None: on all rows. Losses are pinball losses of
-        :math:`|y - \hat y - c|`, each over the largest candidate of its row. Conditional on the learned
-        range of losses, as `SAOL.bound` is.
+        :math:`|y - \hat y - c|`, each over the largest candidate of its row.
         """
         return self._radius.bound(tau=tau)
 

@@ -47,7 +47,7 @@ class POLA(CoverLearner):
     :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
     ``bound(path_length=..., tau=...)`` evaluates them with all constants. D is twice the radius of the set, G
     bounds gradient norms, B the range of losses over the set in one round, and :math:`v_0 = 1/2`. Where B is
-    learned they are conditional, see `AdaNormalHedge`; `docs/theory/budget.md` has the terms with a budget.
+    learned, weights cost B more on each interval of the cover; `docs/theory/budget.md` has the terms with a budget.
 
     References
     ----------

@@ -81,7 +81,7 @@ class OneProjectionSAOL(CoverLearner):
     .. math:: \tilde g = g - \min(0, \langle g, \nu\rangle)\,\nu
 
     Regret :math:`O(\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against comparators of path
-    length P inside it; `bound` has the constants. Where B is learned it is conditional.
+    length P inside it; `bound` has the constants. Where B is learned, weights cost B more on each.
 
     Parameters
     ----------
@@ -247,9 +247,12 @@ class PAMO(CoverLearner):
         )
 
     def _level_bound(self, k: int) -> float:
-        if self.steps == "agile":
-            return super()._level_bound(k)
         known, length = self.options.measured(self._experts), 1 << k
+        # A gauge too large by e costs e |<g, w - c>| in the lemma: at most kappa G R times the accuracy.
+        rough = (self._experts.bisection or 0.0) * self.kappa * self.lipschitz * self.domain.radius
+        rough *= length
+        if self.steps == "agile":
+            return super()._level_bound(k) + rough
         eta = known.step_scale * self._plan(length).step
         static = bounds.lazy_descent(
             known.surrogates,
@@ -260,7 +263,7 @@ class PAMO(CoverLearner):
             apart=0.0,
             shrinking_steps=known.shrinking_steps,
         )
-        return static + bounds.weighing(self._meta, length, self.t)
+        return static + rough + bounds.weighing(self._meta, length, self.t)
 
     def _level_per_path(self, k: int) -> float:
         return super()._level_per_path(k) if self.steps == "agile" else self.lipschitz * (1 << k)

@@ -252,7 +252,9 @@ class OnlineFrankWolfe(SinglePointLearner):
         if path_length or tau is not None or not fixed or self.variant != "optimized":
             return None
         G, D = self.lipschitz, self.options.D
-        return bounds.frank_wolfe_tracking(G, D, self.domain.diameter, self.t, *self._rates(G, 1))
+        eta, fraction = self._rates(G, 1)
+        error = self.domain.lmo_error * self.domain.radius * (D + eta * G * self.t)
+        return bounds.frank_wolfe_tracking(G, D, self.domain.diameter, self.t, eta, fraction, error)
 
 
 def bound_against_minimisers(
@@ -279,6 +281,8 @@ def bound_against_minimisers(
             f"the bound of {name} is against the minimiser of each round: leave path_length= "
             "and tau= out"
         )
+    if self.domain.lmo_error:
+        raise NotImplementedError(f"the bound of {name} is for exact oracles")
     steps = self.smoothness or self.horizon
     if variation is None or first_gap is None or beta is None or not steps:
         needed = "" if self.smoothness else "a horizon, smoothness=, "
