@@ -119,6 +119,7 @@ LEARNER_CASES = {
     dw.contrib.Scream: [{}, {"switching": 5.0}],
     dw.contrib.AFLH: [{"alpha": 0.01}],
     dw.contrib.FTPL: [{}, {"seed": 4}],
+    dw.contrib.AnytimeOFW: [{}],
     dw.contrib.StronglyConvexOFW: [{}, {"strong_convexity": 0.5}],
 }
 

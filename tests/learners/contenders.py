@@ -50,6 +50,8 @@ CONTENDERS = {
     "multi-ocg": (dw.learners.MultiOCG, {"tuning": "certified"}),
     "multi-ocg-linear": (dw.learners.MultiOCG, {"tuning": "certified", "feedback": "linear"}),
     "ofw": (dw.OnlineFrankWolfe, {}),
+    "anytime-ofw": (dw.contrib.AnytimeOFW, {}),
+    "anytime-ofw-auto": (dw.contrib.AnytimeOFW, {"lipschitz": "auto"}),
     "bogd-budget": (dw.BOGDIP, {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=1.0)}),
     "bogd-budget-even": (
         dw.BOGDIP,
@@ -202,6 +204,7 @@ LEADING = (
     "pamo",
     "multi-ocg",
     "ofw",
+    "anytime-ofw-auto",
     "pold-budget-even",
     "pold-pooled",
     "pola-pooled-even",
