@@ -185,6 +185,12 @@ CONTENDERS = {
         dw.contrib.SACS,
         {"tuning": "certified", "projections": "one", "oracle": "corrective"},
     ),
+    "smoothed": (dw.contrib.SmoothedOGD, {}),
+    "smoothed-certified": (dw.contrib.SmoothedOGD, {"tuning": "certified", "feedback": "linear"}),
+    "smoothed-corrective": (dw.contrib.SmoothedOGD, {"oracle": "corrective"}),
+    "smoothed-anytime": (dw.contrib.SmoothedOGD, {"horizon": None, "lipschitz": "auto"}),
+    "discounted": (dw.contrib.DiscountedAdaptive, {}),
+    "discounted-quick": (dw.contrib.DiscountedAdaptive, {"discount": 0.95}),
     "scream": (dw.contrib.Scream, {"switching": 2.0}),
     "scream-anytime": (dw.contrib.Scream, {"switching": 0.2, "horizon": None}),
 }
@@ -215,6 +221,8 @@ LEADING = (
     "polar-budget",
     "sword",
     "sacs",
+    "smoothed",
+    "discounted-quick",
     "scream",
 )
 

@@ -88,6 +88,7 @@ DYNAMIC = (
         dw.learners.OneProjectionSAOL,
     ),
     *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
+    *(dw.contrib.SmoothedOGD, dw.contrib.DiscountedAdaptive),
 )
 ADAPTIVE = (
     dw.BOGDIP,
