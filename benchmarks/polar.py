@@ -110,8 +110,7 @@ def others() -> Learners:
 ALL: Learners = {OURS: polar, LAZY: lazy, **others()}
 #: Learners that are quick enough for 3,000 rounds with matrices of 943 x 1,682: the others project exactly, or
 #: make many LMO calls per round.
-QUICK = (OURS, LAZY, "POLD", "POLA", "BOGDIP", "LOOBOGD", "OneOracleAder", "OnlineFrankWolfe")
-QUICK += ("AnytimeOFW", "KalhanOFW")
+QUICK = (OURS, LAZY, "POLD", "POLA", "BOGDIP", "LOOBOGD", "OneOracleAder", "KalhanOFW")
 #: c of POLD and POLA on real data is the best that `driftwolfe reproduce --preset paper` found.
 MATRICES: Learners = {
     **{name: ALL[name] for name in QUICK},
