@@ -24,13 +24,14 @@ def main(folder: Path = HERE) -> None:
     for stream in games.keys() - set(REAL):
         regrets = defaultdict(list)
         for record in games[stream]["records"]:
-            regrets[record["learner"]].append(record["value"])
+            if "value" in record and not record["learner"].startswith("POLAR,"):
+                regrets[record["learner"]].append(record["value"])
         means = {name: float(np.mean(values)) for name, values in regrets.items()}
         ours = means.pop("POLAR")
         best[stream] = min(means, key=means.__getitem__)
         shares[stream] = 100 * ours / means[best[stream]]
     streams = sorted(shares, key=shares.__getitem__, reverse=True)
-    figure = canvas(6.4, 4.4)
+    figure = canvas(6.4, 0.4 * len(streams))
     axis = figure.subplots()
     bars = axis.barh(streams, [shares[stream] for stream in streams], color=BLUE)
     labels = [f"{shares[stream]:.0f} % of {best[stream]}" for stream in streams]

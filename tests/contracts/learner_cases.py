@@ -119,6 +119,9 @@ LEARNER_CASES = {
     dw.contrib.Scream: [{}, {"switching": 5.0}],
     dw.contrib.AFLH: [{"alpha": 0.01}],
     dw.contrib.FTPL: [{}, {"seed": 4}],
+    dw.contrib.AnytimeOFW: [{}],
+    dw.contrib.DiscountedAdaptive: [{}, {"discount": 0.9}, {"discount": 1.0}],
+    dw.contrib.SmoothedOGD: [{}, {"feedback": "linear"}, {"oracle": "corrective"}],
     dw.contrib.StronglyConvexOFW: [{}, {"strong_convexity": 0.5}],
 }
 
@@ -132,6 +135,7 @@ NEEDS_PROJECTION = (
         dw.learners.OneProjectionSAOL,
     ),
     *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
+    *(dw.contrib.SmoothedOGD, dw.contrib.DiscountedAdaptive),
 )
 NEEDS_GAUGE = (dw.learners.PAMO,)
 NEEDS_ARRAYS = (
@@ -140,6 +144,7 @@ NEEDS_ARRAYS = (
     dw.contrib.AFLH,
     dw.contrib.FTPL,
     dw.contrib.SACS,
+    dw.contrib.DiscountedAdaptive,
 )
 NEEDS_SEPARATION = (dw.learners.SOOGD,)
 NEEDS_INSIDE = (dw.contrib.Bandit,)
@@ -158,7 +163,7 @@ UNITS = {
 #: Learners that square gradients, and refuse those whose squares leave the range of numbers.
 SQUARING = (
     *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream, dw.contrib.AFLH, dw.contrib.FTPL),
-    *(dw.contrib.OnlineNewtonStep, dw.contrib.StronglyConvexOFW),
+    *(dw.contrib.OnlineNewtonStep, dw.contrib.StronglyConvexOFW, dw.contrib.DiscountedAdaptive),
 )
 
 

@@ -50,6 +50,8 @@ CONTENDERS = {
     "multi-ocg": (dw.learners.MultiOCG, {"tuning": "certified"}),
     "multi-ocg-linear": (dw.learners.MultiOCG, {"tuning": "certified", "feedback": "linear"}),
     "ofw": (dw.OnlineFrankWolfe, {}),
+    "anytime-ofw": (dw.contrib.AnytimeOFW, {}),
+    "anytime-ofw-auto": (dw.contrib.AnytimeOFW, {"lipschitz": "auto"}),
     "bogd-budget": (dw.BOGDIP, {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=1.0)}),
     "bogd-budget-even": (
         dw.BOGDIP,
@@ -183,6 +185,12 @@ CONTENDERS = {
         dw.contrib.SACS,
         {"tuning": "certified", "projections": "one", "oracle": "corrective"},
     ),
+    "smoothed": (dw.contrib.SmoothedOGD, {}),
+    "smoothed-certified": (dw.contrib.SmoothedOGD, {"tuning": "certified", "feedback": "linear"}),
+    "smoothed-corrective": (dw.contrib.SmoothedOGD, {"oracle": "corrective"}),
+    "smoothed-anytime": (dw.contrib.SmoothedOGD, {"horizon": None, "lipschitz": "auto"}),
+    "discounted": (dw.contrib.DiscountedAdaptive, {}),
+    "discounted-quick": (dw.contrib.DiscountedAdaptive, {"discount": 0.95}),
     "scream": (dw.contrib.Scream, {"switching": 2.0}),
     "scream-anytime": (dw.contrib.Scream, {"switching": 0.2, "horizon": None}),
 }
@@ -202,6 +210,7 @@ LEADING = (
     "pamo",
     "multi-ocg",
     "ofw",
+    "anytime-ofw-auto",
     "pold-budget-even",
     "pold-pooled",
     "pola-pooled-even",
@@ -212,6 +221,8 @@ LEADING = (
     "polar-budget",
     "sword",
     "sacs",
+    "smoothed",
+    "discounted-quick",
     "scream",
 )
 

@@ -88,6 +88,7 @@ DYNAMIC = (
         dw.learners.OneProjectionSAOL,
     ),
     *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
+    *(dw.contrib.SmoothedOGD, dw.contrib.DiscountedAdaptive),
 )
 ADAPTIVE = (
     dw.BOGDIP,
@@ -158,7 +159,7 @@ def test_dynamic_regret_and_that_of_the_worst_window_are_below_the_bound(name, p
         assert holds(played.window_regret(tau), played.learner.bound(tau=tau)), tau
 
 
-@pytest.mark.parametrize(("name", "place"), cases(dw.OnlineFrankWolfe))
+@pytest.mark.parametrize(("name", "place"), cases(dw.OnlineFrankWolfe, dw.contrib.AnytimeOFW))
 def test_static_regret_is_below_the_bound(name, place):
     played = game(name, place)
     assert holds(played.regret(played.comparators(1)), played.learner.bound())
@@ -270,7 +271,7 @@ CERTIFIED = {"tuning": "certified", "oracle": "halfspace"}
     [
         (dw.OGD, {}, 1000, 0.02),
         (dw.Ader, {"tuning": "certified"}, 1000, 0.05),
-        (dw.OnlineFrankWolfe, {}, 1000, 0.4),
+        (dw.OnlineFrankWolfe, {}, 1000, 0.26),
         (dw.learners.MultiOCG, {"tuning": "certified"}, 1000, 0.13),
         (dw.BOGDIP, {}, 20_000, 0.055),
         (dw.BOGDIP, CERTIFIED, 20_000, 0.2),

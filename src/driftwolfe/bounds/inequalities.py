@@ -342,9 +342,9 @@ def frank_wolfe_tracking(
 ) -> float:
     r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
-    With a step of a fixed fraction s and an oracle of error e, the gap of its objective stays below H, the root of
-    :math:`s H = s^2 diam^2/2 + s e + \eta G \sqrt{2H}`, and be-the-leader gives
-    :math:`D^2/(8\eta) + G T \sqrt{2 H}`.
+    With a step of a fixed fraction s and an oracle of error e on the objectives, the root mean square distance to
+    their minimisers is at most q, the root of :math:`s q^2 = s^2 diam^2/2 + s e + \eta G q`, and regret at most
+    :math:`D^2/(8\eta) + G T q`.
 
     Parameters
     ----------
@@ -358,12 +358,12 @@ def frank_wolfe_tracking(
     Examples
     --------
     >>> round(frank_wolfe_tracking(1.0, 2.0, 2.0, 100, eta=0.01, fraction=0.1), 3)
-    124.031
+    100.0
     """
-    a = eta * G * np.sqrt(2.0)
+    a = eta * G
     steps = 2.0 * fraction**3 * diameter**2 + 4.0 * fraction**2 * error
     root = (a + np.sqrt(a**2 + steps)) / (2.0 * fraction)
-    return float(D**2 / (8.0 * eta) + G * rounds * np.sqrt(2.0) * root)
+    return float(D**2 / (8.0 * eta) + G * rounds * root)
 
 
 def smooth_frank_wolfe(

@@ -179,8 +179,8 @@ class OnlineFrankWolfe(SinglePointLearner):
 
     with :math:`\eta = c\,\tfrac12 (3/T)^{3/4}`, c = D/G, and :math:`s = \min(1, \sqrt{3/T})`; without
     a horizon, t in place of T. Static regret :math:`O(T^{3/4})`; `bound`, for the optimised variant with a
-    horizon and a given G, is about :math:`2.24\, G D T^{3/4}`: derived for this library. It does not follow
-    drift.
+    horizon and a given G, is about :math:`1.43\, G D T^{3/4}`: derived for this library. `AnytimeOFW` has a bound
+    without. It does not follow drift.
 
     Parameters
     ----------
