@@ -260,38 +260,18 @@ def test_the_papers_methods_differ_in_colour_in_dash_and_in_marker():
         )
 
 
-#: Machado, Oliveira and Fernandes (2009), full severity, on linear RGB.
+#: Machado, Oliveira and Fernandes (2009), full severity, on linear RGB: row by row.
+SEVERE = {
+    "none": "1 0 0  0 1 0  0 0 1",
+    "protanopia": """0.152286 1.052583 -0.204868  0.114503 0.786281 0.099216
+        -0.003882 -0.048116 1.051998""",
+    "deuteranopia": """0.367322 0.860646 -0.227968  0.280085 0.672501 0.047413
+        -0.011820 0.042940 0.968881""",
+    "tritanopia": """1.255528 -0.076749 -0.178779  -0.078411 0.930809 0.147602
+        0.004733 0.691367 0.303900""",
+}
 DEFICIENCIES = {
-    "none": np.eye(3),
-    "protanopia": np.array(
-        [
-            0.152286,
-            1.052583,
-            -0.204868,
-            0.114503,
-            0.786281,
-            0.099216,
-            -0.003882,
-            -0.048116,
-            1.051998,
-        ]
-    ).reshape(3, 3),
-    "deuteranopia": np.array(
-        [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881]
-    ).reshape(3, 3),
-    "tritanopia": np.array(
-        [
-            1.255528,
-            -0.076749,
-            -0.178779,
-            -0.078411,
-            0.930809,
-            0.147602,
-            0.004733,
-            0.691367,
-            0.303900,
-        ]
-    ).reshape(3, 3),
+    name: np.reshape(text.split(), (3, 3)).astype(float) for name, text in SEVERE.items()
 }
 
 
