@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import combinations
 
 import numpy as np
@@ -21,6 +19,7 @@ from driftwolfe.experiments.figures import band, rows
 from driftwolfe.experiments.summary import RegretRow
 from driftwolfe.terminal import Spread
 from experiments.small import made, played, regrets, summary_of
+from reliability.children import python
 
 NAMES = ("oracle-calls", "sensitivity", "weights", "regret", "prices", "regret-over-rounds")
 
@@ -352,6 +351,5 @@ def test_without_matplotlib_one_sentence_says_what_to_do():
         "from driftwolfe.experiments.drawing import draw\n"
         "draw(None)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    last = done.stderr.strip().splitlines()[-1]
+    last = python("-c", code, status=1).stderr.strip().splitlines()[-1]
     assert last == "ImportError: this needs matplotlib: pip install 'driftwolfe[experiments]'"
