@@ -32,9 +32,9 @@ def signatures():
             yield shown(name, thing)
         for own, member in sorted(vars(thing).items()) if inspect.isclass(thing) else ():
             inside = getattr(member, "__func__", member)
-            if not own.startswith("_") and inspect.isfunction(inside):
-                if "=" in (line := shown(f"{name}.{own}", inside)):
-                    yield line
+            public = not own.startswith("_") and inspect.isfunction(inside)
+            if public and "=" in (line := shown(f"{name}.{own}", inside)):
+                yield line
 
 
 def test_signatures_and_defaults_are_those_that_are_promised():
