@@ -89,15 +89,6 @@ def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_pat
     assert differences(learner, calm, sets=False) == []
 
 
-@pytest.mark.parametrize("stopped", range(1, 14))
-def test_it_may_be_stopped_in_any_round(stopped, tmp_path):
-    losses, path = distances(13), tmp_path / "game.safetensors"
-    history = dw.play(dw.POLD(dw.L1Ball(3)), losses)
-    with pytest.raises(StoppedError):
-        dw.play(dw.POLD(dw.L1Ball(3)), losses, [stop_after(stopped)], checkpoint=path, every=5)
-    assert same(dw.play(dw.POLD(dw.L1Ball(3)), losses, checkpoint=path, every=3), history)
-
-
 def test_a_loss_that_is_refused_stops_a_game_and_costs_nothing(tmp_path):
     losses, path = distances(), tmp_path / "game.safetensors"
     spoilt = [*losses[:25], SquaredDistance(np.zeros(99)), *losses[26:]]

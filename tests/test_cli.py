@@ -12,6 +12,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import cli
 from experiments.small import hears_ctrl_c
+from reliability.children import python
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def swept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "steps.toml").write_text(SPEC)
     command = ["sweep", "steps.toml", "--out", "found", "--jobs", "1"]
-    return folder, _run(command, cwd=folder)
+    return folder, python("-m", "driftwolfe.cli", *command, cwd=folder)
 
 
 @pytest.fixture
@@ -80,14 +81,8 @@ def one_format(monkeypatch):
     monkeypatch.setattr("driftwolfe.experiments.figures.FORMATS", ["svg"])
 
 
-def _run(arguments, **options):
-    command = [sys.executable, "-m", "driftwolfe.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, **options)
-
-
 def test_a_sweep_ends_with_its_table_and_where_things_lie(swept):
     folder, done = swept
-    assert done.returncode == 0, done.stderr
     assert "\n  OGD  " in done.stdout and "report.html" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert len(list(folder.glob("found/trials/*.json"))) == 4
@@ -257,12 +252,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
 
 
 def test_the_package_is_the_program_too():
-    done = subprocess.run(
-        [sys.executable, "-m", "driftwolfe", "--help"], capture_output=True, text=True
-    )
-    assert done.returncode == 0 and done.stdout.startswith("usage: driftwolfe [-h]")
-    done = subprocess.run([sys.executable, "-m", "driftwolfe"], capture_output=True, text=True)
-    assert done.returncode == 2 and "driftwolfe: error:" in done.stderr
+    assert python("-m", "driftwolfe", "--help").stdout.startswith("usage: driftwolfe [-h]")
+    assert "driftwolfe: error:" in python("-m", "driftwolfe", status=2).stderr
 
 
 def test_too_little_memory_is_said_in_a_line(monkeypatch, capsys):

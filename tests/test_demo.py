@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ import driftwolfe as dw
 from driftwolfe import cli, demo
 from driftwolfe.demo import PlayedGame, best_in_hindsight, chart, hunt, play_both
 from driftwolfe.terminal import LETTERS, Terminal
+from reliability.children import python
 
 
 @pytest.fixture(scope="module")
@@ -232,13 +232,12 @@ def test_the_terminal_part_needs_no_extras():
         "demo.hunt = lambda seed: hunt(seed, rounds=400)\n"
         "sys.exit(cli.main(['demo']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code)
     assert "POLAR's regret is" in done.stdout and "driftwolfe[plot]" in done.stdout
 
 
 def test_nothing_is_compiled(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     code = "from driftwolfe import demo; demo.play_both(demo.hunt(0, rounds=310))"
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    python("-c", code, env=environment)
     assert not os.listdir(tmp_path)

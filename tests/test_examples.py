@@ -5,15 +5,13 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import matplotlib.font_manager  # builds its cache here, so that no example has to say it does
 import matplotlib.image
 import pytest
 
-from reliability.children import same_copy
+from reliability.children import python, same_copy
 
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
@@ -45,15 +43,8 @@ def test_without_matplotlib_an_example_still_prints_its_table(tmp_path):
 
 
 def _run(path, folder, **environment):
-    done = subprocess.run(
-        [sys.executable, "-B", str(path)],
-        cwd=folder,
-        env={**os.environ, "PYTHONWARNINGS": "error", **environment},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, "PYTHONWARNINGS": "error", **environment}
+    done = python("-B", path, cwd=folder, env=environment, timeout=180)
     assert done.stderr == ""
     return done.stdout
 

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 import driftwolfe as dw
 from driftwolfe import cli
+from reliability.children import python
 from reliability.distribution import (
     FIRST_PAGES,
     KEPT,
@@ -178,7 +179,7 @@ def run_with(asked, code):
         if not names & set(map(canonicalize_name, owners))
     }
     program = f"MISSING = {missing!r}\n{WITHOUT}\n{code}"
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return python("-c", program, status=None)
 
 
 def test_the_install_line_brings_what_the_first_pages_need():

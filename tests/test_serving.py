@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from driftwolfe.estimators import Recommender
 from driftwolfe.storage import read_archive
-from reliability.children import same_copy
+from reliability.children import python, same_copy
 from serving_kills import TIMES, example
 
 SERVING = example()
@@ -19,13 +17,8 @@ SERVING = example()
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no SIGKILL")
 def test_kills_lose_and_double_nothing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("serving_kills.py")), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=same_copy(PYTHONWARNINGS="error"),
-    )
-    assert done.returncode == 0, done.stderr
+    program = Path(__file__).with_name("serving_kills.py")
+    done = python(program, tmp_path, env=same_copy(PYTHONWARNINGS="error"))
     kills = json.loads(done.stdout)
     # Those by the clock may come after the end.
     assert kills["in a write"] == 8 and kills["before a line"] == TIMES

@@ -2,9 +2,10 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+
+from reliability.children import python
 
 ROOT = Path(__file__).parent.parent
 SELECTED = (
@@ -19,14 +20,7 @@ def test_without_pytorch_and_data_tests_are_skipped_with_what_to_do(tmp_path):
     (tmp_path / "bare.py").write_text("import sys\nsys.modules['torch'] = None\n")
     kept = {name: value for name, value in os.environ.items() if name != "DRIFTWOLFE_DATA"}
     kept["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *sys.path])
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "bare", "-n", "0", *SELECTED],
-        env=kept,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = python("-m", "pytest", "-p", "bare", "-n", 0, *SELECTED, env=kept, cwd=ROOT)
     told = [line for line in run.stdout.splitlines() if " skipped: " in line]
     counts = {line.partition(" skipped: ")[2]: int(line.split()[0]) for line in told}
     assert len(counts) == len(told) == 3

@@ -2,22 +2,18 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import driftwolfe as dw
 from driftwolfe.doctor import MODULES
+from reliability.children import python
 
 
 def loaded_after(script):
     tail = "; import sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script + tail], check=True, capture_output=True, text=True
-    )
-    return set(done.stdout.split())
+    return set(python("-c", script + tail).stdout.split())
 
 
 def test_the_import_leaves_slow_parts_for_later():
@@ -81,9 +77,7 @@ def test_what_is_missing_is_said_with_what_to_install(names, missing, extra):
         "    except ModuleNotFoundError as error:\n"
         "        print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    for name, line in zip(names, done.stdout.splitlines(), strict=True):
+    for name, line in zip(names, python("-c", script).stdout.splitlines(), strict=True):
         assert line.startswith(f"{name} needs {missing}")
         assert line.endswith(f"install it with: pip install 'driftwolfe[{extra}]'")
 
@@ -108,14 +102,8 @@ TraceNormClassifier().partial_fit(X, X[:, 0] > 0, classes=[False, True]).predict
 def compiled_by(script, cache, **more):
     """The modules of ours whose loops a fresh process compiles."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)} | more
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", WATCHED + script],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    return {line for line in done.stdout.split() if line.startswith("driftwolfe.")}
+    told = python("-W", "ignore", "-c", WATCHED + script, env=environment).stdout
+    return {line for line in told.split() if line.startswith("driftwolfe.")}
 
 
 def test_one_estimator_compiles_nothing_of_another_and_the_import_nothing_at_all(tmp_path):
@@ -130,13 +118,8 @@ def test_one_estimator_compiles_nothing_of_another_and_the_import_nothing_at_all
 
 def test_a_process_with_a_baked_cache_elsewhere_compiles_nothing(tmp_path):
     baked, moved = tmp_path / "image" / "cache", tmp_path / "container" / "elsewhere"
-    done = subprocess.run(
-        [sys.executable, "-m", "driftwolfe", "warmup", "TraceNormClassifier"],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(baked)},
-    )
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(baked)}
+    done = python("-m", "driftwolfe", "warmup", "TraceNormClassifier", env=environment)
     assert done.stdout.endswith("compiled loops are ready\n")
     shutil.copytree(baked, moved)
     shutil.rmtree(baked)
@@ -152,14 +135,9 @@ def test_a_package_that_was_moved_with_its_cache_compiles_nothing(tmp_path):
     )
 
     def run(copy):
-        return subprocess.run(
-            [sys.executable, "-c", WATCHED + script],
-            check=True,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=kept | {"PYTHONPATH": str(copy.parent)},
-        ).stdout.splitlines()
+        environment = kept | {"PYTHONPATH": str(copy.parent)}
+        done = python("-c", WATCHED + script, cwd=tmp_path, env=environment)
+        return done.stdout.splitlines()
 
     shutil.copytree(package, first, ignore=shutil.ignore_patterns("__pycache__"))
     assert run(first)[-1] == str(first / "__init__.py") and len(run(first)) == 1
@@ -169,10 +147,8 @@ def test_a_package_that_was_moved_with_its_cache_compiles_nothing(tmp_path):
 
 
 def test_warmup_names_what_there_is_and_knows_every_module_of_loops():
-    done = subprocess.run(
-        [sys.executable, "-m", "driftwolfe", "warmup", "Recomender"], capture_output=True, text=True
-    )
-    assert done.returncode == 2 and "did you mean 'Recommender'?" in done.stderr
+    done = python("-m", "driftwolfe", "warmup", "Recomender", status=2)
+    assert "did you mean 'Recommender'?" in done.stderr
     package = Path(dw.__file__).parent
     files = (path.relative_to(package) for path in package.rglob("*_kernels.py"))
     names = {".".join(path.with_suffix("").parts) for path in files}

@@ -29,7 +29,7 @@ class EstimatorCase:
     ask
         All that it predicts, as an array.
     refused
-        Calls with a fault in them, which raise ValueError or TypeError.
+        Calls with a fault in them beyond those of `CALLS`, which raise ValueError or TypeError.
     later
         Those that are a fault only after others.
     exact
@@ -39,7 +39,7 @@ class EstimatorCase:
     make: Callable[[], Any]
     learn: Callable[[Any, slice], Any]
     ask: Callable[[Any], np.ndarray]
-    refused: tuple[Callable[[Any], Any], ...]
+    refused: tuple[Callable[[Any], Any], ...] = ()
     later: tuple[Callable[[Any], Any], ...] = ()
     exact: bool = True
 
@@ -124,20 +124,13 @@ BAD_ROWS = [np.array([[0.0, bad, 0.0, 0.0]]) for bad in (NAN, np.inf, 2e100)]
 BAD_ROWS += [sp.csr_array(([bad, bad], [1, 1], [0, 2]), (1, 4)) for bad in (1e100, 1e308, -6e99)]
 
 
-def bad_tables(y):
-    return [(np.where(X > 2, NAN, X), y), (X * 1e120, y), (X[:0], y[:0]), (X, y[1:])]
-
-
-BAD_RECORDS = [{"a": bad, "new": 2.0} for bad in ("text", "1.5", None, np.inf, NAN, 1e200)]
-BAD_RECORDS += [{"new": NAN}, {"a": 1.0, "new": np.inf}]
-BAD_WEIGHTS = [-np.ones(COUNT), np.full(COUNT, 1e10), np.full(COUNT, NAN), np.ones(3)]
+#: Names that were never seen, and then a number that is none.
+BAD_RECORDS = [{"new": NAN}, {"a": 1.0, "new": np.inf}]
 #: Frames, and labels or targets of a name, that river's models do not take.
 BAD_FRAMES = [
     (pd.DataFrame({"new": [1.0, NAN]}), [0, 1]),
     (pd.DataFrame({"new": [1.0, 2.0]}), [0]),
     (pd.DataFrame([[1.0, 2.0]], columns=["new", "new"]), [0]),
-    (pd.DataFrame({"new": pd.to_datetime(["2020-01-01"])}), [0]),
-    ([[1.0]], [0]),
 ]
 
 
@@ -170,15 +163,10 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model, part: model.observe(PAIRS[part, 0] / 4.0, RATINGS[part]),
             lambda model: np.append(model.around([0.0, 3.0]), model.offset_),
             (
-                lambda model: model.observe([0.0], [NAN]),
-                lambda model: model.observe([NAN], [0.0]),
-                lambda model: model.observe([0.0], [1.0, 2.0]),
-                lambda model: model.observe([[0.0]], [[1.0]]),
                 lambda model: model.partial_fit([[0.0]], [1.0]),
                 lambda model: model.learn_one({"a": 1.0}, 1.0),
                 *calls("predict_interval", ({"a": 1.0},), ([[1.0]],)),
                 *(*calls("predict", ([[1.0]],)), *calls("predict_one", ({"a": 1.0},))),
-                lambda model: model.around([NAN]),
             ),
         )
         for settings in ({}, {"coverage": 0.5})
@@ -190,11 +178,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: asked_of_a_completer(model, 0),
             (
                 *calls("partial_fit", *(([(0, 0)], [bad]) for bad in BAD_RATINGS)),
-                *calls("learn_one", *((0, 0, bad) for bad in BAD_RATINGS)),
-                *calls("learn_one", (0, NAN, 1.0), ([], 0, 1.0), ("new", {}, 1.0)),
-                *calls("partial_fit", ([(0, 0)], [1.0, 2.0]), ([("new", [1])], [1.0])),
                 *calls("recommend", *((0, bad) for bad in (-1, 1.5, "3", None))),
-                lambda model: model.predict([(0, 0, 0)]),
             ),
         )
         for settings in ({}, {"memory": 64, "loss": "absolute", "learner": "pola"}, {"radii": ()})
@@ -209,9 +193,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 lambda model: model.add_features({0: [1.0]}),
                 lambda model: model.add_features(items={1: [float("inf")]}),
                 lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
-                lambda model: model.partial_fit([(0, 0)], [NAN]),
-                lambda model: model.predict([(0, 0, 0)]),
-                lambda model: model.forget([0]),
             ),
         )
     ],
@@ -220,12 +201,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.MatrixCompletionRegressor(memory=64),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: model.predict(ASKED),
-            (
-                lambda model: model.partial_fit([(0, 0)], [NAN]),
-                lambda model: model.fit([(0, 0)], ["five"]),
-                lambda model: model.fit([(0, 0, 0)], [1.0]),
-                lambda model: model.predict([0, 0]),
-            ),
         )
     ],
     "Recommender": [
@@ -241,15 +216,8 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 ]
             ),
             (
-                lambda model: model.partial_fit([(0, 0)], weights=[NAN]),
-                lambda model: model.partial_fit([(0, 0)], weights=[-1.0]),
                 lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
-                lambda model: model.partial_fit([("new", [1])]),
-                lambda model: model.partial_fit([]),
-                lambda model: model.predict([(0, 0, 0)]),
                 lambda model: model.recommend(0, -1),
-                lambda model: model.recommend_many([[0]], 1),
-                lambda model: model.forget(NAN),
             ),
         )
     ],
@@ -258,12 +226,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.RiverMatrixCompleter(memory=64),
             _learn_ratings,
             lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
-            (
-                lambda model: model.learn_one(0, 0, NAN),
-                lambda model: model.learn_one(0, [0], 1.0),
-                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
-                lambda model: model.predict_one(0, NAN),
-            ),
         )
     ],
     "RiverRecommender": [
@@ -273,14 +235,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.append(
                 [model.predict_one(*pair) for pair in ASKED], model.rank(0, range(9))
             ),
-            (
-                lambda model: model.learn_one(0, 0, NAN),
-                lambda model: model.learn_one(0, 0, -1.0),
-                lambda model: model.learn_one(0, 0, "1"),
-                lambda model: model.learn_one(0, [0]),
-                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
-                lambda model: model.predict_one(0, NAN),
-            ),
         )
     ],
     "TraceNormClassifier": [
@@ -289,13 +243,12 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model, part: model.partial_fit(X[part], LABELS[part], classes=CLASSES),
             asked_of_a_classifier,
             (
-                *calls("partial_fit", *bad_tables(LABELS), classes=CLASSES),
                 *calls("partial_fit", *((row, ["one"]) for row in BAD_ROWS), classes=CLASSES),
-                *calls("partial_fit", *((X, LABELS, CLASSES, bad) for bad in BAD_WEIGHTS)),
+                *calls("partial_fit", (X, LABELS, CLASSES, np.full(COUNT, 1e10))),
                 *calls("partial_fit", *((X[:1], [bad], CLASSES) for bad in ("four", 0.5, NAN))),
                 *calls("partial_fit", (X, RATINGS + 0.05, CLASSES)),
-                *calls("fit", *bad_tables(LABELS), (X, RATINGS + 0.05)),
-                *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],), (np.zeros((1, 5)),)),
+                *calls("fit", (X, RATINGS + 0.05)),
+                *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],)),
             ),
             (
                 *calls("partial_fit", (X[:, :2], LABELS), (np.zeros((1, 5)), ["one"])),
@@ -310,13 +263,10 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             _learn_records,
             asked_of_rivers_classifier,
             (
-                *calls("learn_one", *((x, "black") for x in BAD_RECORDS)),
-                *calls("learn_one", *(({"new": 1.0}, bad) for bad in (["red"], None, NAN))),
-                *calls("learn_one", *(({"new": 1.0}, "black", bad) for bad in (-1.0, 1e300))),
+                *calls("learn_one", *((x, "black") for x in BAD_RECORDS), ({"new": 1.0}, None)),
                 *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
-                *calls("learn_many", (BAD_FRAMES[1][0], pd.Series(["red", None], dtype=object))),
+                *calls("learn_many", (pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["red", None]))),
             ),
-            calls("predict_proba_one", *((x,) for x in BAD_RECORDS if "a" in x)),
         )
     ],
     "TraceNormRegressor": [
@@ -326,9 +276,8 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.append(model.predict(X), model.expert_weights_),
             (
                 *calls("partial_fit", *((row, [1.0]) for row in BAD_ROWS)),
-                *calls("partial_fit", *bad_tables(TARGETS), (X[:1], [1e101]), (X[:1], [NAN])),
-                *calls("fit", *bad_tables(TARGETS), (X, LABELS)),
-                *calls("fit", *((X, RATINGS, bad) for bad in (*BAD_WEIGHTS, -1.0, 0.0, [1.0]))),
+                *calls("fit", *((X, RATINGS, bad) for bad in (np.full(COUNT, 1e10), -1.0, 0.0))),
+                *calls("fit", (X, LABELS)),
                 *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],)),
             ),
             calls("partial_fit", (X[:1], [[1.0, 2.0, 3.0]])),
@@ -347,11 +296,8 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.array([model.predict_one(x) for x in RECORDS[:20]]),
             (
                 *calls("learn_one", *((x, 1.0) for x in BAD_RECORDS)),
-                *calls("learn_one", *(({"new": 1.0}, bad) for bad in (NAN, "1", 1e101))),
-                *calls("learn_one", *(({"new": 1.0}, 1.0, bad) for bad in (-1.0, 1e300))),
                 *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
             ),
-            calls("predict_one", *((x,) for x in BAD_RECORDS if "a" in x)),
         )
     ],
 }
@@ -359,7 +305,10 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
 #: Methods of every estimator with the kinds of their arguments, for `hostile.bad_calls`.
 CALLS = {
     "AdaptiveIntervals": ["observe numbers numbers", "around numbers"],
-    "MatrixCompleter": ["partial_fit pairs numbers", "predict pairs", "recommend id"],
+    "MatrixCompleter": [
+        *("partial_fit pairs numbers sample_weight=weights", "prequential pairs numbers"),
+        *("learn_one id id number", "predict pairs", "recommend id", "forget id"),
+    ],
     "MatrixCompletionRegressor": [
         "partial_fit pairs numbers",
         "fit pairs numbers",

@@ -357,22 +357,35 @@ def test_gauge_is_at_most_one_in_the_inner_ball(domain, rng):
         assert domain.gauge(edge) <= 1 + 1e-9
 
 
+def outward(domain, rng, count):
+    """Directions at random, and of arrays those straight at corners and facets."""
+    found = directions(domain, rng, count)
+    if isinstance(domain.origin(), np.ndarray):
+        units = np.eye(domain.origin().size, min(domain.origin().size, 40)).T
+        units = units.reshape(-1, *domain.shape)
+        found += [*map(np.sign, found), *units, *-units, np.ones(domain.shape)]
+    return found + [-1.0 * (domain.lmo(direction) - domain.origin()) for direction in found]
+
+
 @only_where(lambda domain: domain.inner_radius > 0)
 def test_the_set_reaches_beyond_its_inner_ball_in_every_direction(domain, rng):
-    """At random, and straight at corners and facets: by the oracle alone."""
-    origin, outward = domain.origin(), directions(domain, rng, count=8)
-    if isinstance(origin, np.ndarray):
-        signs = [np.sign(direction) for direction in outward[:3]]
-        lone = np.zeros(domain.shape)
-        lone.flat[rng.integers(lone.size)] = 1.0
-        outward += [*signs, np.ones(domain.shape), lone, -lone]
-        outward += [-domain.lmo(direction) for direction in outward]
-    along = [domain.tangent(direction) for direction in outward]
-    along = [step for step in along if norm(step) > 1e-9]
-    assert along
-    for step in along:
-        reached = inner(step, domain.lmo(-1.0 * step) - origin)
-        assert reached >= domain.inner_radius * norm(step) * (1 - 1e-9)
+    """By the oracle alone; and not beyond a much larger one, where all facets have been tried."""
+    along = [domain.tangent(direction) for direction in outward(domain, rng, 20)]
+    along = [step * (1.0 / norm(step)) for step in along if norm(step) > 1e-9]
+    reached = [inner(step, domain.lmo(-1.0 * step) - domain.origin()) for step in along]
+    assert min(reached) >= domain.inner_radius * (1 - 1e-9)
+    if isinstance(domain.origin(), np.ndarray) and domain.dimension <= 30:
+        assert min(reached) <= 1.1 * domain.inner_radius
+
+
+@only_where(lambda domain: domain.dimension <= 30)
+def test_radius_and_diameter_are_those_of_the_vertices(domain, rng):
+    vertices = [domain.lmo(direction) for direction in outward(domain, rng, 60)]
+    farthest = max(distance(vertex, domain.origin()) for vertex in vertices)
+    assert domain.radius <= farthest * (1 + 1e-6)
+    if not isinstance(domain.unwrapped, driftwolfe.domains.ConvexHull):  # which has 2 R
+        apart = max(distance(v, w) for v in vertices[::2] for w in vertices)
+        assert domain.diameter <= 1.05 * apart
 
 
 @only_where(lambda domain: domain.can("gauge_subgradient"))

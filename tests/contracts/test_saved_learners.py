@@ -2,8 +2,6 @@
 
 import dataclasses
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ from driftwolfe.learners import base as learner_base
 from driftwolfe.learners import polar
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from driftwolfe.state import State
-from reliability.children import same_copy
+from reliability.children import python, same_copy
 
 #: More settings: what is drawn at random, and projections that are cut off.
 MORE = {
@@ -170,14 +168,8 @@ def test_another_process_goes_on_in_the_same_way(tmp_path):
                 learner.save(paths[-1])
                 expected.append(played_on(learner))
     tests = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, *paths],
-        capture_output=True,
-        text=True,
-        env=same_copy(tests, PYTHONHASHSEED="12345", **ONE_THREAD),
-    )
-    assert done.returncode == 0, done.stderr
-    copy, *played = done.stdout.splitlines()
+    there = same_copy(tests, PYTHONHASHSEED="12345", **ONE_THREAD)
+    copy, *played = python("-c", ELSEWHERE, *paths, env=there).stdout.splitlines()
     assert copy == dw.__file__
     assert dict(zip(paths, played, strict=True)) == dict(zip(paths, expected, strict=True))
 
@@ -425,10 +417,8 @@ def test_own_classes_are_found_once_they_are_imported_and_never_imported_by_a_fi
         "except ValueError as problem:\n    print(problem)\n"
         f"assert {__name__!r} not in sys.modules\n"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
-    )
-    assert "a learner of your own: import the module that defines it first" in found.stdout
+    told = python("-c", program, path).stdout
+    assert "a learner of your own: import the module that defines it first" in told
 
 
 def test_a_class_loads_only_what_was_saved_by_it(tmp_path):

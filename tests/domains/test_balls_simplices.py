@@ -99,21 +99,6 @@ def test_gauge_is_infinite_off_the_affine_hull(domain, vertex, off):
     assert not domain.contains(vertex + 1e-6 * off)
 
 
-@pytest.mark.parametrize("domain", [dw.Simplex(4), dw.Spectrahedron(3), dw.BirkhoffPolytope(3)])
-def test_inner_radius_is_the_largest_ball_in_the_affine_hull(domain, rng):
-    slopes = []
-    for _ in range(200):
-        step = domain.lmo(rng.normal(size=domain.shape)) - domain.lmo(rng.normal(size=domain.shape))
-        if np.linalg.norm(step) > 1e-9:
-            step *= domain.inner_radius / np.linalg.norm(step)
-            slopes.append(domain.gauge(domain.origin() + step))
-    assert max(slopes) <= 1 + 1e-9
-    y = domain.origin() + 2 * (domain.lmo(rng.normal(size=domain.shape)) - domain.origin())
-    worst = domain.gauge_subgradient(y)
-    worst *= domain.inner_radius / np.linalg.norm(worst)
-    assert np.isclose(domain.gauge(domain.origin() + worst), 1.0)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

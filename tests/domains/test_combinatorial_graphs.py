@@ -1,8 +1,6 @@
 """Spanning trees and flows, against networkx and against lists of all trees and paths."""
 
 import itertools
-import subprocess
-import sys
 
 import networkx as nx
 import numpy as np
@@ -11,6 +9,7 @@ from scipy.optimize import linprog
 
 import driftwolfe as dw
 from domains.set_checks import check_set, check_sizes
+from reliability.children import python
 
 WHEEL = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 0), (4, 1), (4, 2), (4, 3)]
 DOUBLED = [(0, 1), (0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (3, 4), (3, 4)]
@@ -229,4 +228,4 @@ def test_building_the_other_sets_does_not_load_the_compiler():
         "import driftwolfe.domains.combinatorial;"
         "assert 'driftwolfe.domains.set_kernels' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    python("-c", script)

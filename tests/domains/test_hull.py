@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 import driftwolfe as dw
 from domains.set_checks import check_projection, check_set
@@ -48,19 +47,6 @@ def test_correct_finds_the_nearest_point_of_the_hull(count, n, kind, seed):
     assert (weights_of(hull) > 0).all()
     assert np.isclose(weights_of(hull).sum(), 1, rtol=1e-14)
     assert np.allclose(weights_of(hull) @ atoms_of(hull), x, atol=1e-13)
-
-
-def test_nearest_point_agrees_with_a_general_solver():
-    rng = np.random.default_rng(3)
-    atoms, y = rng.normal(size=(6, 4)), 2 * rng.normal(size=4)
-    solved = minimize(
-        lambda w: np.sum((w @ atoms - y) ** 2),
-        np.full(6, 1 / 6),
-        bounds=[(0, 1)] * 6,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
-        options={"ftol": 1e-15},
-    )
-    assert np.allclose(held(atoms).correct(y), solved.x @ atoms, atol=1e-5)
 
 
 @given(st.integers(0, 10**6))
@@ -206,12 +192,6 @@ def test_projection_onto_many_points_is_exact(rng):
         y = scale * rng.normal(size=40)
         nearest = hull.project(y)
         assert ((points - nearest) @ (y - nearest)).max() <= 1e-12 * (1 + scale)
-
-
-def test_projection_of_a_member_is_the_member(rng):
-    points = rng.normal(size=(30, 6))
-    inside = rng.dirichlet(np.ones(30)) @ points
-    assert np.allclose(dw.ConvexHull(points).project(inside), inside, atol=1e-13)
 
 
 def test_the_points_are_kept_apart():

@@ -69,19 +69,6 @@ def test_gauge_against_bisection(rng):
     check_gauge_subgradient(ball, points)
 
 
-def test_sizes_are_those_of_the_atoms(rng):
-    ball = dw.TraceNormBall((4, 5), radius=3.0)
-    atoms = [ball.lmo(rng.standard_normal((4, 5))) for _ in range(50)]
-    assert max(np.linalg.norm(atom) for atom in atoms) == pytest.approx(ball.radius)
-    opposite = ball.lmo(-atoms[0]) - ball.lmo(atoms[0])
-    assert np.linalg.norm(opposite) == pytest.approx(ball.diameter)
-    inside = rng.standard_normal((4, 5))
-    inside *= ball.inner_radius / np.linalg.norm(inside)
-    assert ball.contains(inside)
-    assert ball.contains(np.eye(4, 5) * (3.0 / 4))
-    assert not ball.contains(np.eye(4, 5) * (3.001 / 4), atol=1e-9)
-
-
 @pytest.mark.parametrize("shape", [(30, 40), (70, 60), (260, 210)])
 def test_factored_and_dense_points_get_the_same_answers(shape, rng):
     """The larger shapes go through Lanczos and through the Gram matrix."""

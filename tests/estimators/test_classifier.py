@@ -37,22 +37,6 @@ def everything(model):
     return known, state_of(model._learner) if hasattr(model, "_learner") else None
 
 
-@pytest.mark.parametrize(("kind", "features"), [(int, 4), (str, 4), (bool, 4), (int, 300)])
-def test_one_row_per_call_leaves_the_same_state(kind, features):
-    X, y = turning(120, features=features)
-    y = (y % 2).astype(bool) if kind is bool else y.astype(kind)
-    classes = np.unique(y)
-    whole, single = TraceNormClassifier(), TraceNormClassifier()
-    whole.partial_fit(X, y, classes)
-    single.partial_fit(X[:1], y[:1], classes)
-    for k in range(1, 120):
-        single.partial_fit(X[k : k + 1], y[k : k + 1], classes if k % 2 else None)
-        assert single.predict(X[k : k + 1]).shape == (1,)
-    assert everything(single) == everything(whole)
-    told = np.vstack([single.predict_proba(row[None]) for row in X])
-    np.testing.assert_array_equal(told, whole.predict_proba(X))
-
-
 @pytest.mark.parametrize("features", [4, 300])
 @pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])
 def test_sparse_rows_are_the_same_rows(features, container):

@@ -1,6 +1,5 @@
 """The parts of the classifier against independent computations and against their guarantees."""
 
-import itertools
 import pickle
 
 import numpy as np
@@ -541,19 +540,6 @@ def test_constant_features_are_left_alone():
 
 
 # --- both together ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("features", [4, 300])
-@given(cuts=st.lists(st.integers(0, 120), max_size=8))
-def test_how_rows_are_cut_into_calls_makes_no_difference(features, cuts):
-    X, y = turning(rows=120, features=features)
-    X[:, 3] *= np.arange(120) > 50  # one comes late
-    whole, pieces = (ClassLearner(RADII, "pola", True, 3, features) for _ in range(2))
-    whole.learn(*labelled(X, y))
-    ends = [0, *sorted(cuts), 120]
-    for first, last in itertools.pairwise(ends):
-        pieces.learn(*labelled(X[first:last], y[first:last]))
-    assert state_of(pieces) == state_of(whole)
 
 
 @pytest.mark.parametrize("learner", ["pola", "pold"])

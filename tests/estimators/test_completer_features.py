@@ -12,7 +12,7 @@ from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.state import state_of as declared_state
 from estimators.plain_features import PlainFeatures
 from estimators.plain_ratings import PlainPool
-from estimators.rating_streams import one_by_one, state_of, turning
+from estimators.rating_streams import state_of, turning
 from real_data import needs_data
 
 
@@ -138,20 +138,6 @@ def test_errors_on_movielens_in_batches_of_a_hundred():
     """0.7845 without features, and 0.7695 with them: `python -m benchmarks.completer --features`."""
     stream = rating_streams()["time order"]
     assert errors_in_batches(stream, completer_with(side_features())).mean() <= 0.770
-
-
-def test_one_call_is_the_same_as_many():
-    pairs, ratings = turning(700, new=40)
-    whole, single, parts = (MatrixCompleter(memory=64).add_features(*features()) for _ in range(3))
-    told = whole.prequential(pairs, ratings)
-    assert one_by_one(single, pairs, ratings).tobytes() == told.tobytes()
-    for start in range(0, 700, 90):
-        parts.partial_fit(pairs[start : start + 90], ratings[start : start + 90])
-    assert whole_state(whole) == whole_state(single) == whole_state(parts)
-    assert [whole.predict_one(*pair) for pair in ASKED] == whole.predict(ASKED).tolist()
-    for (user, item), rating in zip(pairs, ratings.tolist(), strict=True):
-        single.learn_one(user, item, rating)
-    assert whole_state(whole.partial_fit(pairs, ratings)) == whole_state(single)
 
 
 def test_a_whole_weight_is_that_many_copies():

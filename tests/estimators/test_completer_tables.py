@@ -1,7 +1,5 @@
 """`MatrixCompleter`: somebody new, users at rest or forgotten, weights, and memory that does not grow."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -362,15 +360,6 @@ def test_a_fraction_of_the_weight_is_learned_less():
         completer.partial_fit([(3, 4)], [9.0], weight)
         changes.append(completer.predict_one(3, 4) - before)
     assert changes[0] == 0.0 < changes[1] < changes[2] < changes[3]
-
-
-@pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, 101.0], [1.0], [1.0, math.nan], ["a", "b"]])
-def test_weights_that_make_no_sense(weights):
-    completer = MatrixCompleter().partial_fit(*turning(50))
-    before = state_of(completer)
-    with pytest.raises(ValueError, match="sample_weight must"):
-        completer.partial_fit([(1, 2), (3, 4)], [3.0, 4.0], weights)
-    assert state_of(completer) == before
 
 
 # -- one at a time -----------------------------------------------------------------------------------

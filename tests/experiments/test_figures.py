@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import combinations
 
 import numpy as np
@@ -21,6 +19,7 @@ from driftwolfe.experiments.figures import band, rows
 from driftwolfe.experiments.summary import RegretRow
 from driftwolfe.terminal import Spread
 from experiments.small import made, played, regrets, summary_of
+from reliability.children import python
 
 NAMES = ("oracle-calls", "sensitivity", "weights", "regret", "prices", "regret-over-rounds")
 
@@ -260,38 +259,18 @@ def test_the_papers_methods_differ_in_colour_in_dash_and_in_marker():
         )
 
 
-#: Machado, Oliveira and Fernandes (2009), full severity, on linear RGB.
+#: Machado, Oliveira and Fernandes (2009), full severity, on linear RGB: row by row.
+SEVERE = {
+    "none": "1 0 0  0 1 0  0 0 1",
+    "protanopia": """0.152286 1.052583 -0.204868  0.114503 0.786281 0.099216
+        -0.003882 -0.048116 1.051998""",
+    "deuteranopia": """0.367322 0.860646 -0.227968  0.280085 0.672501 0.047413
+        -0.011820 0.042940 0.968881""",
+    "tritanopia": """1.255528 -0.076749 -0.178779  -0.078411 0.930809 0.147602
+        0.004733 0.691367 0.303900""",
+}
 DEFICIENCIES = {
-    "none": np.eye(3),
-    "protanopia": np.array(
-        [
-            0.152286,
-            1.052583,
-            -0.204868,
-            0.114503,
-            0.786281,
-            0.099216,
-            -0.003882,
-            -0.048116,
-            1.051998,
-        ]
-    ).reshape(3, 3),
-    "deuteranopia": np.array(
-        [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881]
-    ).reshape(3, 3),
-    "tritanopia": np.array(
-        [
-            1.255528,
-            -0.076749,
-            -0.178779,
-            -0.078411,
-            0.930809,
-            0.147602,
-            0.004733,
-            0.691367,
-            0.303900,
-        ]
-    ).reshape(3, 3),
+    name: np.reshape(text.split(), (3, 3)).astype(float) for name, text in SEVERE.items()
 }
 
 
@@ -372,6 +351,5 @@ def test_without_matplotlib_one_sentence_says_what_to_do():
         "from driftwolfe.experiments.drawing import draw\n"
         "draw(None)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    last = done.stderr.strip().splitlines()[-1]
+    last = python("-c", code, status=1).stderr.strip().splitlines()[-1]
     assert last == "ImportError: this needs matplotlib: pip install 'driftwolfe[experiments]'"

@@ -1,6 +1,5 @@
 """Sweeps of a user's own learners and streams: named as module:name, and run only when the sweep names them."""
 
-import subprocess
 import sys
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from driftwolfe.experiments import sweep
 from driftwolfe.experiments.running import ProcessExecutor
 from driftwolfe.experiments.trial import DataSet, Trial, is_own
+from reliability.children import python
 
 MODULE = '''
 import numpy as np
@@ -93,14 +93,8 @@ def check_results(store):
 def test_the_command_of_such_a_sweep(folder):
     """By the command line, in processes of its own, from the folder of the sweep and from another one."""
     place, _ = folder
-    command = [sys.executable, "-m", "driftwolfe.cli", "sweep", str(place / "sweep.toml")]
-    done = subprocess.run(
-        [*command, "--out", str(place / "found"), "--jobs", "1"],
-        capture_output=True,
-        text=True,
-        cwd=place.parent,
-    )
-    assert done.returncode == 0, done.stderr
+    command = "-m", "driftwolfe.cli", "sweep", place / "sweep.toml", "--out", place / "found"
+    python(*command, "--jobs", 1, cwd=place.parent)
     check_results(sweep.Store(place / "found"))
     assert "mine, nap=2" in (place / "found" / "summary.md").read_text()
 

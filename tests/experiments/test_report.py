@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import asdict
 from html.parser import HTMLParser
 
@@ -18,6 +16,7 @@ from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
 from driftwolfe.terminal import spread_text
 from experiments.small import TWIN, made, played, regrets, summary_of
+from reliability.children import python
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -237,8 +236,7 @@ def test_without_an_extra_one_sentence_says_what_to_do(missing):
         "from driftwolfe.experiments.report import write_report\n"
         "write_report([None], Path('never'))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    last = done.stderr.strip().splitlines()[-1]
+    last = python("-c", code, status=1).stderr.strip().splitlines()[-1]
     assert last == f"ImportError: this needs {missing}: pip install 'driftwolfe[experiments]'"
 
 

@@ -3,14 +3,13 @@
 import json
 import lzma
 import os
-import subprocess
-import sys
 
 import msgspec
 import pytest
 
 from driftwolfe.experiments.sweep import Store
 from experiments.small import made_up, trial
+from reliability.children import python
 
 
 @pytest.fixture
@@ -241,10 +240,7 @@ except ValueError as problem:
 
 
 def _second(folder):
-    done = subprocess.run(
-        [sys.executable, "-c", SECOND, str(folder)], capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+    return python("-c", SECOND, folder).stdout.strip()
 
 
 def test_a_second_process_is_told_that_the_folder_is_in_use(store):

@@ -389,6 +389,8 @@ def test_a_penalised_loss_is_the_sum_of_both():
         dw.losses.Penalised(f, "none")
     with pytest.raises(ValueError, match="weight"):
         dw.losses.Penalised(f, g, -1.0)
+    with pytest.raises(ValueError, match="takes points of shape"):
+        dw.losses.Penalised(f, LinearLoss(np.ones(4))).value(np.ones(3))
     product = dw.ProductDomain([ball, ball]).origin()
     point = FunctionLoss(lambda x: float(inner(x, x)), lambda x: 2.0 * x)
     assert dw.losses.Penalised(point, point).value(product) == 0.0

@@ -76,7 +76,7 @@ def stream(kind="absolute", rounds=ROUNDS, seed=0, shape=SHAPE):
 
 
 def make(cls, settings, place, shape=SHAPE):
-    return cls(ball(place, shape), horizon=ROUNDS, lipschitz=20.0, **settings)
+    return cls(ball(place, shape), **{"horizon": ROUNDS, "lipschitz": 20.0} | settings)
 
 
 def suffered(learner, losses):
@@ -110,32 +110,25 @@ def test_the_same_losses_as_on_the_host(place, cls, settings):
     assert np.ptp(expected) > 0  # or the learner never moved
 
 
-@pytest.mark.parametrize("kind", ["squared", "huber"])
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.learners.LineSearchOFW])
-def test_the_same_losses_for_other_kinds_of_loss(place, cls, kind):
-    settings, losses = LEARNER_CASES[cls][0], stream(kind, rounds=24)
-    expected = suffered(make(cls, settings, "cpu"), losses)
-    np.testing.assert_allclose(suffered(make(cls, settings, place), losses), expected, rtol=1e-3)
-
-
-def test_without_a_horizon_and_a_lipschitz_constant(place, monkeypatch):
-    """Both are guessed, and guesses double."""
+@pytest.mark.parametrize(
+    ("kind", "shape", "given"),
+    [
+        ("squared", SHAPE, {}),
+        ("huber", SHAPE, {}),
+        ("absolute", SHAPE, {"horizon": None, "lipschitz": "auto"}),  # guesses double
+        (
+            "absolute",
+            (90, 130),
+            {},
+        ),  # too large for projections: the block oracle takes their place
+    ],
+)
+@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.learners.LineSearchOFW])
+def test_the_same_losses_in_other_games(place, cls, kind, shape, given, monkeypatch):
     monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
-    losses = stream(rounds=40)
-    for cls in (dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP):
-        expected, found = (suffered(cls(ball(where)), losses) for where in ("cpu", place))
-        np.testing.assert_allclose(found, expected, rtol=1e-3)
-
-
-def test_larger_matrices_which_are_projected_by_blocks(place):
-    """Where all singular values are too many, the block oracle takes the place of the projection."""
-    shape = (90, 130)
-    losses = stream(rounds=25, shape=shape)
-    for cls in (dw.POLD, dw.POLAR, dw.BOGDIP):
-        expected = suffered(make(cls, {}, "cpu", shape), losses)
-        np.testing.assert_allclose(
-            suffered(make(cls, {}, place, shape), losses), expected, rtol=1e-3
-        )
+    settings, losses = LEARNER_CASES[cls][0] | given, stream(kind, rounds=25, shape=shape)
+    expected, found = (suffered(make(cls, settings, w, shape), losses) for w in ("cpu", place))
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -86,28 +86,6 @@ def test_hinge_at_the_kink_and_away_from_it():
     assert loss.value_and_gradient([0.0]) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("kind", [*BINARY, lambda f, y: MulticlassLogistic(f, y, 2)])
-@pytest.mark.parametrize(
-    ("features", "labels", "message"),
-    [
-        ([1.0, 2.0], [1, 1], "features must be a non-empty table"),
-        (np.zeros((0, 3)), [], "features must be a non-empty table"),
-        (np.zeros((2, 0)), [1, 1], "features must be a non-empty table"),
-        (sp.csr_array((0, 3)), [], "features must be a non-empty table"),
-        ([[1.0, np.inf]], [1], "features has entries that are not finite"),
-        (sp.csr_array([[1.0, np.nan]]), [1], "features has entries that are not finite"),
-        ([[1.0], [2.0]], [1], "labels must hold"),
-        ([[1.0]], [], "labels must be a non-empty vector"),
-        ([[1.0]], [np.nan], "labels has entries that are not finite"),
-        ([[1.0]], [2], "labels must"),
-        ([[1.0]], [0.5], "labels must be"),
-    ],
-)
-def test_bad_input_is_refused(kind, features, labels, message):
-    with pytest.raises(ValueError, match=message):
-        kind(features, labels)
-
-
 def test_labels_out_of_range_are_named():
     with pytest.raises(ValueError, match=r"labels must lie in 0\.\.2, got 3"):
         MulticlassLogistic([[1.0]], [3], 3)

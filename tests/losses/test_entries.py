@@ -83,30 +83,6 @@ def test_an_index_out_of_range_is_named(kind, x):
         kind([0, 3], [1, 1], [0.0, 0.0]).stacked_scores(np.zeros((2, 3, 3)))
 
 
-@every_entry_loss
-@pytest.mark.parametrize(
-    ("rows", "cols", "targets", "message"),
-    [
-        ([0, -1], [0, 0], [1.0, 1.0], "rows must be whole numbers >= 0, got -1"),
-        ([0, 1], [0, 0.5], [1.0, 1.0], "cols must be whole numbers >= 0, got 0.5"),
-        ([True, False], [0, 0], [1.0, 1.0], "rows must be whole numbers >= 0, got booleans"),
-        (["a", "b"], [0, 0], [1.0, 1.0], "rows must be an array of real numbers"),
-        ([[0], [1, 2]], [0, 0], [1.0, 1.0], "rows must be an array of real numbers"),
-        ([np.nan, 0], [0, 0], [1.0, 1.0], "rows has entries that are not finite"),
-        ([1e30, 0], [0, 0], [1.0, 1.0], "rows must lie in"),
-        ([[0, 1]], [0, 0], [1.0, 1.0], "rows must be a non-empty vector"),
-        ([], [], [], "rows must be a non-empty vector"),
-        ([0, 1], [0], [1.0, 1.0], "cols must hold 2 numbers, got 1"),
-        ([0, 1], [0, 0], [1.0], "targets must hold 2 numbers, got 1"),
-        ([0, 1], [0, 0], [1.0, np.nan], "targets has entries that are not finite"),
-        ([0, 1], [0, 0], [1.0, 1j], "targets must be an array of real numbers"),
-    ],
-)
-def test_bad_input_is_refused(kind, rows, cols, targets, message):
-    with pytest.raises(ValueError, match=message):
-        kind(rows, cols, targets)
-
-
 @pytest.mark.parametrize("shape", [(3,), (3, 3, 3)])
 def test_a_shape_that_is_not_a_matrix_is_refused(shape):
     with pytest.raises(ValueError, match="takes matrices"):

@@ -8,7 +8,15 @@ import pytest
 import scipy.sparse as sp
 
 import driftwolfe as dw
-from driftwolfe.losses import AbsoluteRows, HuberRows, PinballRows, SquaredRows
+from driftwolfe.losses import (
+    AbsoluteRows,
+    HingeLoss,
+    HuberRows,
+    LogisticLoss,
+    MulticlassLogistic,
+    PinballRows,
+    SquaredRows,
+)
 
 KINDS = [SquaredRows, AbsoluteRows, HuberRows, PinballRows]
 
@@ -93,21 +101,38 @@ def test_a_learner_finds_the_model(kind):
     assert np.linalg.norm(learner.decision - model) < 0.3
 
 
-@pytest.mark.parametrize("kind", KINDS)
+ROWS = [*KINDS, HingeLoss, LogisticLoss, lambda X, y: MulticlassLogistic(X, y, 2)]
+ONES, TABLE = [[1.0]], "features must be a non-empty table"
+
+
+@pytest.mark.parametrize("kind", ROWS)
 @pytest.mark.parametrize(
     ("features", "targets", "message"),
     [
-        ([1.0, 2.0], [1, 1], "features must be a non-empty table"),
+        *((each, [1, 1], TABLE) for each in ([1.0, 2.0], np.zeros((2, 0)))),
+        *((each, [], TABLE) for each in (np.zeros((0, 3)), sp.csr_array((0, 3)))),
         ([[1.0, np.inf]], [1], "features has entries that are not finite"),
-        ([[1.0], [2.0]], [1], r"targets must have shape \(2,\) or \(2, outputs\), got \(1,\)"),
-        ([[1.0]], [[[1.0]]], "targets must have shape"),
-        ([[1.0]], np.zeros((1, 0)), "targets must have shape"),
-        ([[1.0]], [np.nan], "targets has entries that are not finite"),
+        (sp.csr_array([[1.0, np.nan]]), [1], "features has entries that are not finite"),
+        (
+            [[1.0], [2.0]],
+            [1],
+            r"labels must hold|targets must have shape \(2,\) or \(2, outputs\), got",
+        ),
+        (ONES, [[[1.0]]], r"labels must|targets must have shape"),
+        (ONES, np.zeros((1, 0)), "labels must|targets must have shape"),
+        (ONES, [np.nan], "(targets|labels) has entries that are not finite"),
     ],
 )
-def test_bad_input_is_refused(kind, features, targets, message):
+def test_bad_rows_are_refused(kind, features, targets, message):
     with pytest.raises(ValueError, match=message):
         kind(features, targets)
+
+
+@pytest.mark.parametrize("kind", ROWS[len(KINDS) :])
+def test_labels_are_whole_and_in_range(kind):
+    for label in (2, 0.5):
+        with pytest.raises(ValueError, match="labels must"):
+            kind(ONES, [label])
 
 
 @pytest.mark.parametrize("levels", [0.0, 1.0, -0.5, [0.5, 2.0], [], [[0.5]], np.nan])

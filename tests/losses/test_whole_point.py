@@ -38,52 +38,11 @@ def test_known_values():
     assert SquaredDistance([3.0, 4.0], weight=1.0).lipschitz(off_center) == 6.0
 
 
-@pytest.mark.parametrize("kind", [LinearLoss, SquaredDistance])
-def test_bad_input_is_refused(kind):
-    with pytest.raises(ValueError, match="not finite"):
-        kind([1.0, np.nan])
-    with pytest.raises(ValueError, match="real numbers"):
-        kind("abc")
-
-
 def test_bad_numbers_are_refused():
     with pytest.raises(ValueError, match="constant"):
         LinearLoss([1.0], constant=np.nan)
     with pytest.raises(ValueError, match="weight"):
         SquaredDistance([1.0], weight=-1.0)
-
-
-@pytest.mark.parametrize(
-    ("result", "shown"),
-    [
-        (np.nan, "nan"),
-        (np.inf, "inf"),
-        (None, "None"),
-        ("three", "three"),
-        (np.ones(2), "array"),
-        (1j, "1j"),
-    ],
-)
-def test_a_strange_value_is_reported(result, shown):
-    loss = FunctionLoss(lambda x: result, lambda x: x)
-    with pytest.raises(ValueError, match=rf"value\(x\) must return .*{shown}"):
-        loss.value([1.0, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        (np.ones(3), r"gradient\(x\) must return a point of shape \(2,\), .* shape \(3,\)"),
-        (1.0, r"gradient\(x\) must return a point of shape \(2,\), .* shape \(\)"),
-        ([np.nan, 1.0], r"what gradient\(x\) returned has entries that are not finite"),
-        (None, r"what gradient\(x\) returned must be an array of real numbers"),
-        (FactoredMatrix.zeros((2, 1)), r"gradient\(x\) must return a point of shape \(2,\)"),
-    ],
-)
-def test_a_strange_gradient_is_reported(result, message):
-    loss = FunctionLoss(lambda x: 1.0, lambda x: result)
-    with pytest.raises(ValueError, match=message):
-        loss.gradient([1.0, 2.0])
 
 
 def test_both_functions_are_needed():
@@ -129,6 +88,8 @@ def test_a_function_of_a_factored_matrix():
     dense_gradient = FunctionLoss(lambda x: x.norm() ** 2, lambda x: 2.0 * x.toarray()).gradient(X)
     assert isinstance(dense_gradient, FactoredMatrix)
     np.testing.assert_allclose(dense_gradient.toarray(), 2.0 * X.toarray())
+    with pytest.raises(ValueError, match=r"gradient\(x\) must return a point of shape \(2,\)"):
+        FunctionLoss(lambda x: 1.0, lambda x: FactoredMatrix.zeros((2, 1))).gradient([1.0, 2.0])
 
 
 def test_a_given_shape_holds_from_the_start():

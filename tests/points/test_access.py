@@ -3,7 +3,6 @@
 import copy
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ import pytest
 
 from driftwolfe.points import access
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
-from reliability.children import same_copy
+from reliability.children import python, same_copy
 
 
 class Pair(Guarded):
@@ -264,14 +263,7 @@ print(told(written.both), told(mine.both))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no forks on this system")
 def test_a_forked_process_goes_on_with_what_was_at_rest_and_says_what_was_not():
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=same_copy(Path(__file__).parents[1]),
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", FORKED, timeout=120, env=same_copy(Path(__file__).parents[1]))
     half = (
         "this Pair is half updated: an update was interrupted, or in progress in another thread when this "
         "process was forked; load it from a file or make a new one"

@@ -18,6 +18,7 @@ import driftwolfe
 import driftwolfe as dw
 from driftwolfe.points import compiling, sparse_kernels
 from driftwolfe.points.compiling import NUMBERS, jit
+from reliability.children import python
 
 PACKAGE = Path(driftwolfe.__file__).parent
 
@@ -45,10 +46,7 @@ def test_without_a_writable_cache_it_compiles_and_says_so_once(sealed, tmp_path)
         "from driftwolfe.ensemble import expert_kernels\n"
         "found = compiled_code(); print(found.state, found.text, found.remedy)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=sealed, capture_output=True, text=True, cwd=tmp_path
-    )
-    assert run.returncode == 0, run.stderr
+    run = python("-c", code, env=sealed, cwd=tmp_path)
     first, second = run.stdout.splitlines()
     assert first == f"{tmp_path / 'driftwolfe' / '__init__.py'} [1.0, 0.0]"
     assert second.startswith("note compiled in every process") and "NUMBA_CACHE_DIR" in second

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import subprocess
 import sys
 import warnings
 
@@ -29,6 +28,7 @@ from driftwolfe.points.devices import (
 )
 from driftwolfe.points.lanczos import leading_triplet_of_each, orthonormal, ritz_space
 from points.factored_cases import close, lives_on, parts
+from reliability.children import python
 
 RUNS_ON = DEVICES
 
@@ -404,8 +404,7 @@ def test_one_object_for_each_device():
 def test_pytorch_is_not_loaded_before_it_is_asked_for():
     """It takes seconds."""
     code = "import sys, driftwolfe as dw; dw.TraceNormBall((9, 9)).origin(); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"]
+    assert python("-c", code).stdout.split() == ["False"]
 
 
 def test_inner_products_of_many_columns_are_taken_in_pieces(device, monkeypatch):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe import cli
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.experiments.report import publish
 from driftwolfe.experiments.sweep import Store, run_sweep
@@ -264,84 +263,3 @@ def test_a_sweep_on_a_full_disk_keeps_what_it_has(tmp_path, monkeypatch):
     workers = Here()
     assert run_sweep(store, workers) == 0
     assert len(workers.given) == 3
-
-
-SPEC = """
-title = "Steps"
-data = { name = "jumping-target", rounds = 40 }
-[[methods]]
-method = "OGD"
-"""
-
-
-def command(*arguments, largest=None, **options):
-    """Run the command; no file may grow beyond so many bytes."""
-
-    def limit():
-        if largest is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-
-    return subprocess.run(
-        [sys.executable, "-m", "driftwolfe.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        preexec_fn=limit,
-        **options,
-    )
-
-
-@pytest.fixture(scope="module")
-def steps(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sweep")
-    (folder / "steps.toml").write_text(SPEC)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def swept(steps):
-    done = command("sweep", steps / "steps.toml", "--out", steps / "found", "--jobs", 1)
-    assert done.returncode == 0, done.stderr
-    return steps
-
-
-def last_line(done):
-    assert done.returncode == 5, done.stderr  # memory, disk or connection
-    assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()[-1]
-
-
-def test_a_sweep_that_cannot_write_its_list(steps, tmp_path):
-    done = command("sweep", steps / "steps.toml", "--out", tmp_path / "new", largest=20)
-    path = tmp_path / "new" / "sweep.json"
-    assert last_line(done) == f"driftwolfe: could not write {path}: File too large"
-    assert list(path.parent.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_report_that_cannot_be_written(swept):
-    """Tables are small enough, figures are not: those of before stay."""
-    folder = swept / "found"
-    before = contents(folder)
-    done = command("report", folder, largest=9000)
-    assert last_line(done).startswith(f"driftwolfe: could not write {folder / 'figures'}")
-    assert last_line(done).endswith("File too large")
-    assert contents(folder).keys() == before.keys()
-    changed = {path.name for path, content in contents(folder).items() if content != before[path]}
-    assert changed <= {"summary.md", "trials.csv"}
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("sweep", "steps.toml", "--jobs", "1"),
-        ("reproduce", "classification"),
-        ("reproduce", "matrix-completion", "--preset", "short"),
-    ],
-)
-def test_a_file_where_the_results_should_go(arguments, steps, capsys, monkeypatch):
-    monkeypatch.chdir(steps)
-    (steps / "taken").write_text("a file")
-    assert cli.main([*arguments, "--out", "taken"]) == 5
-    told = capsys.readouterr().err
-    assert told.splitlines()[-1].startswith("driftwolfe: could not write taken/")
-    assert told.endswith(": taken is not a folder\n")

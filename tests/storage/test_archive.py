@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -17,7 +16,7 @@ import driftwolfe as dw
 from driftwolfe import storage
 from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
 from driftwolfe.storage import VERSION, read_archive, read_header, write_archive
-from reliability.children import same_copy
+from reliability.children import python
 
 
 @pytest.fixture
@@ -203,14 +202,7 @@ def test_reading_takes_as_much_memory_as_the_file_is_long(path):
     little, count = path.with_name("little.safetensors"), 8
     write_archive(little, "Example", {}, {"a": np.ones(3)})
     write_archive(path, "Example", {}, {str(k): np.ones((1 << 10, 1 << 10)) for k in range(count)})
-    done = subprocess.run(
-        [sys.executable, "-c", RESIDENT, str(little), str(path)],
-        capture_output=True,
-        text=True,
-        env=same_copy(),
-    )
-    assert done.returncode == 0, done.stderr
-    copy, grown = done.stdout.splitlines()
+    copy, grown = python("-c", RESIDENT, little, path).stdout.splitlines()
     assert copy == dw.__file__
     assert 0.8 < int(grown) / path.stat().st_size < 1.2
 

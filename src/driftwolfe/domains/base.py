@@ -493,7 +493,7 @@ class CachedDomain(DomainWrapper):
     >>> losses = [dw.losses.LinearLoss([t % 7 - i % 5 for i in range(12)]) for t in range(200)]
     >>> learners = [dw.POLA(each, oracle="halfspace") for each in (simplex, dw.CachedDomain(simplex, 8))]
     >>> plain, cached = (dw.play(learner, losses).lmo.sum() for learner in learners)
-    >>> bool(cached < plain / 3)
+    >>> bool(cached < plain / 2)
     True
     """
 
