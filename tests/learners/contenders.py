@@ -3,7 +3,7 @@
 import driftwolfe as dw
 
 #: Experts of POLAR, all kinds of them.
-KINDS = ("lazy", "origin", "agile")
+KINDS = ("lazy", "origin", "adaptive", "agile")
 #: What settings are made of.
 CERTIFIED, LINEAR = {"tuning": "certified"}, {"feedback": "linear"}
 AUTO, ANYTIME, SLEEPING = {"lipschitz": "auto"}, {"horizon": None}, {"weights": "sleeping"}
