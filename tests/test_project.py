@@ -62,7 +62,7 @@ INTERFACES = {"Domain", "Loss", "Experts", "Learner", "Constructed", "Guarded", 
 DEEPER = {
     *("LinfBall", "UniformMatroidPolytope"),
     *("EvenDescent", "GaugeDescent", "SelfConfidentDescent", "SelfConfidentBall"),
-    *("OptimisticDescent", "OwnOptimisticDescent"),
+    *("OptimisticDescent", "OwnOptimisticDescent", "PoolDescent"),
 }
 FOLDERS = [
     "points",

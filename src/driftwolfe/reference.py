@@ -329,7 +329,7 @@ def polar(
             agreement += np.array([np.vdot(last, agile[0]), np.vdot(last, last)])
             phi, last = min(1, max(0, agreement[0] / agreement[1])) if t > 1 else 1.0, agile[0]
         if "adaptive" in kinds and loss_scale is None and t >= 16 and t & (t - 1) == 0:
-            a, kept = a - kept, a - kept  # the rate forgets what was before the last stretch
+            a, kept = a - kept, a - kept
         for each, gradient in zip(experts, gradients, strict=True):
             ahead = np.vdot(g, x - each.x) / (loss_scale or 1.0)
             each.R, each.C = each.R + ahead, each.C + abs(ahead)

@@ -3,7 +3,7 @@
 import driftwolfe as dw
 
 #: Experts of POLAR, all kinds of them.
-KINDS = ("lazy", "origin", "adaptive", "agile")
+KINDS = ("lazy", "origin", "agile")
 #: What settings are made of.
 CERTIFIED, LINEAR = {"tuning": "certified"}, {"feedback": "linear"}
 AUTO, ANYTIME, SLEEPING = {"lipschitz": "auto"}, {"horizon": None}, {"weights": "sleeping"}
@@ -68,11 +68,14 @@ CONTENDERS = {
     "pola-pooled": (dw.POLA, budget(1.0)),
     "pola-pooled-even": (dw.POLA, budget(1.0, "even") | LINEAR),
     "polar": (dw.POLAR, {}),
-    "polar-auto": (dw.POLAR, AUTO | {"experts": KINDS}),
+    "polar-auto": (dw.POLAR, AUTO | {"experts": (*KINDS, "adaptive")}),
     "polar-linear": (dw.POLAR, LINEAR | {"experts": ("origin", "agile")}),
     "polar-corrective": (dw.POLAR, CORRECTIVE | AUTO),
     "polar-certified": (dw.POLAR, CERTIFIED | HALFSPACE | {"experts": KINDS}),
-    "polar-certified-auto": (dw.POLAR, CERTIFIED | CORRECTIVE | AUTO),
+    "polar-certified-auto": (
+        dw.POLAR,
+        CERTIFIED | CORRECTIVE | AUTO | {"experts": ("adaptive", "agile", "vertex")},
+    ),
     "polar-sleeping": (dw.POLAR, SLEEPING | CERTIFIED | {"experts": KINDS}),
     "polar-sleeping-linear": (
         dw.POLAR,

@@ -241,15 +241,15 @@ def test_one_projection_ader(T, method):
 
 @pytest.mark.parametrize("T", [30, 1000])
 def test_online_frank_wolfe(T):
-    """D^2/(8 eta) + G T sqrt(2 H), s H = s^2 diam^2/2 + eta G sqrt(2 H); H by bisection."""
+    """D^2/(8 eta) + G T q, s q^2 = s^2 diam^2/2 + eta G q; q by bisection."""
     learner = dw.OnlineFrankWolfe(dw.L2Ball(3, radius=R), T, G)
     eta, s = D / (2 * G) * (3 / T) ** 0.75, math.sqrt(3 / T)
     low, high = 0.0, 100.0
     for _ in range(200):
-        H = (low + high) / 2
-        enough = s * H >= s**2 * D**2 / 2 + eta * G * math.sqrt(2 * H)
-        low, high = (low, H) if enough else (H, high)
-    wanted = D**2 / (8 * eta) + G * T * math.sqrt(2 * high)
+        q = (low + high) / 2
+        enough = s * q**2 >= s**2 * D**2 / 2 + eta * G * q
+        low, high = (low, q) if enough else (q, high)
+    wanted = D**2 / (8 * eta) + G * T * high
     assert after(learner, T) == pytest.approx(wanted, rel=1e-9)
 
 
@@ -443,13 +443,16 @@ def test_polar_by_one_length_for_the_whole_game(P):
         learner.update(LinearLoss([G * (-1.0) ** (t // 50), 0.0]))
     whole, price = learner._bounds.whole, learner._meta.regret_bound
     wanted = [whole(T) + G * (T - 1) * P + price(0)]
-    chain, moving = whole(7), 6 * G  # agile experts of shorter lengths, one after another
-    for changes, length in enumerate((8 << k for k in range(7)), start=1):
+    for length in (8 << k for k in range(7)):
         epochs = math.ceil((T - length + 1) / length)
         lazy = epochs * G * D * math.sqrt(length) + G * (length - 1) * P
         wanted.append(whole(length - 1) + lazy + price(1))
-        moving = max(moving, G / 2 * math.sqrt(length))
-        agile = blocked(T - length + 1, length**-0.5, 1, 0.0)
+    # Agile experts, one after another: 15 times the step term, and 2 G D + G P.
+    chain, starts = 0.0, [1, 16, 64, 256, T]
+    for changes, length in enumerate([4, 16, 64, 256]):
+        h, rest, moving = length**-0.5, T - starts[changes] + 1, G / 2 * math.sqrt(length) + G
+        agile = blocked(rest, h, 1, 0.0, delay_factor=15.0) + 2 * G * D
         wanted.append(chain + agile + moving * P + price(changes))
-        chain += blocked(length, length**-0.5, 1, 0.0)
+        alone = starts[changes + 1] - starts[changes]
+        chain += blocked(alone, h, 1, 0.0, delay_factor=15.0) + 2 * G * D
     assert learner.bound(path_length=P) == pytest.approx(min(wanted), rel=1e-9)

@@ -13,6 +13,7 @@ from driftwolfe.points import FactoredMatrix
 from learners.families import project_trace_norm
 
 SHAPE, RADIUS = (7, 6), 3.0
+BALL = dw.TraceNormBall(SHAPE, RADIUS, representation="factored")
 
 
 def entries(rng):
@@ -67,7 +68,7 @@ def test_a_sum_of_gradients_is_the_sum_of_the_gradients(order):
     for number in (*order, order[0]):
         loss, gradient = KINDS[number](rng)
         before = held
-        held, size = held.plus(loss, loss.slope_at(loss.scores(x)), x)
+        held, size = held.plus(loss, loss.slope_at(loss.scores(x)), x, BALL)
         wanted = gradient(x.toarray())
         plain = plain + wanted
         assert size is None or size == pytest.approx(np.linalg.norm(wanted))

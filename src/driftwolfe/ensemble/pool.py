@@ -9,13 +9,24 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.dense import DenseDescent
-from driftwolfe.ensemble.plan import ADAPTIVE, OPTIMISTIC, VERTEX, ProjectionConfig
+from driftwolfe.ensemble.plan import ADAPTIVE, LAZY, OPTIMISTIC, VERTEX, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.points import norm
 from driftwolfe.points.devices import HOST, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.state import Field, Size
+
+
+#: The rules of the experts of `POLAR`, by their kinds.
+RULES = {
+    "whole": LAZY,
+    "lazy": LAZY,
+    "origin": LAZY,
+    "adaptive": ADAPTIVE,
+    "whole adaptive": ADAPTIVE,
+}
+RULES |= {"agile": OPTIMISTIC, "vertex": VERTEX}
 
 
 class PoolDescent(DenseDescent):
@@ -34,14 +45,14 @@ class PoolDescent(DenseDescent):
     squares: Totals  # of gradients, since the epoch of each began
     expected: Annotated[float, Field(float, least=0.0, most=1.0)]  # phi
     agreement: Annotated[Array, Field(np.float64, (2,))]  # the sums of <g', g> and of <g', g'>
-    _last: Annotated[Any, Field(np.float64, ("numbers",))]  # the last gradient of that expert
+    _last: Annotated[Array, Field(np.float64, ("numbers",))]  # the last gradient of that expert
     farthest: Size  # distance from the centre of a vertex seen, where there are vertex experts
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
         self.squares, self.expected, self.agreement = np.empty(0), 0.0, np.zeros(2)
-        self._last = self._device.zeros((self._x.shape[1],))
-        self.farthest = 0.0
+        self._last, self.farthest = np.zeros(self._x.shape[1]), 0.0
+        self._vertices: Any = None  # of the round
 
     def set_rules(self, rules: Sequence[int]) -> None:
         super().set_rules(rules)
@@ -49,16 +60,13 @@ class PoolDescent(DenseDescent):
             np.flatnonzero(self.rules == rule) for rule in (ADAPTIVE, OPTIMISTIC, VERTEX)
         )
 
-    def derive(self) -> None:
-        super().derive()
-        self._last = self._device.put(self._last)
-
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Let each expert step by its rule."""
         super().step(loss, slopes, shared)
         if self._vertex.size:
             here, shares = map(self._device.put, (self._vertex, self.steps[self._vertex, None]))
             self._x[here] += shares * (self._device.put(self._vertices) - self._x[here])
+            self._vertices = None
 
     def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
         """The gradients, and what the rules learn from them."""
@@ -69,7 +77,7 @@ class PoolDescent(DenseDescent):
             self.squares = self.squares + to_host(squares)
         if self._optimistic.size:
             first = int(self._optimistic[0])
-            self._expect(table[first if len(table) > 1 else 0])
+            self._expect(to_host(table[first if len(table) > 1 else 0]))
         if self._vertex.size:
             held = to_host(self._stacked(table))
             asked = held[self._vertex] if len(held) > 1 else held
@@ -78,11 +86,10 @@ class PoolDescent(DenseDescent):
             self.farthest = max(self.farthest, *(norm(v - center) for v in found))
         return table, largest
 
-    def _expect(self, gradient: Any) -> None:
+    def _expect(self, gradient: Array) -> None:
         """Learn from the gradient of the first optimistic expert how much of it to expect again."""
-        last = self._last
-        self.agreement = self.agreement + np.array([float(last @ gradient), float(last @ last)])
-        self._last = self._device.put(np.array(to_host(gradient)))
+        last, self._last = self._last, gradient.copy()
+        self.agreement = self.agreement + np.array([last @ gradient, last @ last])
         along, square = self.agreement.tolist()
         self.expected = min(1.0, max(0.0, along / square)) if square > 0.0 else 1.0
 

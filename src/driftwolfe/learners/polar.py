@@ -12,17 +12,8 @@ from driftwolfe.bounds.ensembles import PolarBound
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.plan import (
-    ADAPTIVE,
-    AGILE,
-    CERTAIN_CALLS,
-    FOREVER,
-    LAZY,
-    OPTIMISTIC,
-    VERTEX,
-    Plan,
-)
-from driftwolfe.ensemble.pool import PoolDescent
+from driftwolfe.ensemble.plan import AGILE, CERTAIN_CALLS, FOREVER, Plan
+from driftwolfe.ensemble.pool import RULES, PoolDescent
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
@@ -176,16 +167,16 @@ class POLAR(Learner):
     def _plan(self, kind: str, length: int) -> Plan:
         """The step, block and tolerance of an expert, and its part of a budget."""
         options, lifetime = self.options, FOREVER if kind in (*WHOLE, "agile") else length
+        rule = AGILE if kind == "agile" and not self._stacked else RULES[kind]
         if kind == "vertex":
-            return Plan(2.0 / length, FOREVER, 0.0, rule=VERTEX)
+            return Plan(2.0 / length, FOREVER, 0.0, rule=rule)
         if kind in ("adaptive", "whole adaptive"):
             lazy = self._plan("lazy" if kind == "adaptive" else "whole", length)
             # By sums of blocks, whose squares are at most so many times those of their gradients.
             h = (0.5 if kind == "adaptive" else 0.25) / math.sqrt(
                 lazy.block if options.certified else 1.0
             )
-            return lazy._replace(step=h, rule=ADAPTIVE)
-        rule = LAZY if kind != "agile" else OPTIMISTIC if self._stacked else AGILE
+            return lazy._replace(step=h, rule=rule)
         # From the centre no comparator is farther than R = D/2, so half the step is right.
         h = length**-0.5 / (2.0 if kind == "whole" else 1.0)
         if self._experts.exact:
