@@ -17,7 +17,6 @@ from driftwolfe.points.devices import HOST, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.state import Field, Size
 
-
 #: The rules of the experts of `POLAR`, by their kinds.
 RULES = {
     "whole": LAZY,
