@@ -73,6 +73,7 @@ BELOW = {
         "estimators/measurements": "",
     },
     "theory/index": {
+        "theory/proved": "",
         "theory/algorithms": "",
         "theory/bounds": "",
         "theory/polar": "",
@@ -83,6 +84,7 @@ BELOW = {
         "theory/bandit": "",
         "theory/oracles": "",
         "theory/budget": "",
+        "theory/polytopes": "",
         "theory/lower_bound": "",
         "theory/errata": "",
         "glossary": "",

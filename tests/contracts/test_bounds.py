@@ -52,6 +52,11 @@ def pieces(x, domain, t, rng):
     return g / np.linalg.norm(g)
 
 
+def steady(x, domain, t, rng):
+    """The same direction in every round."""
+    return np.eye(x.size)[0].reshape(x.shape)
+
+
 def chased(x, domain, t, rng):
     """Away in long pieces, then back: the sign of a coordinate, now and then kept."""
     return signs(x, domain, t, rng) if t % 5 else pieces(x, domain, t, rng)
@@ -70,7 +75,7 @@ class Game:
 
     @property
     def oblivious(self):
-        return self.rule is pieces
+        return self.rule in (pieces, steady)
 
 
 def sloppy():
@@ -85,6 +90,11 @@ def sloppy():
         return np.array([c * v[0] - s * v[1], s * v[0] + c * v[1]])
 
     return dw.LMODomain(2, lmo, radius=1.0, error=0.1)
+
+
+def useless():
+    """A disc whose oracle always answers the centre, and says that it may."""
+    return dw.LMODomain(2, lambda direction: np.zeros(2), radius=1.0, error=1.0)
 
 
 def tiny():
@@ -115,6 +125,8 @@ GAMES = {
     "a radius of 64 roundings of the centre": Game(tiniest, chased),
     "pieces, an oracle with errors": Game(sloppy, pieces, exact=lambda: dw.L2Ball(2)),
     "uphill, an oracle with errors": Game(sloppy, away, exact=lambda: dw.L2Ball(2)),
+    "steady, a useless oracle": Game(useless, steady, exact=lambda: dw.L2Ball(2)),
+    "curved, a useless oracle": Game(useless, steady, exact=lambda: dw.L2Ball(2), curved=True),
     "pieces": Game(lambda: dw.L2Ball(2), pieces),
     "pieces, a simplex": Game(lambda: dw.Simplex(3), pieces),
     "pieces, factors": Game(segment, pieces, swings),

@@ -112,10 +112,7 @@ def optimistic(rows):
 
 
 def multiplied(rows, lengths, B):
-    """Products of 1 + rate r_i, with r_i in units of B, or of the largest so far where B is 0.
-
-    In units of the losses, logarithms of products are sums of B log(1 + rate r_i), with the B before each round.
-    """
+    """Products of 1 + rate r_i in units of B, or of the largest so far; their logarithms in that before."""
     rates = np.array([min(0.5, length**-0.5) for length in lengths])
     sums = 0.0 * rates
     for row in rows:

@@ -92,3 +92,46 @@ def test_sums_of_gradients_are_of_the_kind_of_their_points():
     assert GradientSum(rest=point).fits(point) and not GradientSum(rest=np.zeros((3, 4))).fits(
         point
     )
+
+
+@pytest.mark.parametrize("error", [0.0, 0.3])
+def test_the_gap_of_online_frank_wolfe_is_the_root_of_its_equation(error):
+    """s H = s^2 diam^2/2 + s e + eta G sqrt(2H), and D^2/(8 eta) + G T sqrt(2H)."""
+    G, D, diameter, T, eta, s = 1.5, 3.0, 2.5, 200, 0.05, 0.2
+    found = bounds.frank_wolfe_tracking(G, D, diameter, T, eta, s, error)
+    distance = (found - D**2 / (8 * eta)) / (G * T)
+    H = distance**2 / 2
+    assert s * H == pytest.approx(s**2 * diameter**2 / 2 + s * error + eta * G * math.sqrt(2 * H))
+
+
+def test_an_oracle_with_an_error_has_its_error_in_the_bound_or_none():
+    """A disc by an oracle that is exact, and one that says it may miss the minimum by a tenth."""
+    exact = dw.L2Ball(2)
+    for cls, told in (
+        (dw.OnlineFrankWolfe, {"horizon": 30}),
+        (dw.contrib.OnlineNewtonStep, {"alpha": 0.1}),
+        (dw.contrib.StronglyConvexOFW, {}),
+        (dw.contrib.FTPL, {}),
+    ):
+        found = []
+        for error in (0.0, 0.1):
+            domain = dw.LMODomain(2, exact.lmo, radius=1.0, error=error)
+            learner = cls(domain, lipschitz=2.0, **told)
+            for t in range(30):
+                learner.update(dw.losses.SquaredDistance([0.3 * (-1) ** t, 0.9]))
+            try:
+                found.append(learner.bound())
+            except NotImplementedError:
+                found.append(math.inf)
+        assert found[0] < found[1]
+        assert (cls is dw.contrib.FTPL) == (found[1] == math.inf)
+
+
+def test_long_term_refuses_where_gradients_were_longer_than_its_constants():
+    learner = dw.contrib.LongTerm(dw.L2Ball(2), horizon=20, lipschitz=1.0, constraint_lipschitz=1.0)
+    loss, limit = dw.losses.LinearLoss([-1.0, 0.0]), dw.losses.LinearLoss([1.0, 0.0], 0.1)
+    learner.update(loss, constraint=limit)
+    assert learner.violation_bound() > 0.0
+    learner.update(dw.losses.LinearLoss([-1.5, 0.0]), constraint=limit)
+    with pytest.raises(NotImplementedError, match="longer than the constants"):
+        learner.violation_bound()

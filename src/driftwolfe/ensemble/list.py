@@ -258,6 +258,8 @@ class EvenDescent(ListDescent):
             return Job(run.pair.x, job.y, calls, running=True)
         if self.lazy[i]:
             self._left(i, max(0.0, answer.gap) ** 0.5)
+        elif not answer.converged:  # it gave up: the oracle errs by too much
+            self.largest_distance = max(self.largest_distance, answer.distance)
         return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
     def _launch(self, i: int, x: Point, y: Point, total: Point, scale: float) -> Job:
