@@ -33,35 +33,39 @@ PACKAGE = Path("src/driftwolfe")
 #: run, last: alone, pytest would load some modules over functions of the same name.
 TESTS = {
     "bounds": (
+        "contracts/test_signatures.py",
         "test_theory.py",
         "learners/test_formulas.py",
         "learners/test_exact_bounds.py",
         "learners/test_window_bounds.py",
         "learners/test_bounds_hold.py",
     ),
-    "comparison": (),
+    "comparison": ("contracts/test_signatures.py",),
     "contrib": (
+        "contracts/test_signatures.py",
         "learners",
         "contracts/test_declared_limits.py",
         "contracts/test_saved_learners.py",
         "contracts/test_learner_contract.py",
         "contracts/test_hostile_input.py",
     ),
-    "domains": ("domains", "contracts/test_domain_contract.py"),
+    "domains": ("domains", "contracts/test_domain_contract.py", "contracts/test_signatures.py"),
     "ensemble": (
+        "contracts/test_signatures.py",
         "ensemble",
         "learners",
         "contracts/test_declared_limits.py",
         "contracts/test_saved_learners.py",
     ),
     "estimators": (
+        "contracts/test_signatures.py",
         "estimators",
         "contracts/test_estimator_contract.py",
         "contracts/test_interrupts.py",
         "contracts/test_refused_values.py",
         "storage/test_declared.py",
     ),
-    "evaluate": (),
+    "evaluate": ("contracts/test_signatures.py",),
     "experiments/paper": (),
     "experiments/running": (
         "experiments/test_trial_run.py",
@@ -72,6 +76,7 @@ TESTS = {
     "experiments/trial": (),
     "game": ("test_checkpoint.py",),
     "learners": (
+        "contracts/test_signatures.py",
         "learners/test_independent.py",
         "learners/test_exact_bounds.py",
         "contracts/test_saved_learners.py",
@@ -80,9 +85,9 @@ TESTS = {
         "contracts/test_learner_contract.py",
         "contracts/test_hostile_input.py",
     ),
-    "losses": ("losses", "contracts/test_hostile_input.py"),
-    "oracles": ("oracles", "contracts/test_oracle_contract.py"),
-    "points": ("points",),
+    "losses": ("losses", "contracts/test_hostile_input.py", "contracts/test_signatures.py"),
+    "oracles": ("oracles", "contracts/test_oracle_contract.py", "contracts/test_signatures.py"),
+    "points": ("points", "contracts/test_signatures.py"),
     "regret": ("regret",),
     "reference": ("learners/test_reference.py",),
     "state": (
@@ -91,7 +96,7 @@ TESTS = {
         "contracts/test_declared_limits.py",
     ),
     "storage": ("storage", "test_checkpoint.py"),
-    "streams": ("streams",),
+    "streams": ("streams", "contracts/test_signatures.py"),
 }
 #: Seconds for a mutant beyond three times what the tests take without one.
 PATIENCE = 60.0

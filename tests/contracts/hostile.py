@@ -8,7 +8,8 @@ from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, Loss, S
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import HOST
 
-NAN, HUGE = float("nan"), 1e300
+#: Beyond what estimators take, 1e100, by little.
+NAN, HUGE = float("nan"), 1.1e100
 
 
 def hidden(values, hide=-1):
