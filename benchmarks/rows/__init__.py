@@ -13,6 +13,7 @@ from benchmarks.rows import (
 ROWS = {
     "matrix_completion": movielens.matrix_completion,
     "one_projection": movielens.one_projection,
+    "pola": movielens.pola_against_ader,
     "paper_algorithms": paper_algorithms.paper_algorithms,
     "linear_oracle": linear_oracle.linear_oracle,
     "small_matrices": ensembles.small_matrices,

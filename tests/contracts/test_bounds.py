@@ -25,8 +25,6 @@ CURVED_SETTINGS = ({"strong_convexity"}, {"weights", "alpha"})
 #: Learners with random numbers: mean regret of some seeds, where losses are set in advance.
 RANDOM = (*VALUES_ONLY, dw.contrib.FTPL)
 SEEDS = 6
-#: Their weights see <g, x>, not <g, x - c> (`experts.products`): no bound where R is some roundings of c.
-FROM_ZERO = (dw.POLAR, dw.contrib.Scream)
 #: Learners without a bound, and those whose bound needs to be told of the losses.
 NONE = (dw.learners.Constant,)
 TOLD = (dw.learners.KalhanOFW, dw.learners.LineSearchOFW)
@@ -209,8 +207,6 @@ def new(cls, settings, game, domain, seed=None):
 def allowed(cls, settings, game, domain):
     """Whether the bound is for this game."""
     if not suits(cls, domain) or cls in NONE or (cls in RANDOM and not game.oblivious):
-        return False
-    if cls in FROM_ZERO and game.domain is tiniest:
         return False
     if cls in (*CURVED, *TOLD) or any(keys <= settings.keys() for keys in CURVED_SETTINGS):
         return game.curved

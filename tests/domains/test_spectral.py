@@ -7,7 +7,7 @@ import pytest
 import driftwolfe as dw
 from domains.set_checks import check_gauge, check_gauge_subgradient, check_projection
 from driftwolfe.domains import spectral
-from driftwolfe.points import FactoredMatrix
+from driftwolfe.points import FactoredMatrix, devices
 
 
 @pytest.fixture
@@ -130,6 +130,29 @@ def test_a_rough_oracle_misses_no_more_often_than_it_says(
         assert error <= accuracy * spike
         missed += value + error < spike * (1 - 1e-9)
     assert missed <= 5
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])  # squares of two leave the range of numbers
+def test_a_vertex_that_is_enough_needs_no_certificate(scale, rng):
+    """Below `enough` it is near the minimiser, in fewer products; else nothing changes."""
+    ball = dw.TraceNormBall((150, 200), radius=2.0)
+    direction = scale * low_rank_plus_sparse((150, 200), rng, rank=30, stored=3000)
+    best = -2.0 * np.linalg.norm(direction.toarray() / scale, 2) * scale
+
+    def asked(enough):
+        before = devices.counted_products()
+        atom, error = ball.lmo_with_error(direction, 1e-3, enough)
+        return atom.inner(direction), error, devices.counted_products() - before
+
+    value, error, products = asked(None)
+    assert best * (1 + 1e-9) <= value <= best + error
+    for share in (0.0, 0.5, 0.9):
+        rough, unknown, fewer = asked(share * best)
+        assert unknown == np.inf
+        assert rough <= share * best
+        assert rough - best <= 0.1 * -best
+        assert fewer < 0.8 * products
+    assert asked(1.01 * best) == (value, error, products)
 
 
 def test_representation_follows_the_size_unless_told():

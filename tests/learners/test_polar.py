@@ -189,7 +189,8 @@ def test_kinds_come_once_and_in_one_order():
     budget = dw.Oracle(lmo_budget=1.0)
     for learner, kinds in (
         (dw.POLAR(dw.L1Ball(3)), ("lazy", "adaptive", "agile")),
-        (dw.POLAR(dw.L1Ball(3), oracle="corrective"), ("lazy", "vertex")),
+        (dw.POLAR(dw.L1Ball(3), oracle="corrective"), ("lazy",)),
+        (dw.POLAR(dw.LMODomain(3, dw.L1Ball(3).lmo, 1.0)), ("lazy", "vertex")),
         (dw.POLAR(dw.L1Ball(3), oracle=budget), ("lazy",)),
         (dw.POLAR(dense, oracle="block"), ("lazy",)),
         (dw.POLAR(factored), ("lazy", "origin")),

@@ -57,7 +57,7 @@ def test_the_tracking_bound_holds_from_every_round(foe, factor):
 def promised(learner, tau, path=0.0):
     """What the theorem says of a POLAR that has played."""
     parts, domain = learner._bounds, learner.domain
-    kinds = [kind for kind in parts.kinds if kind != "agile"]
+    kinds = [kind for kind in parts.kinds if kind in ("lazy", "origin")]
 
     def level(k):
         if 1 << k < parts.shortest:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.points import FactoredMatrix, clip_to_ball, distance, inner, norm
+from driftwolfe.oracles import methods
+from driftwolfe.points import FactoredMatrix, clip_to_ball, devices, distance, inner, norm
 
 
 def hard_pair(domain, seed, scale=1.0):
@@ -212,6 +213,28 @@ def test_block_repeats_exactly_and_takes_a_generator():
     for other in others:  # ||x' - projection||^2 <= gap
         assert distance(other.feasible, exact) ** 2 <= other.gap + noise
         assert other.gap <= 1e-4 * norm(x + S) ** 2
+
+
+@pytest.mark.parametrize("step", [0.05, 1.0, 40.0])
+def test_block_starts_from_what_a_step_leaves_of_x(step, monkeypatch):
+    """Where y is x and a few entries, long steps take fewer products for the same projection."""
+    rng, shape, radius = np.random.default_rng(3), (150, 180), 5.0
+    U, V = (np.linalg.qr(rng.standard_normal((size, 60)))[0] for size in shape)
+    x = FactoredMatrix.from_orthonormal(U, np.full(60, radius / 60) * np.linspace(1.2, 0.8, 60), V)
+    places = rng.integers(0, shape[0], 25), rng.integers(0, shape[1], 25)
+    y = x + FactoredMatrix.from_entries(shape, *places, step * rng.standard_normal(25))
+    ball = dw.TraceNormBall(shape, radius, representation="factored")
+    exact, spent = ball.project(y.toarray()), {}
+    for share in (methods._SHARE_OF_START, 0.0):
+        monkeypatch.setattr(methods, "_SHARE_OF_START", share)
+        before = devices.counted_products()
+        found = dw.infeasible_projection(ball, x, y, 1e-12, "block", gap=1e-3 * radius**2)
+        spent[share] = devices.counted_products() - before
+        assert found.gap <= 1e-3 * radius**2
+        assert np.linalg.norm(found.feasible.toarray() - exact) ** 2 <= found.gap
+        assert ball.contains(found.feasible, 1e-9)
+    narrow, wide = spent.values()
+    assert narrow <= (0.7 if step >= 1.0 else 1.0) * wide
 
 
 def test_block_leaves_high_ranks_to_the_full_decomposition():

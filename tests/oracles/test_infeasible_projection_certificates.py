@@ -32,7 +32,7 @@ class SloppyBall(dw.TraceNormBall):
         super().__init__(SHAPE, RADIUS, representation=representation)
         self.turn = turn
 
-    def lmo_with_error(self, direction, accuracy=None):
+    def lmo_with_error(self, direction, accuracy=None, enough=None):
         U, s, Vt = np.linalg.svd(dense(direction), full_matrices=False)
         c, d = math.cos(self.turn), math.sin(self.turn)
         u, v = c * U[:, :1] + d * U[:, 1:2], c * Vt[:1].T + d * Vt[1:2].T
@@ -84,7 +84,7 @@ def test_block_adds_the_error_of_its_certificate():
     """An oracle that sees nothing at all certifies nothing: the gap is its error, and no less."""
 
     class Blind(SloppyBall):
-        def lmo_with_error(self, direction, accuracy=None):
+        def lmo_with_error(self, direction, accuracy=None, enough=None):
             U, s, Vt = np.linalg.svd(dense(direction))
             u, v = U[:, -1:], Vt[-1:].T  # both in the null space
             vertex = FactoredMatrix.from_orthonormal(u, np.array([-RADIUS]), v)
@@ -110,6 +110,45 @@ def test_frank_wolfe_stops_at_a_gap_that_is_true(turn, accuracy, representation)
             squared = np.sum((dense(end.point) - dense(y)) ** 2)
             assert matrix_gap(end.point, y) <= end.gap + ROUNDING * RADIUS**2
             assert end.gap <= max(asked, (accuracy or 0.0) * squared) + 1e-9
+
+
+class Watched(dw.TraceNormBall):
+    """The library's own oracle; counts the answers that it did not certify."""
+
+    rough = 0
+
+    def lmo_with_error(self, direction, accuracy=None, enough=None):
+        vertex, error = super().lmo_with_error(direction, accuracy, enough)
+        if error == math.inf:
+            self.rough += 1
+            assert vertex.inner(direction) <= enough * (1 - 1e-12)
+        return vertex, error
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+@pytest.mark.parametrize("method", ["corrective", "halfspace", "paper", "frank_wolfe"])
+def test_only_calls_that_do_not_end_a_run_are_rough(method, limit):
+    """What a run claims of its gap is certified; where calls are limited, all are."""
+    ball = Watched(SHAPE, RADIUS, representation="factored")
+    for seed in range(4):
+        x, y = matrix_problem(seed, "factored")
+        if method == "frank_wolfe":
+            end = frank_wolfe(ball, x, y, 0.3, limit)
+            assert limit is not None or end.gap <= 0.3
+            if limit is None:
+                assert matrix_gap(end.point, y) <= end.gap + ROUNDING * RADIUS**2
+            continue
+        if method in ("halfspace", "paper"):
+            y = y * (RADIUS / np.linalg.norm(dense(y)))
+        accuracy = None if method == "paper" else 0.1
+        result = dw.infeasible_projection(ball, x, y, 0.2, method, accuracy, limit)
+        assert matrix_gap(result.feasible, y) <= result.gap + ROUNDING * RADIUS**2
+        assert limit is not None or result.converged
+        moved = dense(result.infeasible) - dense(y)
+        worst = np.vdot(moved, dense(result.infeasible) + dense(y))
+        worst += 2 * RADIUS * np.linalg.norm(moved, 2)
+        assert worst <= 1e-9 * (RADIUS**2 + np.vdot(dense(y), dense(y)))
+    assert (ball.rough > 0) == (limit is None)
 
 
 class SloppyHull(dw.Domain):
@@ -208,7 +247,7 @@ def test_frank_wolfe_asks_for_no_more_accuracy_than_three_per_cent_of_its_gap():
     seen = []
 
     class Recorder(SloppyBall):
-        def lmo_with_error(self, direction, accuracy=None):
+        def lmo_with_error(self, direction, accuracy=None, enough=None):
             vertex, error = super().lmo_with_error(direction, accuracy)
             seen.append((dense(direction), dense(vertex), error, accuracy))
             return vertex, error

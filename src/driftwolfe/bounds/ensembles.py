@@ -15,6 +15,7 @@ from driftwolfe.bounds.inequalities import (
     blocked_descent,
     lazy_descent,
     over_game,
+    over_tracked_windows,
     over_windows,
     strongly_convex_leader,
     weighing,
@@ -144,8 +145,11 @@ class PolarBound:
     def bound(self, path_length: float, tau: int | None, diameter: float) -> float | None:
         """Return the bound on the game, or on windows of tau rounds, where one is known."""
         windows = self.sleeping and bool(self._restarting)
+        if tau is not None and self._restarting:
+            by = self._on_cover if self.sleeping else self._on_windows
+            return by(path_length, tau, diameter)
         if tau is not None:
-            return self._on_cover(path_length, tau, diameter) if windows else None
+            return None
         if not self.rounds:
             return 0.0
         path_length = min(path_length, (self.rounds - 1) * diameter)
@@ -173,6 +177,21 @@ class PolarBound:
             return 0.0 if 1 << k < self.shortest else self._moving(1 << k)
 
         return on_cover(level, per_path, self.rounds, path_length, tau, diameter)
+
+    def _on_windows(self, path_length: float, tau: int, diameter: float) -> float:
+        """By a sequence of lazy experts, one for each piece of a window, with weights that track."""
+
+        def level(k: int) -> float:
+            if 1 << k < self.shortest:
+                return math.inf
+            return min(self.epoch(kind, 1 << k) for kind in self._restarting)
+
+        tau = min(tau, self.rounds)
+        if not tau:
+            return 0.0
+        path_length = min(path_length, (tau - 1) * diameter)
+        given = self.known.G * diameter, level, lambda k: self._moving(1 << k), path_length
+        return over_tracked_windows(tau, self.weights, *given)
 
     def _lazy(self, path_length: float) -> list[float]:
         """By one lazy expert after the whole game's, which plays until the first epoch: one change."""
@@ -213,7 +232,9 @@ class PolarBound:
         """The regret of the weights against an expert that has played so many rounds."""
         if not self.sleeping:
             return float(self.weights.regret_bound(0))
-        return weighing(self.weights, rounds, self.rounds, self._created) if rounds else 0.0
+        awake = 4 + len(self.kinds) * len(self.lengths)
+        given = rounds, self.rounds, self._created, awake
+        return weighing(self.weights, *given) if rounds else 0.0
 
     @cached_property
     def _created(self) -> int:

@@ -86,6 +86,8 @@ class Domain(checks.Constructed, ABC):
     lmo_error: float = 0.0
     #: Whether K holds the matrices whose singular values sum to at most `radius`; `lmo` has rank one.
     rank_one_atoms: bool = False
+    #: Whether an LMO is all that is known: then `radius` may be far too large in most directions.
+    known_by_lmo: bool = False
     #: Whether `contains` costs no more than a few calls of `lmo`.
     cheap_membership: bool = True
     #: Least distance from its target of a projection with method ``"separation"``.
@@ -141,9 +143,9 @@ class Domain(checks.Constructed, ABC):
         return self._lmo(direction), 0.0
 
     def lmo_many_with_error(
-        self, directions: Sequence[Point], accuracies: Sequence[float | None]
+        self, directions: Sequence[Point], accuracies: Sequence[float | None], enough: Any = ()
     ) -> list[Answer]:
-        """Return `lmo_with_error` for several directions, computed together where the set can."""
+        """Return `lmo_with_error` for several directions; below a value that is `enough`, errors may be inf."""
         return list(map(self.lmo_with_error, directions, accuracies))
 
     def contains(self, x: Point, atol: float = 1e-8) -> bool:
@@ -449,11 +451,9 @@ class CountedDomain(DomainWrapper, Stateful):
         self.calls.add(projection=len(points))
         return self.domain.project_each(points)
 
-    def lmo_many_with_error(
-        self, directions: Sequence[Point], accuracies: Sequence[float | None]
-    ) -> list[Answer]:
+    def lmo_many_with_error(self, directions: Sequence[Point], *asked: Any) -> list[Answer]:
         self.calls.add(lmo=len(directions))
-        return self.domain.lmo_many_with_error(directions, accuracies)
+        return self.domain.lmo_many_with_error(directions, *asked)
 
     def _separate(self, y: Point, near: float) -> Separation:
         cut = self.domain._separate(y, near)

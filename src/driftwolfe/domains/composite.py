@@ -167,6 +167,8 @@ class LMODomain(Domain):
     (array([-1.,  1., -1.]), True)
     """
 
+    known_by_lmo = True
+
     def __init__(
         self,
         shape: Any,

@@ -159,7 +159,10 @@ def combine(weights: Array, scores: Scores) -> Any:
 def products(slope: Any, scores: Scores) -> Array:
     """Return the inner products of one slope with the scores of every expert."""
     if is_array(scores):
-        found: Array = to_host(scores.reshape(len(scores), -1) @ slope.ravel())
+        away = (
+            scores - scores[:1]
+        )  # only differences count, and rounding of what all have in common
+        found: Array = to_host(away.reshape(len(scores), -1) @ slope.ravel())
         return found
     return np.array([inner(slope, score) for score in scores])
 

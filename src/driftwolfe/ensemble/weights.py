@@ -310,8 +310,7 @@ class AdaHedge(Stateful):
         """Begin a new stretch: the inverse rate is what it grew by in the one that ends."""
         self.past, self.past_rate = self.regret_bound(), max(self.past_rate, self.inverse_rate)
         self.forgotten = self.rounds
-        a, kept = self.inverse_rate, self.kept
-        self.inverse_rate = self.kept = math.sqrt(max(0.0, a - kept)) * math.sqrt(a + kept)
+        self.inverse_rate = self.kept = max(0.0, self.inverse_rate - self.kept)
 
     def regret_bound(
         self, changes: int = 0, rounds: int | None = None, scale: float | None = None

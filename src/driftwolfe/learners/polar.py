@@ -45,8 +45,8 @@ class POLAR(Learner):
         Accepted so that all learners share a signature; not used.
     experts
         For study: some of ``"lazy"``, ``"origin"`` (lazy from the centre of the set), ``"adaptive"``, ``"agile"``,
-        ``"vertex"``. By default ``("lazy", "adaptive", "agile")``; where projections are made of LMO calls,
-        ``("lazy", "vertex")``; where points are factored, ``("lazy", "origin")``; ``("lazy",)`` with a budget.
+        ``"vertex"``. By default ``("lazy", "adaptive", "agile")`` where projections are exact, ``("lazy",)`` elsewhere
+        and on matrices, ``("lazy", "origin")`` where these are factored, ``("lazy", "vertex")`` on an `LMODomain`.
     weights
         ``"adahedge"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
     loss_scale
@@ -209,10 +209,10 @@ class POLAR(Learner):
             possible = [kind for kind in possible if kind != "vertex"]
         if given is None:
             given = ("lazy", "origin") if factored else ("lazy",)
-            if self._stacked and self._experts.exact:
-                given = ("lazy", "adaptive", "agile")
-            elif self._stacked and budget is None and not self.domain.rank_one_atoms:
+            if self._stacked and budget is None and self.domain.unwrapped.known_by_lmo:
                 given = ("lazy", "vertex")
+            elif self._stacked and self._experts.exact and not self.domain.rank_one_atoms:
+                given = ("lazy", "adaptive", "agile")
         if not isinstance(given, list | tuple) or not given:
             raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
         for kind in given:

@@ -17,9 +17,9 @@ from driftwolfe.state import POINT, Field, Stateful
 from driftwolfe.storage import require
 
 R = TypeVar("R")
-#: A run that yields a direction and an accuracy for each LMO call, is sent the vertex and its error, and
-#: returns its result.
-LMORequests: TypeAlias = Generator[tuple[Point, float], tuple[Point, float], R]
+#: A run that yields a direction, an accuracy and, or None, a value that is `enough` for each LMO call, is sent
+#: the vertex and its error, and returns its result.
+LMORequests: TypeAlias = Generator[tuple[Point, float, float | None], tuple[Point, float], R]
 #: ||x||^2, <x, y>, ||y||^2.
 Scalars: TypeAlias = tuple[float, float, float]
 
@@ -78,6 +78,10 @@ class Pair:
         self.slope, self._xv = self._buffer.inner(vertex, self.direction(), self.x)
         self.gap = self.scalars[0] - self.scalars[1] - self.slope  # the slope is <x - y, v>
         return self.gap
+
+    def enough(self, gap: float) -> float | None:
+        """Return the value <x - y, v> below which v has a larger gap; None for dense points."""
+        return None if self.dense else self.scalars[0] - self.scalars[1] - gap
 
     def step(self) -> bool:
         """Move x to the nearest point to y on the segment to v; return whether that gained anything."""
@@ -213,7 +217,7 @@ def run_together(domain: Domain, runs: Sequence[LMORequests[R]]) -> list[R]:
     results: dict[int, R] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
     while answers:
-        requests: dict[int, tuple[Point, float]] = {}
+        requests: dict[int, tuple[Point, float, float | None]] = {}
         for i, answer in answers.items():
             try:
                 requests[i] = runs[i].send(answer)
@@ -240,11 +244,14 @@ def approach(
     careful = gap / (8.0 * radius**2)
     hint = careful if known.hint is None else known.hint
     while True:
-        vertex, error = yield pair.direction(), hint
+        enough = max(gap, (accuracy or 0.0) * pair.squared)
+        # Where calls are limited, each is to bring what it can.
+        spare = pair.enough(enough) if max_lmo_calls is None else None
+        vertex, error = yield pair.direction(), hint, spare
         calls += 1
+        rough, error = error == math.inf, error if error < math.inf else 0.0
         reached = pair.gap_at(vertex) + error
         spent = max_lmo_calls is not None and calls >= max_lmo_calls
-        enough = max(gap, (accuracy or 0.0) * pair.squared)
         if not pair.dense:
             wanted, size = _ERROR_FRACTION * max(reached, enough), abs(pair.slope)
             asked = min(_ERROR_FRACTION, wanted / size) if size > 0 else _ERROR_FRACTION
@@ -252,11 +259,14 @@ def approach(
             hint = asked if error <= wanted else min(asked, hint * wanted / error)
             if reached <= 2.0 * enough:  # the next gap may end the run
                 hint = min(hint, careful)
-        if reached <= enough or not pair.step() or spent:
+        if (reached <= enough and not rough) or not pair.step() or spent:
             break
     if pair.dense:
         return Approach(pair.x, reached, calls, Memory())
     length = max(0.0, reached) / pair.distance if pair.squared > 0 else 0.0
+    reached = (
+        2.0 * radius * pair.distance if rough else reached
+    )  # a step too small to gain anything
     return Approach(pair.x, reached, calls, Memory(pair.scalars, hint, known.buffer, length))
 
 
@@ -361,13 +371,15 @@ class Run:
             return usual
         return min(0.1, 0.1 * self.stop.gap / (self.pair.distance * self.domain.radius))
 
-    def ask(self, accuracy: float) -> tuple[Point, float]:
-        """Call the LMO; return the vertex and the gap that it certifies at x."""
-        vertex, error = self.domain.lmo_with_error(self.pair.direction(), accuracy)
+    def ask(self, accuracy: float, final: float) -> tuple[Point, float]:
+        """Call the LMO; return the vertex and a gap that holds at x, rough if v's is above `final`."""
+        pair, direction = self.pair, self.pair.direction()
         self.calls += 1
+        enough = pair.enough(final) if self.stop.max_lmo_calls is None else None  # as in `approach`
+        [(vertex, error)] = self.domain.lmo_many_with_error([direction], [accuracy], [enough])
         if self.atoms is not None:
             self.atoms.add(vertex)
-        return vertex, self.pair.gap_at(vertex) + error
+        return vertex, min(pair.gap_at(vertex) + error, 2.0 * self.domain.radius * pair.distance)
 
     def known(self) -> Point | None:
         """Return a vertex found before whose gap proves that the run must go on, if there is one."""
@@ -502,7 +514,7 @@ class HalfspaceRun(Run):
                 break
         if self.near():
             return self.stay()
-        _, gap = self.ask(self.hint(self._hint))
+        _, gap = self.ask(self.hint(self._hint), max(self.final_gap(), self.half_space_gap()))
         if (result := self.accept(gap)) is not None:
             return result
         if self.spent() and stop.accuracy == math.inf and gap <= COLLAPSE * pair.squared:

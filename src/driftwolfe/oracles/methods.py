@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when first named
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.balls import threshold_to_sum
@@ -169,7 +170,7 @@ def paper(domain: Domain, asked: Request) -> InfeasibleProjection:
     fraction = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
     while True:
         while not (run.near() or run.spent()):  # Algorithm 3
-            _, gap = run.ask(hint)
+            _, gap = run.ask(hint, eps)
             if pair.gap <= eps or not pair.step():
                 break
         else:
@@ -211,7 +212,7 @@ def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
         if (vertex := run.known()) is None:
             if run.spent():
                 break
-            vertex, gap = run.ask(run.hint(hint))
+            vertex, gap = run.ask(run.hint(hint), run.final_gap())
             if (result := run.accept(gap)) is not None:
                 return result
         found.add(vertex)
@@ -285,6 +286,8 @@ _POWER_COLUMNS = (48, 96)
 #: Fraction of the shorter side above which a block costs more than all singular values (measured on
 #: 943 x 1,682), and the entries up to which those are computed: 32 MB for the dense matrix.
 _FULL_FRACTION, _FULL_ENTRIES = 0.4, 4_000_000
+#: Columns with entries, as a fraction of those of the factors, up to which `_right_vectors` decomposes them.
+_SHARE_OF_START = 1.5
 #: Bytes that a block of vectors may take; the work ends where it would need more.
 _LARGEST_BLOCK = 1 << 30
 #: Fraction of the allowed gap that the error of the certificate may take, and the largest relative
@@ -331,14 +334,15 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
     yy = length * length
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
-    right = (x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)).V
+    right, near = _right_vectors(x, y, radius)
     right = _with_random_columns(right, most, _RANDOM_FRACTION, rng)
     calls, mixed = 0, is_array(y) and isinstance(x, FactoredMatrix)
     while True:
         if dense and right.shape[1] > _FULL_FRACTION * full:
             nearest = domain.project(FactoredMatrix._all_stored(y) if mixed else y)
             return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, "block")
-        space = ritz_space(y, right, sum(right.shape[1] >= wide for wide in _POWER_COLUMNS))
+        powers = 0 if near else sum(right.shape[1] >= wide for wide in _POWER_COLUMNS)
+        space, near = ritz_space(y, right, powers), False
         s = space.s
         kept = threshold_falling(s, radius)
         xx, xy = float(kept @ kept), float(s @ kept)
@@ -365,7 +369,7 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
         hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
         # The ball is symmetric: y - x', which shares y's entries, has the opposite vertex of x' - y.
         residual = y - nearest
-        opposite, error = yield residual, hint
+        opposite, error = yield residual, hint, None
         vertex = -opposite
         calls = run.calls = calls + 1
         slope = getattr(opposite, "slope", None)  # with x' - y, the same for both signs
@@ -378,6 +382,29 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
         factored = isinstance(vertex, FactoredMatrix)
         fresh = vertex.V if factored else vertex[[np.abs(vertex).max(axis=1).argmax()]].T
         right = namespace(fresh).concat((space.right, fresh), axis=1)[:, :most]
+
+
+def _right_vectors(x: Point, y: Point, radius: float) -> tuple[Any, bool]:
+    """Right vectors to start from, and whether they need no power iteration.
+
+    They are those of x; where y is x and a few entries, of both parts' those above the threshold that their
+    singular values would have together, as a long step leaves few of x.
+    """
+    x = x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)
+    if not (x.device is HOST and isinstance(y, FactoredMatrix) and np.array_equal(x.s, y.s)):
+        return x.V, False
+    indptr, indices, data = y.stored_arrays
+    cols, places = np.unique(indices, return_inverse=True)
+    if not 0 < cols.size <= _SHARE_OF_START * x.rank:
+        return x.V, False
+    among = scipy.sparse.csr_array((data, places, indptr), shape=(x.shape[0], cols.size)).toarray()
+    squares, vectors = HOST.eigh(among.T @ among)
+    sizes = np.sqrt(np.maximum(squares, 0.0))
+    both = np.sort(np.concatenate((x.s, sizes)))[::-1]
+    least = both[0] - threshold_falling(both, radius)[0]
+    fresh = np.zeros((x.shape[1], np.count_nonzero(sizes > least)))
+    fresh[cols] = vectors[:, : fresh.shape[1]]
+    return np.concatenate((x.V[:, x.s > least], fresh), axis=1), True
 
 
 def _with_factors(result: InfeasibleProjection, factors: Any) -> InfeasibleProjection:

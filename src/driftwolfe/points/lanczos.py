@@ -161,8 +161,11 @@ kernels = compiled("driftwolfe.points.sparse_kernels")
 
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
-#: Steps before the residual is first estimated, by the number of starts.
+#: Steps before the residual is first estimated: of one start, and of several or without a certificate.
 _FIRST_CHECK, _FIRST_OF_SEVERAL = 5, 4
+#: Residuals, relative to s and to what s is above `enough`, that are good enough where nothing is certified.
+#: s then misses one per cent, and a Frank-Wolfe step is as long as the count of its calls supposes.
+_GOOD, _SHARE = 0.1, 0.5
 #: Random starts per matrix on a device, where their products share calls, for a rough answer: they
 #: rule out a larger value in 4.3 steps where one takes 7.5. A fine answer takes its steps anyway.
 _STARTS = 6
@@ -262,7 +265,7 @@ def leading_triplet(operator: Any, *, tolerance: float = 1e-8, max_products: int
 
 
 def leading_triplet_of_each(
-    matrices: Sequence[FactoredMatrix], tolerances: Sequence[float]
+    matrices: Sequence[FactoredMatrix], tolerances: Sequence[float], enough: Sequence[float] = ()
 ) -> list[Triplet]:
     """Return the leading triplet of each of some factored matrices of one shape, on one device."""
     (m, n), device = matrices[0].shape, matrices[0].device
@@ -270,7 +273,7 @@ def leading_triplet_of_each(
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
     starts = [_starts(n, _seed(matrix), device, min(tolerances)) for matrix in matrices]
-    return lanczos(matrices, starts, tolerances)
+    return lanczos(matrices, starts, tolerances, enough=enough)
 
 
 def _starts(n: int, seed: int, device: Device, tolerance: float) -> Any:
@@ -296,6 +299,7 @@ def lanczos(
     starts: Sequence[Any],
     tolerances: Sequence[float],
     max_products: int = 2000,
+    enough: Sequence[float] = (),
 ) -> list[Triplet]:
     r"""Return the leading triplet of a matrix, or of several of one shape that share a device's calls.
 
@@ -304,18 +308,21 @@ def lanczos(
     1/|c|, where c is the leading component of the start (Hochstenbach 2013), and a random c is rarely
     tiny; those of p independent starts are all tiny with the p-th power of that probability. A run
     therefore also goes on until, with probability 0.999, no singular value lies more than
-    max(`tolerance`, 0.05) s above s.
+    max(`tolerance`, 0.05) s above s; or only until the residual is at most half of what s is above
+    that which is `enough`, and 0.1 s.
     """
     number, n = starts[0].shape
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
     least = _FAILURE ** (1.0 / number) * math.sqrt(math.pi / (2.0 * n))
     units, luck = [_unit(start) for start in starts], -math.log(least)
-    runs = _run(matrices, units, tolerances, max_products // 2, luck)
+    enough = enough or [math.inf] * len(matrices)
+    runs = _run(matrices, units, tolerances, max_products // 2, luck, enough)
     triplets = []
     for matrix, run, tolerance in zip(matrices, runs, tolerances, strict=True):
         spent = run.products
-        while run.error > tolerance * run.s and spent + 2 <= max_products:
-            run = _run([matrix], [run.v[None]], [tolerance], (max_products - spent) // 2, 0.0)[0]
+        while tolerance * run.s < run.error < math.inf and spent + 2 <= max_products:
+            most, none = (max_products - spent) // 2, [math.inf]
+            run = _run([matrix], [run.v[None]], [tolerance], most, 0.0, none)[0]
             spent += run.products
         u = _unit(run.u) if run.s > 0 else device_of(run.u).put(np.eye(1, len(run.u))[0])
         triplets.append(Triplet(u, run.s, _unit(run.v), run.error, spent))
@@ -328,6 +335,7 @@ def _run(
     tolerances: Sequence[float],
     most: int,
     luck: float,
+    enough: Sequence[float],
     rescaled: bool = False,
 ) -> list[Triplet]:
     """Grow Krylov bases; u, v need not be unit. `luck` is -log|c| for each start, 0 to rule out nothing."""
@@ -339,7 +347,8 @@ def _run(
     else:
         spaces = (_FactoredBasis if factored else _Basis)(matrices[0], starts[0][0], steps)
     on_host = isinstance(starts[0], np.ndarray)
-    k = min(_FIRST_CHECK if number == 1 else _FIRST_OF_SEVERAL, steps)
+    certified = number == 1 and min(enough) == math.inf
+    k = min(_FIRST_CHECK if certified else _FIRST_OF_SEVERAL, steps)
     with np.errstate(over="ignore", invalid="ignore"):  # a device takes several steps at once
         first = spaces.grow(1 if on_host else k)[0][..., 0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
@@ -347,7 +356,8 @@ def _run(
         largest = [A.largest_part() if factored else float(abs(A @ q[0]).max()) for A, q in pairs]
         sizes = [max(size or 1.0, 1e-300) for size in largest]  # whose inverses do not overflow
         units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
-        runs = _run(units, starts, tolerances, most, luck, rescaled=True)
+        least = [value / size for value, size in zip(enough, sizes, strict=True)]
+        runs = _run(units, starts, tolerances, most, luck, least, rescaled=True)
         return [
             run._replace(s=run.s * size, error=run.error * size)
             for run, size in zip(runs, sizes, strict=True)
@@ -355,7 +365,8 @@ def _run(
     found: list[Any] = [None for _ in matrices]
     while True:
         for i, (diagonals, beyond) in enumerate(zip(*spaces.grow(k), strict=True)):
-            found[i] = found[i] or _estimate(diagonals, beyond, tolerances[i], luck, k == steps)
+            asked = tolerances[i], luck, enough[i], k == steps
+            found[i] = found[i] or _estimate(diagonals, beyond, *asked)
         if all(found):
             break
         k = min(steps, k + max(1, k // 4))
@@ -392,13 +403,15 @@ def _ritz(diagonal: Array, beyond: Array) -> _Ritz:
 
 
 def _estimate(
-    diagonals: Array, beyond: Array, tolerance: float, luck: float, last: bool
+    diagonals: Array, beyond: Array, tolerance: float, luck: float, enough: float, last: bool
 ) -> tuple[int, Array, float, float, int] | None:
     """Return which start did best, its coordinates, s, its error and the steps taken; None to go on."""
     bases = list(map(_ritz, diagonals, beyond))
     which = max(range(len(bases)), key=lambda j: bases[j].s)
     best, error = bases[which], bases[which].error
     if not best.spanned:
+        if error <= min(_SHARE * (best.s - enough), _GOOD * best.s):
+            return which, best.vector, best.s, math.inf, beyond.shape[1]
         if not last and error > tolerance * best.s:
             return None
         above = _missed(bases, best.s, tolerance, luck)
