@@ -120,7 +120,7 @@ class DenseDescent(Descent):
         scores = self.scores(loss)
         slope = loss.value_and_slope_at(combine(weights, scores))[1]
         require_finite(slope)
-        return on_tangent(found, weights, scores, slope)
+        return on_tangent(found, weights, self.about_center(loss, scores), slope)
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +19,10 @@ from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Size, Stateful
 
 Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
+
+
+#: Radii from 0 beyond which points are compared from the centre of the set.
+FAR = 2.0**20
 
 
 class Evaluation(NamedTuple):
@@ -97,7 +102,7 @@ class Experts(Stateful, ABC):
         if linear:
             value, slope = loss.value_and_slope_at(combined)
             require_finite(value, slope)
-            losses = products(slope, scores)
+            losses = products(slope, self.about_center(loss, scores))
             return Evaluation(float(value), float(weights @ losses), losses, slope, True)
         slopes: Any
         if is_array(scores):
@@ -115,7 +120,20 @@ class Experts(Stateful, ABC):
         suffered = float(value)
         require_finite(suffered, losses, slopes, slope)
         found = Evaluation(suffered, suffered, losses, slopes, False)
-        return on_tangent(found, weights, scores, slope)
+        return on_tangent(found, weights, self.about_center(loss, scores), slope)
+
+    def about_center(self, loss: Loss, scores: Scores) -> Scores:
+        """Return scores, where the set is small and far from 0 those of the steps from its centre.
+
+        Else what all points have in common would hide how their losses differ.
+        """
+        return scores - loss.scores(self.domain.center) if self.far else scores
+
+    @cached_property
+    def far(self) -> bool:
+        """Whether the centre of the set is many of its radii from 0."""
+        center = self.domain.center
+        return isinstance(center, np.ndarray) and norm(center) > FAR * self.domain.radius
 
     def copied(self) -> Any:
         """Return copies of what the experts play, for `moves_since`."""
@@ -159,10 +177,7 @@ def combine(weights: Array, scores: Scores) -> Any:
 def products(slope: Any, scores: Scores) -> Array:
     """Return the inner products of one slope with the scores of every expert."""
     if is_array(scores):
-        away = (
-            scores - scores[:1]
-        )  # only differences count, and rounding of what all have in common
-        found: Array = to_host(away.reshape(len(scores), -1) @ slope.ravel())
+        found: Array = to_host(scores.reshape(len(scores), -1) @ slope.ravel())
         return found
     return np.array([inner(slope, score) for score in scores])
 

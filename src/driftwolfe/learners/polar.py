@@ -45,8 +45,9 @@ class POLAR(Learner):
         Accepted so that all learners share a signature; not used.
     experts
         For study: some of ``"lazy"``, ``"origin"`` (lazy from the centre of the set), ``"adaptive"``, ``"agile"``,
-        ``"vertex"``. By default ``("lazy", "adaptive", "agile")`` where projections are exact, ``("lazy",)`` elsewhere
-        and on matrices, ``("lazy", "origin")`` where these are factored, ``("lazy", "vertex")`` on an `LMODomain`.
+        ``"vertex"``. By default ``("lazy", "adaptive", "agile")`` where projections are exact, ``("lazy",)``
+        elsewhere and on matrices, ``("lazy", "origin")`` where these are factored, ``("lazy", "vertex")`` on an
+        `LMODomain`.
     weights
         ``"adahedge"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
     loss_scale
