@@ -352,16 +352,7 @@ def _run(
     with np.errstate(over="ignore", invalid="ignore"):  # a device takes several steps at once
         first = spaces.grow(1 if on_host else k)[0][..., 0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
-        pairs = zip(matrices, starts, strict=True)
-        largest = [A.largest_part() if factored else float(abs(A @ q[0]).max()) for A, q in pairs]
-        sizes = [max(size or 1.0, 1e-300) for size in largest]  # whose inverses do not overflow
-        units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
-        least = [value / size for value, size in zip(enough, sizes, strict=True)]
-        runs = _run(units, starts, tolerances, most, luck, least, rescaled=True)
-        return [
-            run._replace(s=run.s * size, error=run.error * size)
-            for run, size in zip(runs, sizes, strict=True)
-        ]
+        return _rescaled_run(matrices, starts, tolerances, most, luck, enough)
     found: list[Any] = [None for _ in matrices]
     while True:
         for i, (diagonals, beyond) in enumerate(zip(*spaces.grow(k), strict=True)):
@@ -375,6 +366,19 @@ def _run(
         Triplet(image, s, v, error, 2 * number * taken)
         for (_, _, s, error, taken), (image, v) in zip(found, vectors, strict=True)
     ]
+
+
+def _rescaled_run(matrices: Sequence[Any], starts: Sequence[Any], *limits: Any) -> list[Triplet]:
+    """Run on matrices over their largest parts, where their squares are beyond the range of numbers."""
+    *others, enough = limits
+    factored = isinstance(matrices[0], FactoredMatrix)
+    pairs = zip(matrices, starts, strict=True)
+    largest = [A.largest_part() if factored else float(abs(A @ q[0]).max()) for A, q in pairs]
+    sizes = [max(size or 1.0, 1e-300) for size in largest]  # whose inverses do not overflow
+    units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
+    least = [value / size for value, size in zip(enough, sizes, strict=True)]
+    runs = zip(_run(units, starts, *others, least, rescaled=True), sizes, strict=True)
+    return [run._replace(s=run.s * size, error=run.error * size) for run, size in runs]
 
 
 class _Ritz(NamedTuple):
