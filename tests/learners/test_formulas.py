@@ -95,13 +95,12 @@ def test_sums_of_gradients_are_of_the_kind_of_their_points():
 
 
 @pytest.mark.parametrize("error", [0.0, 0.3])
-def test_the_gap_of_online_frank_wolfe_is_the_root_of_its_equation(error):
-    """s H = s^2 diam^2/2 + s e + eta G sqrt(2H), and D^2/(8 eta) + G T sqrt(2H)."""
+def test_the_distance_of_online_frank_wolfe_is_the_root_of_its_equation(error):
+    """s q^2 = s^2 diam^2/2 + s e + eta G q, and D^2/(8 eta) + G T q."""
     G, D, diameter, T, eta, s = 1.5, 3.0, 2.5, 200, 0.05, 0.2
     found = bounds.frank_wolfe_tracking(G, D, diameter, T, eta, s, error)
-    distance = (found - D**2 / (8 * eta)) / (G * T)
-    H = distance**2 / 2
-    assert s * H == pytest.approx(s**2 * diameter**2 / 2 + s * error + eta * G * math.sqrt(2 * H))
+    q = (found - D**2 / (8 * eta)) / (G * T)
+    assert s * q**2 == pytest.approx(s**2 * diameter**2 / 2 + s * error + eta * G * q)
 
 
 def test_an_oracle_with_an_error_has_its_error_in_the_bound_or_none():

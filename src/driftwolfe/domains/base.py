@@ -398,7 +398,7 @@ for _name in (
     *("device", "stack_device", "stack_chosen"),
     *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
     *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
-    *("default_method", "lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
+    *("default_method", "lmo_method", "rank_one_atoms", "known_by_lmo", "dimension", "cut_accuracy"),
     "lmo_error",
     *("cached_vertices", "lmo_with_error", "lmo_many_with_error", "project_many", "project_each"),
     *("_project", "_gauge", "_gauge_subgradient", "_separate", "_decompose"),

@@ -210,7 +210,7 @@ class POLAR(Learner):
             possible = [kind for kind in possible if kind != "vertex"]
         if given is None:
             given = ("lazy", "origin") if factored else ("lazy",)
-            if self._stacked and budget is None and self.domain.unwrapped.known_by_lmo:
+            if self._stacked and budget is None and self.domain.known_by_lmo:
                 given = ("lazy", "vertex")
             elif self._stacked and self._experts.exact and not self.domain.rank_one_atoms:
                 given = ("lazy", "adaptive", "agile")

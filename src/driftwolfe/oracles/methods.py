@@ -222,7 +222,9 @@ def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
         elif run.atoms is not None:  # a cached vertex, or one that is now: ask the LMO again
             run.atoms = None
         elif not run.spent():
-            return run.give_up(gap)
+            if gap >= 2.0 * domain.radius * run.pair.distance:  # of a rough vertex
+                _, gap = run.ask(run.hint(hint), math.inf)
+            return run.accept(gap) or run.give_up(gap)
     return run.stay()
 
 
