@@ -8,7 +8,7 @@ from typing import Annotated
 from scipy.special import erfi
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.ball import surrogate
+from driftwolfe.ensemble.ball import INSIDE, surrogate
 from driftwolfe.learners.options import make_options, require_arrays, require_projection
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
@@ -92,7 +92,8 @@ class DiscountedAdaptive(SinglePointLearner):
 
     def _step(self, gradient: Point) -> None:
         keep, R, (y, outside) = self.discount, self.domain.radius, self._outside()
-        gradient = surrogate(gradient, outside - self._x)
+        away = outside - self._x
+        gradient = surrogate(gradient, away) if norm(away) > INSIDE * R else gradient
         size, slope = self._size(gradient), inner(gradient, self._z)
         slope *= slope * (self._y - y) >= 0.0
         before = keep * self._h

@@ -33,7 +33,7 @@ kernels = compiled("driftwolfe.domains.set_kernels")
 
 #: Distance from the set, in radii, up to which a point counts as inside: the direction to a nearer one
 #: is rounding.
-_INSIDE = 1e-7
+INSIDE = 1e-7
 
 
 class PointRows(Stateful):
@@ -175,7 +175,7 @@ def approach(
     accuracy: float | None = None,
 ) -> NearPoint:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
-    target, near = y, max(tolerance, (_INSIDE * domain.radius) ** 2)
+    target, near = y, max(tolerance, (INSIDE * domain.radius) ** 2)
     if oracle.method == "exact" and isinstance(x, np.ndarray):  # nothing to choose or to check
         nearest = domain.project(y)
         away = y - nearest

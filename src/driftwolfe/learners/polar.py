@@ -47,7 +47,7 @@ class POLAR(Learner):
         For study: some of ``"lazy"``, ``"origin"`` (lazy from the centre of the set), ``"adaptive"``, ``"agile"``,
         ``"vertex"``. By default ``("lazy", "adaptive", "agile")`` where projections are exact, ``("lazy",)``
         elsewhere and on matrices, ``("lazy", "origin")`` where these are factored, ``("lazy", "vertex")`` on an
-        `LMODomain`.
+        `LMODomain`; with the certified tuning and no budget agile ones always.
     weights
         ``"adahedge"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
     loss_scale
@@ -56,9 +56,9 @@ class POLAR(Learner):
 
     Notes
     -----
-    With exact projections, regret is :math:`O(T^{2/3}(1 + P/D)^{1/3})`, with agile experts
-    :math:`O(\sqrt{T(1 + P/D)})`; with sleeping weights :math:`O(\sqrt{\tau\log T})` on intervals of tau rounds.
-    Without, `bound` needs the certified tuning, :math:`O(T^{4/5}(1 + P/D)^{1/5})` (`docs/theory/polar.md`).
+    With exact projections, regret is :math:`O(\sqrt{T(1 + P/D)})`, logarithms apart, and :math:`O(\sqrt T)` on every
+    interval; with sleeping weights :math:`O(\sqrt{\tau})` on those of tau rounds. Without, `bound` needs the
+    certified tuning: :math:`O(T^{3/4}(1 + P/D)^{1/4})` (`docs/theory/polar.md`).
 
     Examples
     --------
@@ -210,10 +210,12 @@ class POLAR(Learner):
             possible = [kind for kind in possible if kind != "vertex"]
         if given is None:
             given = ("lazy", "origin") if factored else ("lazy",)
-            if self._stacked and budget is None and self.domain.known_by_lmo:
-                given = ("lazy", "vertex")
-            elif self._stacked and self._experts.exact and not self.domain.rank_one_atoms:
+            if self._stacked and self._experts.exact and not self.domain.rank_one_atoms:
                 given = ("lazy", "adaptive", "agile")
+            elif self.options.certified and budget is None:
+                given = (*given, "agile")  # which the rate of POLD needs
+            elif self._stacked and budget is None and self.domain.known_by_lmo:
+                given = ("lazy", "vertex")
         if not isinstance(given, list | tuple) or not given:
             raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
         for kind in given:
