@@ -37,7 +37,7 @@ def main(folder: Path = HERE) -> None:
     labels = [f"{shares[stream]:.0f} % of {best[stream]}" for stream in streams]
     axis.bar_label(bars, labels, padding=3, color=INK)
     axis.axvline(100, color=SOFT, lw=0.9, ls=":")
-    axis.set(xlim=(0, 205), xticks=(0, 50, 100), xticklabels=("0", "50 %", "100 %"))
+    axis.set(xlim=(0, 330), xticks=(0, 50, 100), xticklabels=("0", "50 %", "100 %"))
     axis.tick_params(axis="y", length=0, labelcolor=INK)
     axis.set_title(
         "POLAR's dynamic regret against the best other's", loc="left", fontsize=10, color=INK

@@ -266,6 +266,14 @@ def cover() -> Figure:
     return figure
 
 
+def grouped(expert: str) -> str:
+    """The name of an expert, or of the few that are shown as one."""
+    kind, _, rounds = expert.partition(", ")
+    if kind not in ("lazy", "adaptive", "agile"):
+        return kind
+    return f"{kind}, {'at most 32 rounds' if int(rounds.split()[0]) <= 32 else 'longer'}"
+
+
 def weights() -> Figure:
     """Weights of POLAR's, POLD's and POLA's experts over one game."""
     stream, _ = game()
@@ -274,12 +282,12 @@ def weights() -> Figure:
     axes = figure.subplots(3, sharex=True)
     horizon = {"horizon": ROUNDS}
     learners = {"POLAR": dw.POLAR(ball), "POLD": dw.POLD(ball, **horizon), "POLA": dw.POLA(ball)}
-    kinds = ("epochs", "steps, from small to large", "interval lengths")
+    kinds = ("kinds and epochs", "steps, from small to large", "interval lengths")
     for axis, what, (name, learner) in zip(axes, kinds, learners.items(), strict=True):
         shares: dict[str, np.ndarray] = {}
         for t, loss in enumerate(stream):
             for expert, weight in zip(learner.expert_names, learner.expert_weights, strict=True):
-                shares.setdefault(expert, np.zeros(ROUNDS))[t] += weight
+                shares.setdefault(grouped(expert), np.zeros(ROUNDS))[t] += weight
             learner.update(loss)
         smooth = [np.convolve(each, np.ones(8) / 8, "same") for each in shares.values()]
         map_ = ["#08306b", BLUE, SKY, GREEN, "#8fbf6a", AMBER, ORANGE, PINK, "#7b3f8f", "#444444"]

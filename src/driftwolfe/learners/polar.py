@@ -56,8 +56,8 @@ class POLAR(Learner):
 
     Notes
     -----
-    With exact projections, regret is :math:`O(\sqrt{T(1 + P/D)})`, logarithms apart, and :math:`O(\sqrt T)` on every
-    interval; with sleeping weights :math:`O(\sqrt{\tau})` on those of tau rounds. Without, `bound` needs the
+    With exact projections, regret is :math:`O(\sqrt{T(1 + P/D)})`, logarithms apart, and :math:`O(\sqrt T)` on
+    every interval; with sleeping weights :math:`O(\sqrt{\tau})` on those of tau rounds. Without, `bound` needs the
     certified tuning: :math:`O(T^{3/4}(1 + P/D)^{1/4})` (`docs/theory/polar.md`).
 
     Examples
