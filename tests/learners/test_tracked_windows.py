@@ -35,9 +35,10 @@ def least(losses, most):
     return np.minimum.accumulate(found.min(axis=1))
 
 
+@pytest.mark.parametrize("forgets", [False, True])
 @pytest.mark.parametrize("factor", FACTORS)
 @pytest.mark.parametrize("foe", FOES)
-def test_the_tracking_bound_holds_from_every_round(foe, factor):
+def test_the_tracking_bound_holds_from_every_round(foe, factor, forgets):
     """On 400 windows against the best sequences of up to five changes, with experts that join."""
     rng, meta, T = np.random.default_rng(0), AdaHedge(2), 160
     table, paid = np.full((T, 6), np.inf), np.zeros(T)
@@ -47,6 +48,8 @@ def test_the_tracking_bound_holds_from_every_round(foe, factor):
         losses = FACTORS[factor](t) * FOES[foe](meta.weights, t, rng)
         table[t, : meta.size], paid[t] = losses, meta.weights @ losses
         meta.update(losses)
+        if forgets and t + 1 in (8, 16, 32, 64, 128):
+            meta.forget()
     found = np.array([meta.regret_bound(changes) for changes in range(6)])
     for start in range(0, T, 8):
         for end in range(start + 1, T + 1, 8):
