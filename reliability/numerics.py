@@ -58,9 +58,13 @@ class WideNormalHedge:
     def __init__(self, meta: Any) -> None:
         self.meta = meta
         self.regrets = self.movements = np.zeros(meta.size, Wide)
+        self.unit = Wide(meta.scale)
 
     def update(self, learner: float, losses: Any) -> None:
-        ahead = Wide(learner) - np.asarray(losses, Wide)
+        ahead, before = Wide(learner) - np.asarray(losses, Wide), self.unit
+        self.unit = Wide(self.meta.scale)
+        if self.unit > before > 0:  # a difference beyond the unit counts as one of it
+            ahead = ahead * (before / self.unit)
         self.regrets, self.movements = self.regrets + ahead, self.movements + np.abs(ahead)
 
     def add(self, lengths: Any) -> None:

@@ -28,7 +28,7 @@ from experiments.small import DATA, as_plain, made_up, trial
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"method": "POLDA"}, "unknown method 'POLDA'; there are AFLH, Ader, BOGDIP, "),
+        ({"method": "POLDA"}, "unknown method 'POLDA'; there are AFLH, Ader, AnytimeOFW, "),
         ({"method": "Learner"}, "unknown method 'Learner'; there are "),
         ({"method": "play"}, "unknown method 'play'; there are "),
         ({"method": ["OGD"]}, "unknown method ['OGD']; there are "),
