@@ -352,7 +352,7 @@ def _run(
     with np.errstate(over="ignore", invalid="ignore"):  # a device takes several steps at once
         first = spaces.grow(1 if on_host else k)[0][..., 0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
-        return _rescaled_run(matrices, starts, tolerances, most, luck, enough)
+        return _rescaled_run(matrices, starts, tolerances, most, luck, enough=enough)
     found: list[Any] = [None for _ in matrices]
     while True:
         for i, (diagonals, beyond) in enumerate(zip(*spaces.grow(k), strict=True)):
@@ -368,16 +368,19 @@ def _run(
     ]
 
 
-def _rescaled_run(matrices: Sequence[Any], starts: Sequence[Any], *limits: Any) -> list[Triplet]:
+def _rescaled_run(
+    matrices: Sequence[Any], starts: Sequence[Any], *limits: Any, enough: Sequence[float]
+) -> list[Triplet]:
     """Run on matrices over their largest parts, where their squares are beyond the range of numbers."""
-    *others, enough = limits
     factored = isinstance(matrices[0], FactoredMatrix)
     pairs = zip(matrices, starts, strict=True)
     largest = [A.largest_part() if factored else float(abs(A @ q[0]).max()) for A, q in pairs]
     sizes = [max(size or 1.0, 1e-300) for size in largest]  # whose inverses do not overflow
     units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
     least = [value / size for value, size in zip(enough, sizes, strict=True)]
-    runs = zip(_run(units, starts, *others, least, rescaled=True), sizes, strict=True)
+    tolerances, most, luck = limits
+    found = _run(units, starts, tolerances, most, luck, least, rescaled=True)
+    runs = zip(found, sizes, strict=True)
     return [run._replace(s=run.s * size, error=run.error * size) for run, size in runs]
 
 
