@@ -300,7 +300,8 @@ class KalhanOFW(SinglePointLearner):
     One gradient and one LMO call per round. For :math:`\beta`-smooth losses, and no others,
     :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
     :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
-    original's gradient-variation term. Reconstructed from the abstract.
+    original's gradient-variation term. Reconstructed from the abstract. Without a horizon the first steps go
+    nearly all the way to a vertex, which is dear where losses explode there, as travel times on roads do.
 
     Parameters
     ----------
@@ -351,7 +352,8 @@ class LineSearchOFW(SinglePointLearner):
 
     One gradient and one LMO call per round. For :math:`\beta`-smooth losses, and no others,
     :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived
-    for this library. Reconstructed from the abstract; the step rule from memory.
+    for this library. Reconstructed from the abstract; the step rule from memory. A `smoothness` that is too
+    small makes every step 1: the learner then plays one vertex after another, however dear they are.
 
     Parameters
     ----------
