@@ -115,6 +115,9 @@ def test_a_vertex_expert_needs_no_radius():
         made.step(LinearLoss(g), g[None])
         np.testing.assert_allclose(made.point(0), x + 0.25 * (dw.L1Ball(3).lmo(g) - x), atol=1e-15)
     assert made.reach == 2.0 and made.domain.calls.lmo == 5
+    known = expert(dw.L2Ball(3, radius=2.0), Plan(0.25, FOREVER, 0.0, rule=VERTEX))
+    known.farthest = 0.5  # where bounds hold, steps are measured by the radius
+    assert known.reach == 4.0
 
 
 def test_polar_is_not_lost_where_the_radius_is_a_guess():

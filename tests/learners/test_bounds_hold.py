@@ -99,7 +99,6 @@ ADAPTIVE = (
     dw.learners.OneProjectionSAOL,
     dw.contrib.SACS,
 )
-SLEEPING = ("polar-sleeping", "polar-sleeping-linear", "polar-budget-even")
 PIECES = (1, 2, 5, 20)
 
 

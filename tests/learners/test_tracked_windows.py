@@ -9,6 +9,7 @@ import driftwolfe as dw
 from driftwolfe import bounds
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.losses import LinearLoss
+from ensemble.test_weights_contract import best_sequences
 
 FOES = {
     "the heaviest": lambda w, t, rng: 1.0 * (w == w.max()),
@@ -22,17 +23,6 @@ FACTORS = {
     "shrinking": lambda t: 0.95**t,
     "an outlier": lambda t: 1e3 if t == 40 else 1.0,
 }
-
-
-def least(losses, most):
-    """The least loss of sequences of experts with at most 0, 1, ... changes; infinite before they join."""
-    found = np.full((most + 1, losses.shape[1]), np.inf)
-    found[0] = 0.0
-    for row in losses:
-        changed = np.full_like(found, np.inf)
-        changed[1:] = found[:-1].min(axis=1, keepdims=True)
-        found = np.minimum(found, changed) + row
-    return np.minimum.accumulate(found.min(axis=1))
 
 
 @pytest.mark.parametrize("forgets", [False, True])
@@ -53,7 +43,7 @@ def test_the_tracking_bound_holds_from_every_round(foe, factor, forgets):
     found = np.array([meta.regret_bound(changes) for changes in range(6)])
     for start in range(0, T, 8):
         for end in range(start + 1, T + 1, 8):
-            regrets = paid[start:end].sum() - least(table[start:end], 5)
+            regrets = paid[start:end].sum() - best_sequences(table[start:end], 5)
             assert (regrets <= found * (1 + 1e-9) + 1e-12).all()
 
 

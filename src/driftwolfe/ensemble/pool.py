@@ -37,8 +37,9 @@ class PoolDescent(DenseDescent):
       fraction :math:`\phi` in [0, 1] is what would have predicted the gradients of the first such expert best;
     - *vertex*: :math:`x \leftarrow x + h(v - x)` in every round, v a minimiser of :math:`\langle g, v\rangle`.
 
-    Where there are vertex experts, and the tuning is practical, D is twice the distance from the centre of the
-    farthest vertex that they have met: the set may be long in directions that no loss points to.
+    Where there are vertex experts, and projections are neither exact nor certified, D is twice the distance
+    from the centre of the farthest vertex that they have met: the set may be long in directions that no loss
+    points to.
     """
 
     squares: Totals  # of gradients, since the epoch of each began
@@ -95,7 +96,8 @@ class PoolDescent(DenseDescent):
     @property
     def reach(self) -> float:
         """The length D that steps are measured by."""
-        seen = 0.0 if self.oracle.by_gap else self.farthest  # 0 in the certified tuning
+        # Bounds need steps that never grow: they are for exact projections and the certified tuning.
+        seen = 0.0 if self.exact or self.oracle.by_gap else self.farthest
         return 2.0 * min(self.domain.radius, seen or self.domain.radius)
 
     def scale_for(self, largest_gradient: float) -> float:
