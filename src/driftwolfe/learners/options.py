@@ -182,7 +182,8 @@ def make_options(
     """Check the options of a learner and fill in the defaults of its tuning.
 
     With `leaders`, experts that project sums of gradients, ``"auto"`` with cached vertices is the set's
-    own method, as ``"halfspace"`` would project another point; and a budget pays for a cache.
+    own method, as ``"halfspace"`` would project another point; and where calls are dear, with a budget or on
+    a set that is known by its LMO alone, there is a cache by default.
     With `on_ball`, experts lie in the ball around the set, over which losses have a larger range.
     """
     check_set(domain)
@@ -194,11 +195,12 @@ def make_options(
         cached = ("auto", "halfspace", "corrective")
         checks.one_of(given.method, "on a CachedDomain, method", cached)
         checks.one_of(given.schedule, "on a CachedDomain, schedule", ("blocks",))
-    method = _method(domain, given, certified, leaders)
+    by_calls = leaders and not certified
+    dear = budget is not None or (by_calls and domain.known_by_lmo and not domain.can("project"))
+    method = _method(domain, given, certified, leaders, dear)
     if cache is None:
-        scarce = leaders and budget is not None and not certified and given.schedule == "blocks"
         dense = method == "corrective" and not domain.rank_one_atoms
-        cache = CACHED if scarce and dense else 0
+        cache = CACHED if dear and by_calls and given.schedule == "blocks" and dense else 0
     learned = isinstance(lipschitz, str) and lipschitz == "auto"
     G = None if learned else checks.positive(lipschitz, 'lipschitz, if not "auto",')
     steps = None if G is None else D / G
@@ -292,12 +294,12 @@ def require_projection(domain: Domain, learner: str, instead: str) -> None:
         )
 
 
-def _method(domain: Domain, oracle: Oracle, certified: bool, leaders: bool) -> str:
-    """The method asked for; with a budget, one whose only cost is LMO calls."""
+def _method(domain: Domain, oracle: Oracle, certified: bool, leaders: bool, dear: bool) -> str:
+    """The method asked for; where LMO calls are dear, one whose only cost they are."""
     if oracle.schedule == "even":
         return "halfspace"
     cache = domain.cached_vertices
-    if oracle.method != "auto" or (oracle.lmo_budget is None and not cache):
+    if oracle.method != "auto" or not (dear or cache):
         return oracle.method
     return "halfspace" if certified or (cache and not leaders) else domain.lmo_method
 
