@@ -1,0 +1,178 @@
+"""Traffic through a town with incidents: a routing for each day, before its capacities are known.
+
+Sioux Falls, the test network of traffic assignment (LeBlanc, Morlok and Pierskalla 1975), has 24
+junctions, 76 roads and 360,600 trips. Every morning all trips are routed; then the day's capacities
+are seen: they vary by 5 %, and every 100 days six other roads lose 60 % of theirs. The loss is the
+time that all drivers spend. A decision is the flow on each road, summed over all trips; the set of
+these is a flow polytope, on which only a shortest path for each trip is cheap.
+
+The network is read from the folder that DRIFTWOLFE_DATA names (networks/sioux_falls_links.csv and
+networks/sioux_falls_demand.csv); without it, a made-up town of that size takes its place.
+"""
+
+import csv
+import os
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+import driftwolfe as dw
+
+DAYS, PERIOD, PUBLISHED = 300, 100, 4_231_335.287  # Beckmann's optimum
+# Where to draw the junctions 1 to 24.
+PLACES = np.array(
+    [(0, 9), (5, 9), (0, 7.8), (1.5, 7.8), (3, 7.8), (5, 7.8), (6.7, 6.6), (5, 6.6), (3, 6.6)]
+    + [(3, 5.4), (1.5, 5.4), (0, 5.4), (0, 0), (1.5, 2.7), (3, 2.7), (5, 5.4), (5, 4), (6.7, 5.4)]
+    + [(5, 2.7), (5, 0), (3, 0), (3, 1.4), (1.5, 1.4), (1.5, 0)]
+)
+
+
+def read(name):
+    """The rows of a table, as numbers."""
+    path = Path(os.environ.get("DRIFTWOLFE_DATA", "")) / "networks" / name
+    with path.open() as file:
+        return np.array([[float(cell) for cell in row] for row in list(csv.reader(file))[1:]])
+
+
+def made_up_town():
+    """Roads between neighbours, and trips that fall with distance, for the same junctions."""
+    rng, far = np.random.default_rng(0), np.linalg.norm(PLACES[:, None] - PLACES, axis=2)
+    near = np.argwhere((far > 0) & (far <= np.sort(far, axis=1)[:, [3]]))
+    pairs = sorted({(a, b) for i, j in near.tolist() for a, b in ((i, j), (j, i))})
+    minutes = np.array([1.0 + far[pair] for pair in pairs])
+    capacity = rng.uniform(0.5, 2.5, len(pairs))
+    trips = {(i, j): 0.12 / far[i, j] for i in range(24) for j in range(24) if i != j}
+    return pairs, capacity, minutes, trips
+
+
+# Junctions count from 0; flows and capacities are in 10,000 vehicles.
+try:
+    links, demand = read("sioux_falls_links.csv"), read("sioux_falls_demand.csv")
+    roads = [(int(a) - 1, int(b) - 1) for a, b in links[:, :2]]
+    capacity, minutes = links[:, 2] / 1e4, links[:, 3]
+    trips = {(int(a) - 1, int(b) - 1): number / 1e4 for a, b, number in demand}
+    name = "Sioux Falls"
+except FileNotFoundError:
+    roads, capacity, minutes, trips = made_up_town()
+    name = "a made-up town (set DRIFTWOLFE_DATA for Sioux Falls)"
+town = dw.FlowPolytope(roads, demands=trips)
+
+
+def travel_time(capacity):
+    """The time of all drivers, if a road with flow x takes minutes * (1 + 0.15 (x/capacity)^4)."""
+    factor = 0.15 * minutes / capacity**4
+    return dw.losses.FunctionLoss(
+        lambda x: minutes @ x + factor @ x**5, lambda x: minutes + 5 * factor * x**4
+    )
+
+
+# The same network, where each driver is out for his own good: an optimum that is published.
+selfish = dw.losses.FunctionLoss(
+    lambda x: minutes @ x + 0.03 * (minutes / capacity**4) @ x**5,
+    lambda x: minutes + 0.15 * minutes / capacity**4 * x**4,
+)
+equilibrium = dw.minimise(selfish, town, gap=1e-4)
+print(f"{name}: Beckmann's objective {1e4 * equilibrium.value:,.0f}", end="")
+print(f" at a gap of {1e4 * equilibrium.gap:,.0f}, by {equilibrium.lmo_calls} LMO calls")
+if name == "Sioux Falls":
+    assert abs(1e4 * equilibrium.value / PUBLISHED - 1) < 1e-4
+
+# The days.
+rng, days, closed = np.random.default_rng(0), [], []
+for day in range(DAYS):
+    if day % PERIOD == 0:
+        closed.append(rng.choice(len(roads), 6, replace=False))
+        today = capacity.copy()
+        today[closed[-1]] *= 0.4
+    days.append(today * np.exp(0.05 * rng.standard_normal(len(roads))))
+losses = [travel_time(each) for each in days]
+
+
+def best(days):
+    """The best fixed routing in hindsight: that for capacities which have the mean effect."""
+    mean = np.mean([each**-4 for each in days], axis=0) ** -0.25
+    return dw.minimise(travel_time(mean), town, gap=1e-3).point
+
+
+def steps(share):
+    """Plain Frank-Wolfe: every night, a share of the traffic moves to the day's quickest ways."""
+    x, played = town.lmo(minutes), []
+    for t, loss in enumerate(losses):
+        played.append(x)
+        x = x + share(t) * (town.lmo(loss.gradient(x)) - x)
+    return played
+
+
+plans, seconds = {}, {}
+for title, learner in {
+    "POLAR": dw.POLAR(town),
+    "online Frank-Wolfe": dw.OnlineFrankWolfe(town, horizon=DAYS),
+}.items():
+    start = perf_counter()
+    plans[title] = dw.play(learner, losses, record_decisions=True).decisions
+    seconds[title] = perf_counter() - start
+plans["successive averages (1/t)"] = steps(lambda t: 1 / (t + 1))
+plans["steps of 0.05"] = steps(lambda t: 0.05)
+periods = [days[start : start + PERIOD] for start in range(0, DAYS, PERIOD)]
+plans["best fixed routing in hindsight"] = [best(days)] * DAYS
+plans["best routing of each period"] = [x for part in periods for x in [best(part)] * PERIOD]
+
+took = {}
+print(f"{'total travel time per day':34}{'1-100':>8}{'-200':>8}{'-300':>8}{'all':>8}")
+for title, plan in plans.items():
+    took[title] = np.array([loss.value(x) for loss, x in zip(losses, plan, strict=True)])
+    parts = [*took[title].reshape(-1, PERIOD).mean(axis=1), took[title].mean()]
+    print(f"{title:34}", *(f"{part:7.0f}" for part in parts), end="")
+    print(f"   {seconds[title]:.1f} s" if title in seconds else "")
+assert took["POLAR"].mean() < 1.15 * took["best fixed routing in hindsight"].mean()
+
+try:
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+except ImportError:
+    print("no figure: it needs pip install 'driftwolfe[plot]'")
+    raise SystemExit from None
+
+figure = Figure(figsize=(9.5, 9), layout="constrained")
+axes = figure.subplot_mosaic([["before", "after"], ["regret", "regret"]], height_ratios=[2, 1])
+ends = PLACES[np.array(roads)]
+along = ends[:, 1] - ends[:, 0]
+side = 0.09 * np.stack([along[:, 1], -along[:, 0]], axis=1) / np.linalg.norm(along, axis=1)[:, None]
+lines = ends + side[:, None]  # the two directions of a street lie side by side
+for key, day in (("before", PERIOD - 1), ("after", 2 * PERIOD - 1)):
+    axis, shut = axes[key], closed[day // PERIOD]
+    flow, room = plans["POLAR"][day], days[day]
+    full = np.clip(flow / room, 0, 2)
+    roads_drawn = LineCollection(lines, linewidths=0.5 + 3.2 * flow, cmap="YlOrRd", zorder=2)
+    roads_drawn.set_array(full)
+    roads_drawn.set_clim(0, 2)
+    axis.add_collection(roads_drawn)
+    middle = lines.mean(axis=1)[shut]
+    axis.plot(*middle.T, "x", color="#111111", markersize=7, markeredgewidth=1.8, zorder=4)
+    axis.plot(*PLACES.T, "o", color="#333333", markersize=11, zorder=3)
+    for number, place in enumerate(PLACES, 1):
+        axis.annotate(number, place, color="white", fontsize=7, ha="center", va="center", zorder=5)
+    axis.set_title(f"POLAR's routing on day {day + 1}", fontsize=10)
+    axis.set_aspect("equal")
+    axis.set_axis_off()
+bar = figure.colorbar(roads_drawn, ax=[axes["before"], axes["after"]], shrink=0.6, pad=0.02)
+bar.set_label("flow / capacity;  x: roads at 40 %,  width: flow")
+regret, known = axes["regret"], took["best routing of each period"]
+colours = dw.plot.colours(plans)
+for title in plans:
+    if title != "best routing of each period":
+        curve = np.cumsum(took[title] - known) / np.arange(1, DAYS + 1)
+        regret.plot(np.arange(1, DAYS + 1), curve, color=colours[title], linewidth=1.4)
+        regret.text(
+            DAYS + 3, curve[-1], title, color=colours[title], fontsize=9, va="center", weight="bold"
+        )
+for start in range(PERIOD, DAYS, PERIOD):
+    regret.axvline(start + 1, color="#8c8c8c", linestyle=":", linewidth=0.9, zorder=0)
+regret.set(yscale="log", xlim=(1, DAYS * 1.32), xlabel="day")
+regret.set_xticks([1, 100, 200, 300])
+regret.set_title("travel time above the best routing of each period, mean so far", loc="left", fontsize=10)
+regret.spines[["top", "right"]].set_visible(False)
+Path("results/examples").mkdir(parents=True, exist_ok=True)
+figure.savefig("results/examples/traffic.png", dpi=150)
+print("figure: results/examples/traffic.png")
