@@ -165,3 +165,31 @@ def shortest_path(
         path[edge] = 1.0
         vertex = tails[edge]
     return path
+
+
+@jit(NUMBERS, PLACES, PLACES, PLACES, PLACES, PLACES, NUMBERS, WHOLE)
+def tree_flow(
+    costs: Any,
+    tails: Any,
+    heads: Any,
+    before: Any,
+    rows: Any,
+    goals: Any,
+    amounts: Any,
+    n_vertices: int,
+) -> Any:
+    """Return the flow of amounts to goals, each on a tree: row after row, the vertex before each vertex."""
+    arrivals = np.full(before.size, -1)
+    for edge in range(costs.size):
+        for place in range(heads[edge], before.size, n_vertices):
+            if before[place] == tails[edge]:
+                best = arrivals[place]
+                if best < 0 or costs[edge] < costs[best]:  # of parallel edges, the cheapest
+                    arrivals[place] = edge
+    flow = np.zeros(costs.size)
+    for k in range(amounts.size):
+        edge = arrivals[rows[k] * n_vertices + goals[k]]
+        while edge >= 0:
+            flow[edge] += amounts[k]
+            edge = arrivals[rows[k] * n_vertices + tails[edge]]
+    return flow
