@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
-from functools import cached_property
+from copy import copy
+from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
@@ -125,6 +125,9 @@ class Network:
         self.goals = np.array([numbers[goal] for _, goal, _ in demands])
         self.amounts = np.array([amount for *_, amount in demands])
         self.origins = np.array([numbers[origin] for origin in rows])
+        self.supplies = np.zeros((self.origins.size, self.n_vertices))
+        np.add.at(self.supplies, (self.rows, self.origins[self.rows]), self.amounts)
+        np.subtract.at(self.supplies, (self.rows, self.goals), self.amounts)
         #: The amount of each commodity, and of all; how much an arc can carry at most.
         self.totals = np.bincount(self.rows, self.amounts)
         self.total = float(self.totals.sum())
@@ -132,6 +135,11 @@ class Network:
         if capacities is not None:
             self.limits = np.minimum(capacities, self.total)
         self.tight = bool((self.limits < self.total).any())
+        # The arcs at each vertex, and where they start.
+        ends = np.concatenate((self.tails, self.heads))
+        touching = np.argsort(ends, kind="stable")
+        starts = np.searchsorted(ends[touching], np.arange(self.n_vertices + 1))
+        self._touching = starts, touching % size
         # Arcs by tail and head, parallel ones together, as the rows of a matrix.
         self._order = np.lexsort((self.heads, self.tails))
         pairs = np.stack((self.tails, self.heads))[:, self._order]
@@ -147,11 +155,37 @@ class Network:
             flow = self.shortest(prices)
             if not self.tight or (flow <= self.limits * (1 + _ROUNDED)).all():
                 return flow
+        if self.tight and self.origins.size > 1:
+            return self._shared(prices)
+        flows = map(partial(self._routed, prices), range(self.origins.size))
+        return np.add.reduce(list(flows))
+
+    def _routed(self, prices: Array, row: int) -> Array:
+        """Return a cheapest flow of one commodity."""
+        total = self.totals[row]
+        limits = np.where(self.ways[row], np.minimum(self.limits, total), 0.0)
+        flow = kernels().cheapest_flow(
+            prices,
+            self.tails,
+            self.heads,
+            limits,
+            self.supplies[row],
+            *self._touching,
+            _ROUNDED * total,
+        )
+        if not flow.size:
+            raise ValueError("no flow of the demands keeps the capacities; raise some")
+        return np.asarray(flow)
+
+    def _shared(self, prices: Array) -> Array:
+        """Return a cheapest flow of several commodities that share capacities."""
         columns, program = self._program
         try:
-            flows = program(prices[columns])
+            flows = copy(program)(prices[columns])  # a copy has no memory, by which ties would differ
         except ValueError as error:
-            raise ValueError(f"no flow of these demands keeps the capacities ({error})") from None
+            raise ValueError(
+                f"no flow of the demands keeps the capacities ({error}); raise some"
+            ) from None
         return np.bincount(columns, flows, prices.size)
 
     def shortest(self, prices: Array, row: int | None = None) -> Array:
@@ -231,20 +265,16 @@ class Network:
     def _program(self) -> tuple[Indices, LinearMinimiser]:
         """The linear program of all commodities, and the arc of each of its columns."""
         balance, sparse = incidence(self.tails, self.heads, self.n_vertices), scipy.sparse
-        blocks, supplies = [balance[:, way] for way in self.ways], []
-        for row, origin in enumerate(self.origins):
-            mine = self.rows == row
-            supply = -np.bincount(self.goals[mine], self.amounts[mine], self.n_vertices)
-            supply[origin] += self.totals[row]
-            supplies.append(supply)
         rows, columns = np.nonzero(self.ways)
-        A, low = sparse.block_diag(blocks), np.concatenate(supplies)
-        high, upper = low, np.minimum(self.limits[columns], self.totals[rows])
-        if len(blocks) > 1 and self.tight:
-            shared = np.flatnonzero(self.limits < self.total)
-            A = sparse.vstack((A, sparse.eye_array(self.tails.size).tocsr()[shared][:, columns]))
-            low = np.concatenate((low, np.full(shared.size, -np.inf)))
-            high = np.concatenate((high, self.limits[shared]))
+        shared = np.flatnonzero(self.limits < self.total)
+        sums = sparse.csr_array(
+            (np.ones(columns.size), (columns, np.arange(columns.size))),
+            shape=(self.tails.size, columns.size),
+        )[shared]
+        A = sparse.vstack((sparse.block_diag([balance[:, way] for way in self.ways]), sums))
+        low = np.concatenate((self.supplies.ravel(), np.full(shared.size, -np.inf)))
+        high = np.concatenate((self.supplies.ravel(), self.limits[shared]))
+        upper = np.minimum(self.limits[columns], self.totals[rows])
         return columns, LinearMinimiser(A, low, high, 0.0, upper)
 
     def _matrix(self, lengths: Array) -> Any:
