@@ -33,8 +33,6 @@ _LEAST_FLOW = 1e-300
 _LAPLACIANS: WeakKeyDictionary[Domain, Any] = WeakKeyDictionary()
 #: Routings whose mean is the centre where paths are not counted.
 _ROUTINGS = 8
-#: Columns of the largest linear program that is solved for the radius: in tens of milliseconds.
-_COLUMNS = 5000
 #: Relative error of the value of a linear program.
 _SOLVED = 1e-7
 
@@ -51,9 +49,10 @@ class FlowPolytope(BoxSection):
     infinite where flow is not conserved (more than 1e-9 of the size away).
 
     On others the oracle is Dijkstra's method (SciPy) where no price is negative and the paths fit the capacities,
-    else a linear program (HiGHS; after ``pip install highspy`` it starts where the last one ended). The centre is
-    the mean of a few routings with rising prices for arcs that are used, and `radius` may be far too large in most
-    directions. Membership for several commodities takes many calls of the oracle.
+    else a minimum-cost flow by successive shortest paths for each commodity, or one linear program (HiGHS) if
+    several share capacities. The centre is the mean of a few routings, each with higher prices for arcs that were
+    used, and `radius` may be far too large in most directions. Membership for several commodities takes many calls
+    of the oracle.
 
     Parameters
     ----------
@@ -256,11 +255,9 @@ class FlowPolytope(BoxSection):
             farthest = self._lmo(2 * center - net.total)
             longest = self._lmo(-np.ones(center.size))
             return norm(farthest - center), math.sqrt(2 * net.total * longest.sum())
+        # x_i^2 <= limit_i x_i, which is linear again.
+        farthest = self._lmo(2 * center - net.most)
+        square = farthest @ (net.most - 2 * center) + center @ center
         most = net.most[self._usable]
-        radius = norm(np.maximum(center[self._usable], most - center[self._usable]))
-        if net.columns <= _COLUMNS:
-            # x_i^2 <= limit_i x_i, which is linear again.
-            farthest = self._lmo(2 * center - net.most)
-            square = farthest @ (net.most - 2 * center) + center @ center
-            radius = min(radius, (1 + _SOLVED) * math.sqrt(square))
-        return radius, norm(most)
+        box = norm(np.maximum(center[self._usable], most - center[self._usable]))
+        return min(box, (1 + _SOLVED) * math.sqrt(square)), norm(most)

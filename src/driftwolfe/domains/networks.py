@@ -66,7 +66,9 @@ def arc_bounds(capacities: Any, size: int) -> Array:
 def demand_triples(demands: Any) -> list[Demand]:
     """Return the demands that are not 0, with those between the same two vertices added up."""
     if isinstance(demands, Mapping):
-        rows = [(*pair, amount) if type(pair) is tuple else pair for pair, amount in demands.items()]
+        rows = [
+            (*pair, amount) if type(pair) is tuple else pair for pair, amount in demands.items()
+        ]
     elif isinstance(demands, np.ndarray) or hasattr(demands, "columns"):
         table = checks.real_array(np.asarray(demands), "demands")
         if table.ndim != 2 or table.shape[0] != table.shape[1]:
@@ -92,7 +94,9 @@ def demand_triples(demands: Any) -> list[Demand]:
     for origin, goal, amount in triples:
         size = checks.nonnegative(amount, f"the demand from {origin!r} to {goal!r}")
         if size > 0 and origin == goal:
-            raise ValueError(f"demands must join two vertices, but one is from {origin!r} to itself")
+            raise ValueError(
+                f"demands must join two vertices, but one is from {origin!r} to itself"
+            )
         if size > 0:
             found[origin, goal] = found.get((origin, goal), 0.0) + size
     if not found:
@@ -181,27 +185,30 @@ class Network:
         """Return a cheapest flow of several commodities that share capacities."""
         columns, program = self._program
         try:
-            flows = copy(program)(prices[columns])  # a copy has no memory, by which ties would differ
+            flows = copy(program)(
+                prices[columns]
+            )  # a copy has no memory, by which ties would differ
         except ValueError as error:
             raise ValueError(
                 f"no flow of the demands keeps the capacities ({error}); raise some"
             ) from None
-        return np.bincount(columns, flows, prices.size)
+        return np.bincount(columns, flows, prices.size).astype(np.float64, copy=False)
 
     def shortest(self, prices: Array, row: int | None = None) -> Array:
         """Return a flow on shortest paths, of one commodity or of all; capacities are not kept."""
         prices = np.where(self.used, np.maximum(prices, 0.0), np.inf)
-        mine = slice(None) if row is None else self.rows == row
-        origins = self.origins if row is None else self.origins[row : row + 1]
+        mine = self.rows == (self.rows if row is None else row)
         _, before = scipy.sparse.csgraph.dijkstra(
-            self._matrix(prices), indices=origins, return_predecessors=True
+            self._matrix(prices),
+            indices=self.origins if row is None else self.origins[[row]],
+            return_predecessors=True,
         )
         flow = kernels().tree_flow(
             prices,
             self.tails,
             self.heads,
             before.astype(np.int64).ravel(),
-            self.rows[mine] if row is None else np.zeros(np.count_nonzero(mine), np.int64),
+            self.rows[mine] - (row or 0),
             self.goals[mine],
             self.amounts[mine],
             self.n_vertices,
@@ -251,15 +258,10 @@ class Network:
             found |= self.ways[row] & (pieces[self.tails] == pieces[self.heads])
         return found
 
-    @property
+    @cached_property
     def most(self) -> Array:
         """How much each arc can carry."""
-        return np.minimum(self.limits, self.totals @ self.ways)
-
-    @property
-    def columns(self) -> int:
-        """Size of the linear program."""
-        return int(np.count_nonzero(self.ways))
+        return np.asarray(np.minimum(self.limits, self.totals @ self.ways))
 
     @cached_property
     def _program(self) -> tuple[Indices, LinearMinimiser]:
