@@ -28,7 +28,7 @@ wet = [(a, b) for a, b in pairs if west[a] != west[b]]
 bridges = [min(wet, key=lambda pair: abs(places[pair, 1] - y).sum()) for y in BRIDGES.values()]
 miles = {pair: np.linalg.norm(places[pair[0]] - places[pair[1]]) for pair in pairs}
 roads = [pair for pair in pairs if miles[pair] < 1.9 and (pair in bridges or pair not in wet)]
-town = dw.FlowPolytope(roads, source=0, sink=1)
+town = dw.FlowPolytope(roads, source=0, target=1)
 
 # Minutes on each road in each hour; the bridge under repair takes 20 more.
 usual = np.array([miles[road] for road in roads]) * rng.uniform(1.4, 3.2, len(roads))

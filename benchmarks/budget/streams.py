@@ -130,4 +130,4 @@ def _town(rng: np.random.Generator) -> tuple[dw.FlowPolytope, np.ndarray]:
     roads = sorted({tuple(sorted(pair, key=lambda place: places[place, 0])) for pair in sides})
     miles = {pair: float(np.linalg.norm(places[pair[0]] - places[pair[1]])) for pair in roads}
     roads = [pair for pair in roads if miles[pair] < 1.9]
-    return dw.FlowPolytope(roads, source=0, sink=1), np.array([miles[pair] for pair in roads])
+    return dw.FlowPolytope(roads, source=0, target=1), np.array([miles[pair] for pair in roads])

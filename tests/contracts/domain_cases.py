@@ -17,6 +17,15 @@ def _grid_edges(rows: int, columns: int) -> list[tuple[tuple[int, int], tuple[in
     return south + east
 
 
+def _streets(rows: int, columns: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The same with both ways, and some of them twice."""
+    edges = _grid_edges(rows, columns)
+    return [*edges, *((head, tail) for tail, head in edges), *edges[::4]]
+
+
+_TRIPS = {((0, 0), (2, 2)): 2.0, ((0, 0), (1, 2)): 1.0, ((2, 1), (0, 0)): 1.5}
+
+
 def _hull_points(count: int, n: int) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(count, n)) + 1.0
 
@@ -77,6 +86,9 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
     dw.FlowPolytope: [
         lambda: dw.FlowPolytope(_grid_edges(2, 3), (0, 0), (1, 2)),
         lambda: dw.FlowPolytope(_grid_edges(6, 6), (0, 0), (5, 5)),
+        lambda: dw.FlowPolytope(_streets(2, 3), (0, 0), (1, 2)),
+        lambda: dw.FlowPolytope(_streets(3, 3), demands=_TRIPS),
+        lambda: dw.FlowPolytope(_streets(3, 3), demands=_TRIPS, capacities=3.5),
     ],
     dw.GroupLassoBall: [
         lambda: dw.GroupLassoBall(5, [[0, 3], [1], [2, 4]], radius=2.0),

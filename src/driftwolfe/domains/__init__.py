@@ -5,7 +5,6 @@ from driftwolfe.domains.base import CachedDomain, CountedDomain, Domain, OracleC
 from driftwolfe.domains.boxes import Box, LinfBall, Simplex
 from driftwolfe.domains.combinatorial import (
     BirkhoffPolytope,
-    FlowPolytope,
     PartitionMatroidPolytope,
     SpanningTreePolytope,
     UniformMatroidPolytope,
@@ -16,6 +15,7 @@ from driftwolfe.domains.composite import (
     ProductDomain,
     SeparationDomain,
 )
+from driftwolfe.domains.flows import FlowPolytope
 from driftwolfe.domains.hull import ConvexHull
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 

@@ -1,21 +1,18 @@
-"""Polytopes of combinatorial objects: matchings, spanning trees, matroid bases, flows."""
+"""Polytopes of combinatorial objects: matchings, spanning trees, matroid bases."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import group_labels, project_capped_sums
 from driftwolfe.domains.base import LMO, Domain
 from driftwolfe.domains.boxes import BoxSection
 from driftwolfe.domains.hull import comes_near, sweep
+from driftwolfe.domains.networks import incidence
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import tilt, tilted
@@ -121,10 +118,10 @@ class SpanningTreePolytope(Domain):
             raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
         if len(self.edges) == number - 1:
             raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
-        incidence = _incidence(self._tails, self._heads, number)
+        balance = incidence(self._tails, self._heads, number)
         # The chance that a uniformly random spanning tree holds an edge is its effective resistance
         # (Kirchhoff 1847). What the 1 adds to the inverse Laplacian cancels.
-        potentials = np.linalg.inv((incidence @ incidence.T).toarray() + 1.0)
+        potentials = np.linalg.inv((balance @ balance.T).toarray() + 1.0)
         own, shared = potentials.diagonal(), potentials[self._tails, self._heads]
         center = np.clip(own[self._tails] + own[self._heads] - 2 * shared, 0.0, 1.0)
         # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
@@ -148,13 +145,6 @@ class SpanningTreePolytope(Domain):
         if self._offset(x) > slack or x.min() < -slack or x.max() > 1 + slack:
             return False
         return comes_near(self._lmo, x, self.origin(), slack)
-
-
-def _incidence(tails: Indices, heads: Indices, n_vertices: int) -> Any:
-    """Return the sparse matrix with 1 at each edge's tail and -1 at its head, a column per edge."""
-    places = np.concatenate((tails, heads)), np.tile(np.arange(tails.size), 2)
-    values = np.repeat([1.0, -1.0], tails.size)
-    return scipy.sparse.csr_array((values, places), shape=(n_vertices, tails.size))
 
 
 class PartitionMatroidPolytope(BoxSection):
@@ -322,109 +312,3 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
         if self.k > most:
             raise ValueError(f'k must be from 1 to {most} for n = {n} and kind "{kind}", got {k}')
         super().__init__(np.zeros(self._size, dtype=np.intp), self.k, kind)
-
-
-#: Least mean flow on a usable edge: with 2^1000 paths, rarer edges would underflow to unusable.
-_LEAST_FLOW = 1e-300
-#: Factorised Laplacians, kept beside their sets: they can be neither copied nor compared.
-_LAPLACIANS: WeakKeyDictionary[Domain, Any] = WeakKeyDictionary()
-
-
-class FlowPolytope(BoxSection):
-    r"""Routes and their mixtures: unit flows from a source to a sink in an acyclic graph.
-
-    :math:`\{x \ge 0 : x(out(v)) - x(in(v)) = [v = source] - [v = sink] \text{ for all } v\}`, one
-    coordinate per edge; the vertices are the paths. Edges on no path are always 0. The oracle is a
-    shortest path by dynamic programming, O(m) for m edges. The centre is the mean of all paths. The
-    gauge is infinite where flow is not conserved (more than 1e-9 of the size away).
-
-    Parameters
-    ----------
-    edges
-        Pairs ``(tail, head)`` of vertices, which may be numbers, strings or anything hashable.
-        Parallel edges are fine, cycles are not.
-    source, sink
-        Where flow starts and ends. There must be more than one path.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> routes = dw.FlowPolytope([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], "s", "t")
-    >>> routes.lmo([1.0, 3.0, 4.0, 1.0]), routes.center
-    (array([0., 1., 0., 1.]), array([0.5, 0.5, 0.5, 0.5]))
-    """
-
-    _made_from = (("edges", "edges"), ("source", "source"), ("sink", "sink"))
-
-    def __init__(self, edges: Any, source: Hashable, sink: Hashable) -> None:
-        checks.refuse_masked(edges, "edges")
-        try:
-            self.edges = [(tail, head) for tail, head in edges]
-        except (TypeError, ValueError):
-            raise ValueError("edges must be pairs (tail, head), one pair per edge") from None
-        sorter: TopologicalSorter[Hashable] = TopologicalSorter()
-        for tail, head in self.edges:
-            sorter.add(head, tail)
-        try:
-            numbers = {vertex: number for number, vertex in enumerate(sorter.static_order())}
-        except CycleError as error:
-            cycle = " -> ".join(repr(vertex) for vertex in reversed(error.args[1]))
-            raise ValueError(f"the graph must be acyclic, but has the cycle {cycle}") from None
-        for vertex, name in ((source, "source"), (sink, "sink")):
-            if vertex not in numbers:
-                raise ValueError(f"{name} {vertex!r} is on no edge")
-        self.source, self.sink = source, sink
-        self._n_vertices, self._ends = len(numbers), (numbers[source], numbers[sink])
-        tails, heads = np.array([(numbers[tail], numbers[head]) for tail, head in self.edges]).T
-        sweep = np.argsort(tails, kind="stable")
-        center = np.empty(tails.size)
-        center[sweep] = self._mean_path(tails[sweep].tolist(), heads[sweep].tolist())
-        self._usable = sweep[center[sweep] > 0]
-        self._tails, self._heads = tails[self._usable], heads[self._usable]
-        # Rows of vertices on paths; what holds elsewhere holds at the sink.
-        inner = np.setdiff1d(np.union1d(self._tails, self._heads), numbers[sink])
-        self._incidence = _incidence(self._tails, self._heads, self._n_vertices)[inner]
-        self._transposed = self._incidence.T.tocsr()
-        self._tilt = tilt(center.size)
-        # ||path - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest path.
-        farthest, longest = self._lmo(2 * center - 1), self._lmo(-np.ones(center.size))
-        diameter = math.sqrt(2 * longest.sum())
-        super().__init__(norm(farthest - center), center, diameter=diameter)
-
-    @cached_property
-    def dimension(self) -> int:
-        return int(self._usable.size - self._incidence.shape[0])
-
-    def tangent(self, direction: Array) -> Array:
-        # The circulation nearest to the direction: what flows in flows out, everywhere.
-        if self not in _LAPLACIANS:
-            laplacian = self._incidence @ self._transposed
-            _LAPLACIANS[self] = scipy.sparse.linalg.splu(laplacian.tocsc())
-        along = direction[self._usable]
-        potentials = _LAPLACIANS[self].solve(self._incidence @ along)
-        return self._at(self._usable, along - self._transposed @ potentials)
-
-    def _lmo(self, direction: Array) -> Array:
-        costs = tilted(direction, self._tilt)[self._usable]
-        path = np.zeros(direction.size)
-        path[self._usable] = kernels().shortest_path(
-            costs, self._tails, self._heads, self._n_vertices, *self._ends
-        )
-        return path
-
-    def _mean_path(self, tails: list[int], heads: list[int]) -> list[float]:
-        """Fraction of all paths that use each edge: paths to its tail times paths from its head."""
-        source, sink = self._ends
-        # Whole numbers of any size: the number of paths outgrows floats in modest graphs.
-        before, after = [0] * self._n_vertices, [0] * self._n_vertices
-        before[source] = after[sink] = 1
-        edges = list(zip(tails, heads, strict=True))
-        for tail, head in edges:
-            before[head] += before[tail]
-        for tail, head in reversed(edges):
-            after[tail] += after[head]
-        paths = after[source] if source != sink else 0
-        if paths < 2:
-            raise ValueError(f"there must be several paths from source to sink, found {paths}")
-        uses = [before[tail] * after[head] for tail, head in edges]
-        return [max(use / paths, _LEAST_FLOW) if use else 0.0 for use in uses]

@@ -100,10 +100,10 @@ class Hull:
                 break
             move = self._affine_move(support, gains)
             travel = move @ self._rows[support]
-            slope = float(travel @ residual)
-            if slope <= 0:
+            slope, square = float(travel @ residual), float(travel @ travel)
+            if slope <= 0 or square == 0:  # which may underflow
                 break
-            length, held = slope / float(travel @ travel), self._weights[support]
+            length, held = slope / square, self._weights[support]
             falling = np.flatnonzero(move < 0)
             limits = held[falling] / -move[falling]
             most = limits.min()  # beyond it, a weight would be negative

@@ -165,3 +165,142 @@ def shortest_path(
         path[edge] = 1.0
         vertex = tails[edge]
     return path
+
+
+@jit(NUMBERS, PLACES, PLACES, PLACES, PLACES, PLACES, NUMBERS, WHOLE)
+def tree_flow(
+    costs: Any,
+    tails: Any,
+    heads: Any,
+    before: Any,
+    rows: Any,
+    goals: Any,
+    amounts: Any,
+    n_vertices: int,
+) -> Any:
+    """Return the flow of amounts to goals, each on a tree: row after row, the vertex before each vertex."""
+    arrivals = np.full(before.size, -1)
+    for edge in range(costs.size):
+        for place in range(heads[edge], before.size, n_vertices):
+            if before[place] == tails[edge]:
+                best = arrivals[place]
+                if best < 0 or costs[edge] < costs[best]:  # of parallel edges, the cheapest
+                    arrivals[place] = edge
+    flow = np.zeros(costs.size)
+    for k in range(amounts.size):
+        edge = arrivals[rows[k] * n_vertices + goals[k]]
+        while edge >= 0:
+            flow[edge] += amounts[k]
+            edge = arrivals[rows[k] * n_vertices + tails[edge]]
+    return flow
+
+
+@jit()
+def _push(keys, items, size, key, item):
+    """Add to a heap of that size, least key first."""
+    place = size
+    while place > 0 and keys[(place - 1) // 2] > key:
+        above = (place - 1) // 2
+        keys[place], items[place] = keys[above], items[above]
+        place = above
+    keys[place], items[place] = key, item
+
+
+@jit()
+def _pop(keys, items, size):
+    """Move the first of a heap behind the others, of which there are `size`."""
+    first, top = keys[0], items[0]
+    key, item = keys[size], items[size]
+    place, below = 0, 1
+    while below < size:
+        if below + 1 < size and keys[below + 1] < keys[below]:
+            below += 1
+        if keys[below] >= key:
+            break
+        keys[place], items[place] = keys[below], items[below]
+        place, below = below, 2 * below + 1
+    keys[place], items[place] = key, item
+    keys[size], items[size] = first, top
+
+
+@jit(NUMBERS, PLACES, PLACES, NUMBERS, NUMBERS, PLACES, PLACES, NUMBER)
+def cheapest_flow(
+    costs: Any,
+    tails: Any,
+    heads: Any,
+    limits: Any,
+    supplies: Any,
+    starts: Any,
+    touching: Any,
+    rounding: float,
+) -> Any:
+    """Return a cheapest flow within limits, by successive shortest paths; no numbers where there is none.
+
+    Edges of negative cost are full at first; so no residual edge has a negative cost, and with `potentials` none
+    ever has. `touching` has the edges at each vertex, from `starts` on.
+    """
+    flow, excess = np.zeros(costs.size), np.empty(supplies.size)
+    for vertex in range(supplies.size):
+        excess[vertex] = supplies[vertex]
+    for edge in range(costs.size):
+        if costs[edge] < 0.0:
+            flow[edge] = limits[edge]
+            excess[tails[edge]] -= limits[edge]
+            excess[heads[edge]] += limits[edge]
+    potentials, arrivals = np.zeros(supplies.size), np.full(supplies.size, -1)
+    lengths, seen = np.full(supplies.size, np.inf), np.full(supplies.size, -1)
+    keys, items = np.empty(touching.size + 1), np.full(touching.size + 1, -1)
+    for source in range(supplies.size):
+        while excess[source] > rounding:
+            # Dijkstra's method, as far as the nearest vertex that lacks flow.
+            lengths[source], seen[0], keys[0], items[0] = 0.0, source, 0.0, source
+            count, size, goal = 1, 1, -1
+            while size > 0 and goal < 0:
+                size -= 1
+                _pop(keys, items, size)
+                length, vertex = keys[size], items[size]
+                if length > lengths[vertex]:
+                    continue
+                if excess[vertex] < -rounding:
+                    goal = vertex
+                for k in range(starts[vertex], starts[vertex + 1] if goal < 0 else 0):
+                    edge = touching[k]
+                    if tails[edge] == vertex:
+                        other, cost, room = heads[edge], costs[edge], limits[edge] - flow[edge]
+                    else:
+                        other, cost, room = tails[edge], -costs[edge], flow[edge]
+                    cost += potentials[vertex] - potentials[other]
+                    through = length + (cost if cost > 0.0 else 0.0)
+                    if room > rounding and through < lengths[other]:
+                        if lengths[other] == np.inf:
+                            seen[count] = other
+                            count += 1
+                        lengths[other], arrivals[other] = through, edge
+                        _push(keys, items, size, through, other)
+                        size += 1
+            if goal < 0:
+                return np.empty(0)
+            reach = lengths[goal]
+            for k in range(count):
+                if lengths[seen[k]] < reach:
+                    potentials[seen[k]] += lengths[seen[k]] - reach
+                lengths[seen[k]] = np.inf
+            amount = min(excess[source], -excess[goal])
+            for pushing in range(2):  # first find how much, then move it
+                vertex = goal
+                while vertex != source:
+                    edge = arrivals[vertex]
+                    ahead = heads[edge] == vertex
+                    if pushing:
+                        flow[edge] += amount if ahead else -amount
+                    else:
+                        amount = min(amount, limits[edge] - flow[edge] if ahead else flow[edge])
+                    vertex = tails[edge] if ahead else heads[edge]
+            excess[source] -= amount
+            excess[goal] += amount
+    for edge in range(costs.size):
+        if flow[edge] <= rounding:
+            flow[edge] = 0.0
+        elif flow[edge] >= limits[edge] - rounding:
+            flow[edge] = limits[edge]
+    return flow

@@ -1,0 +1,293 @@
+"""`Network`: a directed graph with demands, and the cheapest flows through it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from copy import copy
+from functools import cached_property, partial
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
+
+from driftwolfe.domains.highs import LinearMinimiser
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Indices, compiled
+
+kernels = compiled("driftwolfe.domains.set_kernels")
+
+Arc: TypeAlias = tuple[Hashable, Hashable]
+#: An origin, a destination and how much flows from one to the other.
+Demand: TypeAlias = tuple[Hashable, Hashable, float]
+#: Prices, over the largest, and flows, over their bound, that are rounding.
+_ROUNDED, _FULL = 1e-12, 1e-9
+
+
+def arcs_of(graph: Any) -> list[Arc]:
+    """Return the arcs of a graph: pairs, a SciPy sparse matrix or a networkx graph."""
+    if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
+        return [arc for arc, _ in networkx_arcs(graph)]
+    if scipy.sparse.issparse(graph):
+        matrix = scipy.sparse.csr_array(checks.sound_sparse(graph, "graph"), copy=True)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"graph must be a square matrix, got shape {matrix.shape}")
+        matrix.sum_duplicates()
+        tails = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        return list(zip(tails.tolist(), matrix.indices.tolist(), strict=True))
+    checks.refuse_masked(graph, "graph")
+    try:
+        pairs = graph.tolist() if isinstance(graph, np.ndarray) else graph
+        return [(tail, head) for tail, head in pairs]
+    except (TypeError, ValueError):
+        raise ValueError(
+            "graph must be pairs (tail, head), one pair per arc, a SciPy sparse matrix or a networkx graph"
+        ) from None
+
+
+def networkx_arcs(graph: Any) -> list[tuple[Arc, dict[str, Any]]]:
+    """Return arcs and their attributes; both ways of each edge, one after the other, if it is undirected."""
+    edges = list(graph.edges(data=True))
+    if graph.is_directed():
+        return [((tail, head), kept) for tail, head, kept in edges]
+    return [(arc, kept) for a, b, kept in edges for arc in ((a, b), (b, a))]
+
+
+def arc_bounds(capacities: Any, size: int) -> Array:
+    """Return the capacity of each arc, which may be infinite."""
+    given = checks.real_array(capacities, "capacities")
+    if given.shape not in ((), (size,)):
+        raise ValueError(f"capacities must be a number or {size}, one per arc, got {given.shape}")
+    if not (given >= 0).all():
+        raise ValueError("capacities must be numbers >= 0, or inf for none")
+    return np.broadcast_to(given, size).copy()
+
+
+def demand_triples(demands: Any) -> list[Demand]:
+    """Return the demands that are not 0, with those between the same two vertices added up."""
+    if isinstance(demands, Mapping):
+        rows = [
+            (*pair, amount) if type(pair) is tuple else pair for pair, amount in demands.items()
+        ]
+    elif isinstance(demands, np.ndarray) or hasattr(demands, "columns"):
+        table = checks.real_array(np.asarray(demands), "demands")
+        if table.ndim != 2 or table.shape[0] != table.shape[1]:
+            raise ValueError(f"an array of demands must be square, got shape {table.shape}")
+        labels = [getattr(demands, axis, range(len(table))) for axis in ("index", "columns")]
+        origins, goals = (getattr(each, "tolist", each.__iter__)() for each in labels)
+        goals = list(goals)
+        rows = [
+            (origin, goal, amount)
+            for origin, row in zip(origins, table.tolist(), strict=True)
+            for goal, amount in zip(goals, row, strict=True)
+        ]
+    else:
+        rows = demands
+    found = dict[Arc, float]()
+    try:
+        triples = [(origin, goal, amount) for origin, goal, amount in rows]
+    except (TypeError, ValueError):
+        raise ValueError(
+            "demands must be {(origin, destination): amount}, triples (origin, destination, amount), "
+            "or a square array"
+        ) from None
+    for origin, goal, amount in triples:
+        size = checks.nonnegative(amount, f"the demand from {origin!r} to {goal!r}")
+        if size > 0 and origin == goal:
+            raise ValueError(
+                f"demands must join two vertices, but one is from {origin!r} to itself"
+            )
+        if size > 0:
+            found[origin, goal] = found.get((origin, goal), 0.0) + size
+    if not found:
+        raise ValueError("demands must hold at least one amount that is not 0")
+    return [(origin, goal, amount) for (origin, goal), amount in found.items()]
+
+
+class Network:
+    """A directed graph with demands and capacities; all demands with one origin are one commodity."""
+
+    def __init__(self, arcs: list[Arc], demands: list[Demand], capacities: Array | None) -> None:
+        sorter: TopologicalSorter[Hashable] = TopologicalSorter()
+        for tail, head in arcs:
+            sorter.add(head, tail)
+        try:
+            vertices, self.acyclic = list(sorter.static_order()), True
+        except CycleError:
+            vertices, self.acyclic = list(dict.fromkeys(v for arc in arcs for v in arc)), False
+        numbers = {vertex: number for number, vertex in enumerate(vertices)}
+        for demand in demands:
+            for vertex, name in zip(demand, ("source", "target"), strict=False):
+                if vertex not in numbers:
+                    raise ValueError(f"{name} {vertex!r} is on no edge")
+        ends = np.array([(numbers[tail], numbers[head]) for tail, head in arcs])
+        self.tails, self.heads = np.ascontiguousarray(ends.T)
+        self.n_vertices, size = len(numbers), len(arcs)
+        self._demands, self.ends = demands, (numbers[demands[0][0]], numbers[demands[0][1]])
+        rows = {origin: row for row, origin in enumerate(dict.fromkeys(d[0] for d in demands))}
+        self.rows = np.array([rows[origin] for origin, _, _ in demands])
+        self.goals = np.array([numbers[goal] for _, goal, _ in demands])
+        self.amounts = np.array([amount for *_, amount in demands])
+        self.origins = np.array([numbers[origin] for origin in rows])
+        self.supplies = np.zeros((self.origins.size, self.n_vertices))
+        np.add.at(self.supplies, (self.rows, self.origins[self.rows]), self.amounts)
+        np.subtract.at(self.supplies, (self.rows, self.goals), self.amounts)
+        #: The amount of each commodity, and of all; how much an arc can carry at most.
+        self.totals = np.bincount(self.rows, self.amounts)
+        self.total = float(self.totals.sum())
+        self.limits = np.full(size, self.total)
+        if capacities is not None:
+            self.limits = np.minimum(capacities, self.total)
+        self.tight = bool((self.limits < self.total).any())
+        # The arcs at each vertex, and where they start.
+        ends = np.concatenate((self.tails, self.heads))
+        touching = np.argsort(ends, kind="stable")
+        starts = np.searchsorted(ends[touching], np.arange(self.n_vertices + 1))
+        self._touching = starts, touching % size
+        # Arcs by tail and head, parallel ones together, as the rows of a matrix.
+        self._order = np.lexsort((self.heads, self.tails))
+        pairs = np.stack((self.tails, self.heads))[:, self._order]
+        self._firsts = np.flatnonzero(np.diff(pairs, prepend=-1).any(axis=0))
+        places = pairs[:, self._firsts]
+        self._columns = places[1].astype(np.int32)
+        self._starts = np.searchsorted(places[0], np.arange(self.n_vertices + 1)).astype(np.int32)
+
+    def cheapest(self, prices: Array) -> Array:
+        """Return a cheapest flow, summed over the commodities."""
+        prices = prices / np.abs(prices).max()  # so that no length overflows
+        if (prices[self.used] >= -_ROUNDED).all():
+            flow = self.shortest(prices)
+            if not self.tight or (flow <= self.limits * (1 + _ROUNDED)).all():
+                return flow
+        if self.tight and self.origins.size > 1:
+            return self._shared(prices)
+        flows = map(partial(self._routed, prices), range(self.origins.size))
+        return np.add.reduce(list(flows))
+
+    def _routed(self, prices: Array, row: int) -> Array:
+        """Return a cheapest flow of one commodity."""
+        total = self.totals[row]
+        limits = np.where(self.ways[row], np.minimum(self.limits, total), 0.0)
+        flow = kernels().cheapest_flow(
+            prices,
+            self.tails,
+            self.heads,
+            limits,
+            self.supplies[row],
+            *self._touching,
+            _ROUNDED * total,
+        )
+        if not flow.size:
+            raise ValueError("no flow of the demands keeps the capacities; raise some")
+        return np.asarray(flow)
+
+    def _shared(self, prices: Array) -> Array:
+        """Return a cheapest flow of several commodities that share capacities."""
+        columns, program = self._program
+        try:
+            flows = copy(program)(
+                prices[columns]
+            )  # a copy has no memory, by which ties would differ
+        except ValueError as error:
+            raise ValueError(
+                f"no flow of the demands keeps the capacities ({error}); raise some"
+            ) from None
+        return np.bincount(columns, flows, prices.size).astype(np.float64, copy=False)
+
+    def shortest(self, prices: Array, row: int | None = None) -> Array:
+        """Return a flow on shortest paths, of one commodity or of all; capacities are not kept."""
+        prices = np.where(self.used, np.maximum(prices, 0.0), np.inf)
+        mine = self.rows == (self.rows if row is None else row)
+        _, before = scipy.sparse.csgraph.dijkstra(
+            self._matrix(prices),
+            indices=self.origins if row is None else self.origins[[row]],
+            return_predecessors=True,
+        )
+        flow = kernels().tree_flow(
+            prices,
+            self.tails,
+            self.heads,
+            before.astype(np.int64).ravel(),
+            self.rows[mine] - (row or 0),
+            self.goals[mine],
+            self.amounts[mine],
+            self.n_vertices,
+        )
+        return np.asarray(flow)
+
+    @cached_property
+    def ways(self) -> Any:
+        """Of each commodity, the arcs that are on ways from its origin to its destinations."""
+        graph = self._matrix(np.where(self.limits > 0, 1.0, np.inf))
+        backwards, distances = graph.T.tocsr(), scipy.sparse.csgraph.dijkstra
+        found = np.empty((self.origins.size, self.tails.size), dtype=bool)
+        for row, origin in enumerate(self.origins):
+            reached = np.isfinite(distances(graph, indices=origin))
+            goals = self.goals[self.rows == row]
+            if not reached[goals].all():
+                missed = self.rows == row
+                missed[missed] = ~reached[goals]
+                origin, goal, _ = self._demands[int(missed.argmax())]
+                raise ValueError(f"there is no way from {origin!r} to {goal!r}")
+            reaching = np.isfinite(distances(backwards, indices=goals, min_only=True))
+            found[row] = reached[self.tails] & reaching[self.heads] & (self.limits > 0)
+        return found
+
+    @cached_property
+    def used(self) -> Any:
+        """The arcs that are on a way of some commodity."""
+        return self.ways.any(axis=0)
+
+    def free(self, prices: Array) -> Any:
+        """Return the arcs whose flow differs between flows, and perhaps more where capacities are shared.
+
+        The flow of a commodity can change along the cycles of its residual graph, of any one flow.
+        """
+        found = np.zeros(self.tails.size, dtype=bool)
+        for row, total in enumerate(self.totals):
+            alone = self.origins.size == 1
+            flow = self.cheapest(prices) if alone else self.shortest(prices, row)
+            limits = np.minimum(self.limits, total)
+            more, less = self.ways[row] & (flow < (1 - _FULL) * limits), flow > _FULL * total
+            tails = np.concatenate((self.tails[more], self.heads[less]))
+            heads = np.concatenate((self.heads[more], self.tails[less]))
+            residual = scipy.sparse.csr_array(
+                (np.ones(tails.size), (tails, heads)), shape=(self.n_vertices,) * 2
+            )
+            _, pieces = scipy.sparse.csgraph.connected_components(residual, connection="strong")
+            found |= self.ways[row] & (pieces[self.tails] == pieces[self.heads])
+        return found
+
+    @cached_property
+    def most(self) -> Array:
+        """How much each arc can carry."""
+        return np.asarray(np.minimum(self.limits, self.totals @ self.ways))
+
+    @cached_property
+    def _program(self) -> tuple[Indices, LinearMinimiser]:
+        """The linear program of all commodities, and the arc of each of its columns."""
+        balance, sparse = incidence(self.tails, self.heads, self.n_vertices), scipy.sparse
+        rows, columns = np.nonzero(self.ways)
+        shared = np.flatnonzero(self.limits < self.total)
+        sums = sparse.csr_array(
+            (np.ones(columns.size), (columns, np.arange(columns.size))),
+            shape=(self.tails.size, columns.size),
+        )[shared]
+        A = sparse.vstack((sparse.block_diag([balance[:, way] for way in self.ways]), sums))
+        low = np.concatenate((self.supplies.ravel(), np.full(shared.size, -np.inf)))
+        high = np.concatenate((self.supplies.ravel(), self.limits[shared]))
+        upper = np.minimum(self.limits[columns], self.totals[rows])
+        return columns, LinearMinimiser(A, low, high, 0.0, upper)
+
+    def _matrix(self, lengths: Array) -> Any:
+        """Return the matrix of distances between neighbours."""
+        least = np.minimum.reduceat(lengths[self._order], self._firsts)
+        shape = (self.n_vertices, self.n_vertices)
+        return scipy.sparse.csr_array((least, self._columns, self._starts), shape=shape)
+
+
+def incidence(tails: Indices, heads: Indices, n_vertices: int) -> Any:
+    """Return the sparse matrix with 1 at each edge's tail and -1 at its head, a column per edge."""
+    places = np.concatenate((tails, heads)), np.tile(np.arange(tails.size), 2)
+    values = np.repeat([1.0, -1.0], tails.size)
+    return scipy.sparse.csr_array((values, places), shape=(n_vertices, tails.size))
