@@ -22,7 +22,7 @@ from driftwolfe.learners import (
     Learner,
     OnlineFrankWolfe,
 )
-from driftwolfe.oracles import Oracle, infeasible_projection
+from driftwolfe.oracles import Oracle, infeasible_projection, minimise
 from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
@@ -51,6 +51,7 @@ __all__ = [
     "learners",
     "load",
     "losses",
+    "minimise",
     "oracles",
     "play",
     "plot",

@@ -7,14 +7,17 @@ from driftwolfe.oracles.infeasible_projection import (
     infeasible_projection,
 )
 from driftwolfe.oracles.methods import DEFAULT_ACCURACY
+from driftwolfe.oracles.minimise import Minimum, minimise
 
 __all__ = [
     "DEFAULT_ACCURACY",
     "Approach",
     "Atoms",
     "InfeasibleProjection",
+    "Minimum",
     "Oracle",
     "frank_wolfe",
     "gauge_by_bisection",
     "infeasible_projection",
+    "minimise",
 ]
