@@ -197,7 +197,7 @@ def tree_flow(
 
 @jit(NUMBERS, PLACES, PLACES, WHOLE)
 def reduced_costs(costs: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
-    """Return costs of the same cheapest flows, none negative, by Bellman and Ford; as given if a cycle is negative."""
+    """Return costs of the same cheapest flows, none negative (Bellman and Ford), or as given if a cycle is."""
     potentials, before = np.zeros(n_vertices), np.full(n_vertices, -1)
     passes, look, settled = 0, 1, False
     while not settled:
