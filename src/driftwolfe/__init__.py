@@ -29,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BOGDIP",
+    "DriftAlarm",
     "OGD",
     "POLA",
     "POLAR",
@@ -65,6 +66,7 @@ __all__ += domains.__all__
 
 #: Imported when first used, to start quickly.
 _LAZY = ("contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams")
+_ELSEWHERE = {"compare": "comparison", "DriftAlarm": "estimators"}
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
@@ -111,8 +113,8 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"driftwolfe.{name}")
-    if name == "compare":
-        return _import_module("driftwolfe.comparison").compare
+    if name in _ELSEWHERE:
+        return getattr(_import_module(f"driftwolfe.{_ELSEWHERE[name]}"), name)
     hint, homes = "", ("learners", "contrib", "losses", "estimators", "streams", "regret")
     if name[:1].isupper():  # not a module that is about to be imported
         modules = [_import_module(f"driftwolfe.{home}") for home in homes]
@@ -125,4 +127,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, "compare"})
+    return sorted({*globals(), *_LAZY, *_ELSEWHERE})

@@ -171,6 +171,16 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         )
         for settings in ({}, {"coverage": 0.5})
     ],
+    "DriftAlarm": [
+        EstimatorCase(
+            lambda settings=settings: estimators.DriftAlarm(**settings),
+            lambda model, part: model.update_many(RATINGS[part]),
+            lambda model: np.append(model.starts_, model.evidence_),
+            calls("update", *((wrong,) for wrong in (np.nan, np.inf, None, "1", 1j, [1.0])))
+            + calls("update_many", ([1.0, np.nan],), ([[1.0]],), (None,), (1.0,), (["1"],)),
+        )
+        for settings in ({}, {"rate": 0.1, "two_sided": True, "random_state": 3})
+    ],
     "MatrixCompleter": [
         EstimatorCase(
             lambda settings=settings: estimators.MatrixCompleter(**settings),
@@ -305,6 +315,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
 #: Methods of every estimator with the kinds of their arguments, for `hostile.bad_calls`.
 CALLS = {
     "AdaptiveIntervals": ["observe numbers numbers", "around numbers"],
+    "DriftAlarm": [],  # any finite number is a loss
     "MatrixCompleter": [
         *("partial_fit pairs numbers sample_weight=weights", "prequential pairs numbers"),
         *("learn_one id id number", "predict pairs", "recommend id", "forget id"),

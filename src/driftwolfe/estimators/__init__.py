@@ -1,6 +1,6 @@
-"""Estimators for drifting streams with scikit-learn and river APIs: classifier, regressor, recommenders, intervals.
+"""Estimators for drifting streams with scikit-learn and river APIs: classifier, regressor, recommenders, intervals, alarms.
 
-`MatrixCompleter` (ratings), `Recommender` (events) and `AdaptiveIntervals` need nothing beyond driftwolfe;
+`MatrixCompleter` (ratings), `Recommender` (events), `AdaptiveIntervals` and `DriftAlarm` need nothing beyond driftwolfe;
 `TraceNormClassifier`, `TraceNormRegressor` and `MatrixCompletionRegressor` need scikit-learn
 (``pip install 'driftwolfe[estimators]'``); the classes named River... need river
 (``pip install 'driftwolfe[river]'``).
@@ -14,6 +14,7 @@ from driftwolfe.points.checks import meant as _meant
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
     "AdaptiveIntervals": ("intervals", None),
+    "DriftAlarm": ("alarm", None),
     "MatrixCompleter": ("completer", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
     "Recommender": ("recommender", None),

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftwolfe import storage
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads_whole, writes
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Count, Field, Part, Reader, Writer, check_fields
 from driftwolfe.storage import Archive, require
@@ -160,6 +160,7 @@ class DriftAlarm(Part, Guarded):
         return np.flatnonzero([self._update(loss) for loss in values.tolist()])
 
     @property
+    @reads
     def evidence_(self) -> float:
         """How near the alarm is: 1 when it sounds."""
         both = self._grown.sums.mean() + self.two_sided * self._fallen.sums.mean()

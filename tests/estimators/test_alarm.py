@@ -1,0 +1,100 @@
+"""`DriftAlarm`: seldom for nothing, soon after losses grew."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import kstest
+
+import driftwolfe as dw
+from driftwolfe.estimators import alarm as module
+
+
+def ranks(losses, seed=0):
+    alarm = dw.DriftAlarm(random_state=seed)
+    return [alarm._rank(float(loss), t) for t, loss in enumerate(losses)]
+
+
+def first_alarm(losses, **options):
+    found = dw.DriftAlarm(**options).update_many(losses)
+    return int(found[0]) if found.size else np.inf
+
+
+@pytest.mark.parametrize("shape", module.SHAPES)
+def test_bets_are_densities(shape, monkeypatch):
+    monkeypatch.setattr(module, "SHAPES", (shape,) * len(module.SHAPES))
+    area, _ = quad(lambda p: module.Evidence().bet(p, 0), 0.0, 1.0)
+    assert area == pytest.approx(1.0, abs=1e-6)
+
+
+def test_ranks_of_exchangeable_losses_are_independent():
+    orders = list(itertools.permutations([0.1, 0.5, 0.5, 7.0]))
+    # Which quarter of [0, 1] the last is in says nothing of which half the second is in.
+    values = np.array([ranks(order, seed) for seed in range(50) for order in orders])
+    table, *_ = np.histogram2d(values[:, 1], values[:, 3], bins=(2, 4), range=[(0, 1), (0, 1)])
+    assert np.abs(table / table.sum() - 1 / 8).max() < 0.02
+    assert kstest(ranks(np.random.default_rng(0).integers(0, 3, 5000)), "uniform").pvalue > 0.001
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("kind", ["cauchy", "errors", "rare errors", "constant", "one of two"])
+def test_alarms_for_nothing_are_as_rare_as_promised(kind, two_sided):
+    rng, rate, length = np.random.default_rng(5), 0.02, 4000
+    gaps = []
+    for seed in range(10):
+        losses = {
+            "cauchy": lambda: rng.standard_cauchy(length),
+            "errors": lambda: rng.random(length) < 0.3,
+            "rare errors": lambda: rng.random(length) < 0.01,
+            "constant": lambda: np.ones(length),
+            "one of two": lambda: rng.normal(10.0 * rng.integers(2), 1.0, length),
+        }[kind]()
+        alarm = dw.DriftAlarm(rate, two_sided=two_sided, random_state=seed)
+        gaps += np.diff(alarm.update_many(losses), prepend=-1).tolist()
+    assert np.mean(gaps) - 1 / rate > -3 * np.std(gaps) / np.sqrt(len(gaps))
+    assert len(gaps) > 100  # it is no alarm that never sounds
+
+
+def test_new_comparisons_begin_when_too_many_losses_are_known(monkeypatch):
+    monkeypatch.setattr(module, "MOST", 200)
+    alarm = dw.DriftAlarm(0.02)
+    gaps = np.diff(alarm.update_many(np.random.default_rng(0).normal(size=20_000)), prepend=-1)
+    assert 45 < gaps.mean() < 100 and alarm._known.size <= 256
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "most"), [((0, 1), (1, 1), 30), ((0, 1), (0.5, 1), 90), ((0, 1), (3, 1), 9)]
+)
+def test_delays_of_normal_losses(before, after, most):
+    rng = np.random.default_rng(1)
+    delays = []
+    for seed in range(20):
+        losses = np.append(rng.normal(*before, 1000), rng.normal(*after, 2000))
+        alarm = dw.DriftAlarm(1e-4, random_state=seed)
+        found = alarm.update_many(losses)
+        late = np.flatnonzero(found >= 1000)[0]
+        delays.append(found[late] - 1000)
+        assert abs(alarm.starts_[late] - 1000) < 300
+        assert (alarm.changes_ == found).all()
+    assert np.median(delays) <= most
+
+
+def test_a_fall_is_no_alarm_and_hides_no_later_growth():
+    rng = np.random.default_rng(2)
+    losses = np.concatenate([rng.normal(level, 1.0, 1000) for level in (20.0, 0.0, 2.0)])
+    one, two = dw.DriftAlarm(), dw.DriftAlarm(two_sided=True)
+    assert [(at - 2000) // 30 for at in one.update_many(losses)] == [0]
+    assert [at // 1000 for at in two.update_many(losses)] == [1, 2]
+    assert one.n_updates_ == 3000 and 0 <= one.evidence_ < 1
+
+
+def test_only_order_matters_not_the_size_of_losses():
+    losses = np.random.default_rng(3).normal(np.repeat([0.0, 1.0], 500))
+    assert first_alarm(losses) == first_alarm(np.exp(100.0 * losses)) == first_alarm(1e-9 * losses)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, 2.0, np.nan, "often"])
+def test_a_rate_is_a_fraction_of_updates(rate):
+    with pytest.raises((ValueError, TypeError), match="rate"):
+        dw.DriftAlarm(rate)
