@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,14 @@ from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import ProductPoint
+
+
+def _of_parts(name: str) -> Any:
+    each = attrgetter(name)  # now: that of an `LMODomain` may grow
+    doc = f"The root of the sum of squares of `{name}` of the parts."
+    return property(
+        lambda self: math.hypot(*map(each, self.domains)), lambda self, _: None, doc=doc
+    )
 
 
 class ProductDomain(Domain):
@@ -38,9 +47,7 @@ class ProductDomain(Domain):
     """
 
     shape: Any  # one per part
-    #: Those of the parts now, as that of an `LMODomain` may grow.
-    radius: Any = property(lambda self: self._whole("radius"), lambda self, _: None)
-    diameter: Any = property(lambda self: self._whole("diameter"), lambda self, _: None)
+    radius, diameter = _of_parts("radius"), _of_parts("diameter")
     lmo_method = "halfspace"
     _made_from = (("domains", "domains"),)
 
@@ -68,9 +75,6 @@ class ProductDomain(Domain):
         self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
         self.lmo_error = max(domain.lmo_error for domain in self.domains)
         self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
-
-    def _whole(self, length: str) -> float:
-        return math.hypot(*(getattr(domain, length) for domain in self.domains))
 
     def warm_up(self) -> None:
         for domain in self.domains:

@@ -101,7 +101,7 @@ def _loss(function: Any, evaluate: Any, rows: Any, cols: Any, shape: Any, lipsch
         ):
             raise ValueError(
                 f"the function returned {float(result):g} and {other:g} for the same decision: it may draw no "
-                "random numbers; a model with dropout needs eval()"
+                "random numbers; switch a model with dropout to evaluation"
             )
         repeated.add(True)
         return slope
