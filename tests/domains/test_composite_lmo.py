@@ -286,7 +286,7 @@ def test_the_radius_grows_with_all_that_is_made_of_the_set(tmp_path):
         (lambda g: np.zeros(3), r"answer of lmo must have shape \(2,\), got \(3,\)"),
         (lambda g: np.full(2, np.nan), "answer of lmo has entries that are not finite"),
         (lambda g: None, "answer of lmo must"),
-        (lambda g: np.array([1.0, 2.0]), "the same point for all directions"),
+        (lambda g: np.array([1.0, 2.0]), "distance between answers of lmo must be a positive"),
         (lambda g: np.sign(g), "lmo must MINIMISE .* worse than the mean of its answers"),
         (lambda g: 3.0 - np.sign(g), "lmo must MINIMISE .* worse than center"),
     ],

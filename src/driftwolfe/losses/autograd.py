@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.whole_point import FunctionLoss, require_array
-from driftwolfe.points import norm
 from driftwolfe.points.devices import device_named, device_of, to_host
 from driftwolfe.points.kinds import Array
 
@@ -44,8 +44,8 @@ def from_torch(
             result = torch.as_tensor(function(point))
         if not slope:
             return result, None
-        tied = result.requires_grad
-        gradient = torch.autograd.grad(result, point, allow_unused=True)[0] if tied else None
+        leads = result.requires_grad
+        gradient = torch.autograd.grad(result, point, allow_unused=True)[0] if leads else None
         if gradient is None:
             raise ValueError(
                 "PyTorch sees no way from the decision to the result: compute it by PyTorch's functions "
@@ -88,30 +88,27 @@ def from_jax(
 
 
 def _loss(function: Any, evaluate: Any, rows: Any, cols: Any, shape: Any, lipschitz: Any) -> Loss:
-    repeated = set[bool]()  # of the first point
+    if not callable(function):
+        raise TypeError(f"function must be callable, got {type(function).__name__}")
+    repeats: list[bool] = []
 
     def value(x: Any) -> Any:
         return evaluate(require_array(x, "give the entries that it needs: rows=, cols="), False)[0]
 
     def gradient(x: Any) -> Any:
-        other = None if repeated else loss._number(x)
-        result, slope = map(np.asarray, evaluate(x, True))
-        if other is not None and abs(result - other) > 1e-6 * max(
-            abs(other), norm(slope) * norm(x)
-        ):
+        before = None if repeats else loss._number(x)
+        result, slope = evaluate(x, True)
+        if before is not None and not math.isclose(result, before, rel_tol=1e-6, abs_tol=1e-9):
             raise ValueError(
-                f"the function returned {float(result):g} and {other:g} for the same decision: it may draw no "
-                "random numbers; switch a model with dropout to evaluation"
+                f"the function returned {before:g} and {float(result):g} for the same decision: it may not "
+                "draw random numbers; switch a model with dropout to evaluation"
             )
-        repeated.add(True)
+        repeats[:] = [True]
         return slope
 
-    if not callable(function):
-        raise TypeError(f"function must be callable, got {type(function).__name__}")
     whole = rows is None and cols is None
-    loss = FunctionLoss(
-        value, gradient, shape=shape if whole else np.size(rows), lipschitz=lipschitz
-    )
+    shape_seen = shape if whole else np.size(rows)
+    loss = FunctionLoss(value, gradient, shape=shape_seen, lipschitz=lipschitz)
     return loss if whole else _Entries(loss, rows, cols, shape)
 
 
