@@ -206,47 +206,41 @@ class LMODomain(Domain):
         self.error = self.lmo_error = checks.nonnegative(error, "error")
         self._functions: dict[str, Any] = given
         self._minimises = False  # whether some answer has beaten the centre
-        self._middle, self._grows, self.shape = "center", radius is None, checks.shape(shape)
-        if radius is None:
-            asked = self._asked()
-            if center is None:
-                center, self._middle = np.mean(asked[1], axis=0), "the mean of its answers"
-        elif center is None:
-            self._middle = "0"
+        self.shape, self._grows = checks.shape(shape), radius is None
+        self._middle, diameter = "0" if center is None else "center", None
         if center is not None:
-            center = checks.finite_array(center, self._middle, self.shape).copy()
-        super().__init__(shape, 1.0 if radius is None else radius, center=center)
+            center = checks.finite_array(center, "center", self.shape).copy()
         if radius is None:
-            self._measure(*asked)
+            center, radius, diameter = self._found(center)
+        super().__init__(shape, radius, diameter=diameter, center=center)
         self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
             raise ValueError(
                 f"contains says that {self._middle} is not in the set; give a center that is"
             )
 
-    def _asked(self) -> tuple[Array, Array]:
-        """Return directions, each with its opposite, and the answers to them."""
+    def _found(self, center: Any) -> tuple[Array, float, float | None]:
+        """Return a centre, a radius and a diameter, by answers of the oracle, and check these."""
         size = math.prod(self.shape)
         rows = np.random.default_rng(0).uniform(-1.0, 1.0, (size if size <= _BOXED else 16, size))
         if size <= _BOXED:  # the axes, and so little more that there are no ties
             rows = np.eye(size) + 2.0**-30 * rows
         directions = np.stack((rows, -rows), axis=1).reshape(-1, *self.shape)
-        return directions, np.stack([self._call("lmo", direction) for direction in directions])
-
-    def _measure(self, directions: Array, answers: Array) -> None:
-        """Find the radius and the diameter by answers, and check these."""
-        offsets = answers - self.center
+        answers = np.stack([self._call("lmo", direction) for direction in directions])
+        if center is None:
+            center, self._middle = answers.mean(axis=0), "the mean of its answers"
+        offsets = answers - center
         met = checks.positive(max(map(norm, offsets)), "the distance between answers of lmo")
-        self.radius, self.diameter = _GROWTH * met, 2.0 * _GROWTH * met
+        self.center, self.radius = center, _GROWTH * met
         for direction, answer in zip(directions, answers, strict=True):
             self._checked(answer, direction)
-        if offsets[0].size <= _BOXED:
-            # t^2 <= (a + b) t - a b for a <= t <= b: linear in t, so that one more call bounds the sum.
-            a, b = offsets.min(axis=0) / met, offsets.max(axis=0) / met
-            most = (self._call("lmo", -(a + b)) - self.center) / met
-            bound = met * math.sqrt(max(inner(a + b, most) - inner(a, b), 1.0))
-            self.radius = min(self.radius, bound)
-            self.diameter = min(2.0 * self.radius, met * norm(b - a))
+        if size > _BOXED:
+            return center, self.radius, None
+        # t^2 <= (a + b) t - a b for a <= t <= b: linear in t, so that one more call bounds the sum.
+        a, b = offsets.min(axis=0) / met, offsets.max(axis=0) / met
+        most = (self._call("lmo", -(a + b)) - center) / met
+        bound = met * math.sqrt(max(inner(a + b, most) - inner(a, b), 1.0))
+        return center, min(self.radius, bound), met * norm(b - a)
 
     def can(self, operation: str) -> bool:
         return self._functions.get(operation) is not None

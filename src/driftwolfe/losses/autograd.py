@@ -28,25 +28,16 @@ def from_torch(
         Entries of a matrix: `function` takes the vector of these. The gradient at a `FactoredMatrix` is sparse.
     shape, lipschitz
         As for `FunctionLoss`.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> loss = dw.losses.from_torch(lambda x: (x - 1).square().sum())  # doctest: +SKIP
-    >>> loss.value_and_gradient([0.0, 3.0])  # doctest: +SKIP
-    (5.0, array([-2.,  4.]))
     """
     torch = device_named("torch").xp
 
     def evaluate(x: Array, slope: bool) -> tuple[Any, Any]:
-        point = torch.tensor(x, requires_grad=slope)
+        point, gradient = torch.tensor(x, requires_grad=slope), None
         with torch.set_grad_enabled(slope):
             result = torch.as_tensor(function(point))
-        if not slope:
-            return result, None
-        leads = result.requires_grad
-        gradient = torch.autograd.grad(result, point, allow_unused=True)[0] if leads else None
-        if gradient is None:
+        if result.requires_grad:
+            (gradient,) = torch.autograd.grad(result, point, allow_unused=True)
+        if slope and gradient is None:
             raise ValueError(
                 "PyTorch sees no way from the decision to the result: compute it by PyTorch's functions "
                 "alone, without NumPy, Python's max, item() or detach()"
@@ -90,26 +81,26 @@ def from_jax(
 def _loss(function: Any, evaluate: Any, rows: Any, cols: Any, shape: Any, lipschitz: Any) -> Loss:
     if not callable(function):
         raise TypeError(f"function must be callable, got {type(function).__name__}")
-    repeats: list[bool] = []
+    repeats = False
 
     def value(x: Any) -> Any:
         return evaluate(require_array(x, "give the entries that it needs: rows=, cols="), False)[0]
 
     def gradient(x: Any) -> Any:
-        before = None if repeats else loss._number(x)
+        nonlocal repeats
+        before = math.nan if repeats else loss._number(x)
         result, slope = evaluate(x, True)
-        if before is not None and not math.isclose(result, before, rel_tol=1e-6, abs_tol=1e-9):
+        repeats = repeats or math.isclose(result, before, rel_tol=1e-6, abs_tol=1e-9)
+        if not repeats:
             raise ValueError(
-                f"the function returned {before:g} and {float(result):g} for the same decision: it may not "
-                "draw random numbers; switch a model with dropout to evaluation"
+                f"for one decision the function returned {before:g}, then {float(result):g}: it may "
+                "not draw random numbers; switch a model with dropout to evaluation"
             )
-        repeats[:] = [True]
         return slope
 
-    whole = rows is None and cols is None
-    shape_seen = shape if whole else np.size(rows)
-    loss = FunctionLoss(value, gradient, shape=shape_seen, lipschitz=lipschitz)
-    return loss if whole else _Entries(loss, rows, cols, shape)
+    seen = shape if rows is None and cols is None else np.size(rows)
+    loss = FunctionLoss(value, gradient, shape=seen, lipschitz=lipschitz)
+    return loss if rows is None and cols is None else _Entries(loss, rows, cols, shape)
 
 
 class _Entries(EntryLoss):
