@@ -17,6 +17,7 @@ from driftwolfe.domains.composite import (
 )
 from driftwolfe.domains.flows import FlowPolytope
 from driftwolfe.domains.hull import ConvexHull
+from driftwolfe.domains.programs import LinearProgram
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "L1Ball",
     "L2Ball",
     "LMODomain",
+    "LinearProgram",
     "LinfBall",
     "MembershipDomain",
     "OracleCalls",
