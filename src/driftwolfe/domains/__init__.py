@@ -5,8 +5,11 @@ from driftwolfe.domains.base import CachedDomain, CountedDomain, Domain, OracleC
 from driftwolfe.domains.boxes import Box, LinfBall, Simplex
 from driftwolfe.domains.combinatorial import (
     BirkhoffPolytope,
+    MatchingPolytope,
     PartitionMatroidPolytope,
+    Permutahedron,
     SpanningTreePolytope,
+    TransportPolytope,
     UniformMatroidPolytope,
 )
 from driftwolfe.domains.composite import (
@@ -36,15 +39,18 @@ __all__ = [
     "LMODomain",
     "LinearProgram",
     "LinfBall",
+    "MatchingPolytope",
     "MembershipDomain",
     "OracleCalls",
     "PartitionMatroidPolytope",
+    "Permutahedron",
     "ProductDomain",
     "SeparationDomain",
     "Simplex",
     "SpanningTreePolytope",
     "Spectrahedron",
     "TraceNormBall",
+    "TransportPolytope",
     "UniformMatroidPolytope",
     "count_calls",
 ]

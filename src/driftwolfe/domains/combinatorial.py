@@ -1,18 +1,20 @@
-"""Polytopes of combinatorial objects: matchings, spanning trees, matroid bases."""
+"""Polytopes of combinatorial objects: plans, rankings, matchings, spanning trees, matroid bases."""
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import group_labels, project_capped_sums
-from driftwolfe.domains.base import LMO, Domain
+from driftwolfe.domains.base import LMO, Domain, reach
 from driftwolfe.domains.boxes import BoxSection
-from driftwolfe.domains.hull import comes_near, sweep
-from driftwolfe.domains.networks import incidence
+from driftwolfe.domains.highs import LinearMinimiser
+from driftwolfe.domains.hull import comes_near, peel, sweep
+from driftwolfe.domains.networks import arcs_at, edge_ends, edges_of, incidence
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import tilt, tilted
@@ -20,7 +22,80 @@ from driftwolfe.points.ops import tilt, tilted
 kernels = compiled("driftwolfe.domains.set_kernels")
 
 
-class BirkhoffPolytope(BoxSection):
+class TransportPolytope(BoxSection):
+    r"""Matrices with given sums: :math:`\{X \ge 0 : X 1 = rows, X^\top 1 = columns\}`.
+
+    Plans that carry supplies, `rows`, to demands, `columns`. The oracle is a minimum-cost flow by successive
+    shortest paths. The centre carries each supply in proportion to the demands. `radius` is a bound, exact where
+    all supplies and demands are equal. The gauge is infinite where a sum is wrong (more than 1e-9 of the size).
+
+    Parameters
+    ----------
+    rows, columns
+        The sums of the rows and of the columns: at least two of each, positive, of the same total.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.TransportPolytope([3.0, 1.0], [2.0, 2.0]).lmo([[0.0, 1.0], [0.0, 3.0]])
+    array([[1., 2.],
+           [1., 0.]])
+    """
+
+    _made_from: ClassVar[Any] = (("rows", "rows"), ("columns", "columns"))
+
+    def __init__(self, rows: Any, columns: Any) -> None:
+        self.rows, self.columns = (
+            checks.finite_array(given, name).copy()
+            for given, name in ((rows, "rows"), (columns, "columns"))
+        )
+        for sums, name in ((self.rows, "rows"), (self.columns, "columns")):
+            if sums.ndim != 1 or sums.size < 2 or not (sums > 0).all():
+                raise ValueError(f"{name} must be two or more positive sums, got {sums}")
+        total, demanded = self.rows.sum(), self.columns.sum()
+        if abs(total - demanded) > 1e-9 * total:
+            raise ValueError(
+                f"rows and columns must have one total, but theirs are {total:g} and {demanded:g}"
+            )
+        shape = (m, n) = self.rows.size, self.columns.size
+        center = np.outer(self.rows, self.columns / demanded)
+        most = np.minimum.outer(self.rows, self.columns)
+        tails, heads = np.divmod(np.arange(m * n), n)
+        supplies = np.append(self.rows, -self.columns * (total / demanded))
+        touching = arcs_at(tails, heads + m, m + n)
+        self._flow = (tails, heads + m, most.ravel(), supplies, *touching, 1e-12 * total)
+        self._tilt = tilt(m * n).reshape(shape)
+        # ||X - Y||^2 <= ||X||^2 + ||Y||^2, and ||X||^2 <= <most, X>.
+        longest = np.vdot(most, self._lmo(-most))
+        super().__init__(
+            reach(self._lmo, center, 0.0, most),
+            center,
+            diameter=math.sqrt(2 * longest),
+            inner_radius=center.min() / math.sqrt((1 - 1 / m) * (1 - 1 / n)),
+        )
+
+    @cached_property
+    def dimension(self) -> int:
+        return (self.shape[0] - 1) * (self.shape[1] - 1)
+
+    def tangent(self, direction: Array) -> Array:
+        rows = direction.mean(axis=1, keepdims=True)
+        columns = direction.mean(axis=0)
+        return direction - rows - columns + columns.mean()
+
+    def _lmo(self, direction: Array) -> Array:
+        prices = tilted(direction, self._tilt)
+        prices = prices / (np.abs(prices).max() or 1.0)  # so that no length overflows
+        prices -= prices.min(axis=1, keepdims=True)
+        return np.asarray(kernels().cheapest_flow(prices.ravel(), *self._flow)).reshape(
+            prices.shape
+        )
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        return Domain._decompose(self, x, tolerance, lmo)
+
+
+class BirkhoffPolytope(TransportPolytope):
     r"""Doubly stochastic matrices: :math:`\{X \ge 0 : X 1 = 1, X^\top 1 = 1\}`.
 
     Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
@@ -43,30 +118,152 @@ class BirkhoffPolytope(BoxSection):
     _made_from = (("n", "_side"),)
 
     def __init__(self, n: int) -> None:
-        self._side = side = checks.count(n, "n", least=2)
-        self._tilt = tilt(side**2).reshape(side, side)
-        super().__init__(
-            math.sqrt(side - 1),
-            np.full((side, side), 1 / side),
-            diameter=math.sqrt(2 * side),
-            inner_radius=1 / (side - 1),
-        )
-
-    @cached_property
-    def dimension(self) -> int:
-        return (self._side - 1) ** 2
-
-    def tangent(self, direction: Array) -> Array:
-        rows = direction.sum(axis=1, keepdims=True) / self._side
-        columns = direction.sum(axis=0) / self._side
-        return direction - rows - columns + columns.sum() / self._side
+        self._side = checks.count(n, "n", least=2)
+        super().__init__(np.ones(self._side), np.ones(self._side))
 
     def _lmo(self, direction: Array) -> Array:
         from scipy.optimize import linear_sum_assignment  # a slow import, for this set alone
 
-        vertex = np.zeros(self.shape)
+        vertex = np.zeros(direction.shape)
         vertex[linear_sum_assignment(tilted(direction, self._tilt))] = 1.0
         return vertex
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        return peel(lmo, x)
+
+
+class Permutahedron(Domain):
+    r"""Mixtures of the orders of some numbers: the convex hull of all permutations of `values`.
+
+    A ranking is a vertex: each coordinate has its rank, or what that is worth. The oracle gives the largest
+    values to the smallest entries, O(n log n), as does the projection (isotonic regression). The centre has
+    the mean value everywhere. The gauge is infinite where the sum is wrong (more than 1e-9 of the size).
+
+    Parameters
+    ----------
+    values
+        The numbers, not all equal; or n, at least 2, for 1, 2, ..., n.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ranks = dw.Permutahedron(3)
+    >>> ranks.lmo([0.5, -1.0, 2.0]), ranks.project([2.0, 5.0, 2.0])
+    (array([2., 3., 1.]), array([1.5, 3. , 1.5]))
+    """
+
+    _made_from = (("values", "values"),)
+
+    def __init__(self, values: Any) -> None:
+        if np.ndim(values) == 0:
+            values = np.arange(1, checks.count(values, "values", least=2) + 1)
+        self.values = np.sort(checks.finite_array(values, "values"))[::-1]
+        if self.values.ndim != 1 or self.values.size < 2 or np.ptp(self.values) == 0:
+            raise ValueError("values must be a vector of two or more numbers, not all equal")
+        n, mean = self.values.size, self.values.mean()
+        # What the k largest of n sum to at most, beyond the mean, and the length of that sum's gradient.
+        self._room, k = np.cumsum(self.values - mean)[:-1], np.arange(1, n)
+        self._lengths = np.sqrt(k * (n - k) / n)
+        super().__init__(
+            n,
+            norm(self.values - mean),
+            diameter=norm(self.values - self.values[::-1]),
+            center=np.full(n, mean) if mean else None,
+            inner_radius=(self._room / self._lengths).min(),
+        )
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self.values.size) - 1
+
+    def tangent(self, direction: Array) -> Array:
+        return direction - direction.mean()
+
+    def _lmo(self, direction: Array) -> Array:
+        vertex = np.empty(self.shape)
+        vertex[np.argsort(direction, kind="stable")] = self.values
+        return vertex
+
+    def _sums(self, x: Array) -> Array:
+        """Return the sums of the k largest entries, beyond the mean."""
+        return np.cumsum(np.sort(self._from_center(x))[::-1])[:-1]
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        within = (self._sums(x) <= self._room + slack * self._lengths).all()
+        return bool(within and self._offset(x) <= slack)
+
+    def _project(self, y: Array) -> Array:
+        from scipy.optimize import isotonic_regression  # a slow import
+
+        order = np.argsort(-y, kind="stable")
+        nearest = np.empty(self.shape)
+        nearest[order] = y[order] - isotonic_regression(y[order] - self.values, increasing=False).x
+        return nearest
+
+    def _gauge(self, y: Array) -> float:
+        return math.inf if self._outside_hull(y) else max(0.0, (self._sums(y) / self._room).max())
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        tightest = int((self._sums(y) / self._room).argmax())
+        largest = np.argsort(-y, kind="stable")[: tightest + 1]
+        return self.tangent(self._at(largest, 1 / self._room[tightest]))
+
+
+class MatchingPolytope(Domain):
+    r"""Mixtures of matchings, one coordinate per edge: of the edges of a graph so many that no two meet.
+
+    The oracle is an integer program (HiGHS, by SciPy), and quicker than methods in Python from 50 vertices on; a
+    general graph has no short list of inequalities, so membership takes many calls. The centre is half of a
+    uniform mixture of all edges. For graphs of two sides, `LinearProgram` with a row per vertex is the same set,
+    and quicker; `BirkhoffPolytope` where all are matched.
+
+    Parameters
+    ----------
+    graph
+        Edges as pairs of vertices, which may be anything hashable, or a networkx graph, whose coordinates are in
+        the order of ``graph.edges()``. Parallel edges are fine, loops are not; directions play no role.
+    k
+        Edges that a matching has at most; any number if not given.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> pairs = dw.MatchingPolytope([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    >>> pairs.lmo([-2.0, -3.0, -1.0, -2.0])
+    array([1., 0., 0., 1.])
+    """
+
+    cheap_membership, known_by_lmo = False, True
+    _made_from = (("graph", "edges"), ("k", "k"))
+
+    def __init__(self, graph: Any, k: int | None = None) -> None:
+        self.edges, self.k = edges_of(graph), None if k is None else checks.count(k, "k")
+        if not self.edges:
+            raise ValueError("the graph must have an edge")
+        ends, vertices = edge_ends(self.edges)
+        rows = abs(incidence(*ends, len(vertices)))
+        size, most = len(self.edges), np.ones(len(vertices) + 1)
+        most[-1] = size if k is None else k
+        sums = scipy.sparse.vstack((rows, np.ones((1, size))))
+        self._program = LinearMinimiser(sums, -math.inf, most, 0.0, 1.0, whole=True)
+        self._tilt = tilt(size)
+        largest = self._lmo(np.full(size, -1.0)).sum()
+        # As many matchings as the largest degree and multiplicity together hold all edges (Vizing 1964).
+        _, copies = np.unique(np.sort(ends, axis=0), axis=1, return_counts=True)
+        share = min(1 / (rows.sum(axis=1).max() + copies.max()), most[-1] / size) / 2
+        center = np.full(size, share)
+        # ||matching - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest one.
+        radius = norm(self._lmo(2 * center - 1) - center)
+        sizes = {"center": center, "diameter": math.sqrt(2 * largest), "inner_radius": share}
+        super().__init__(size, radius, **sizes)
+
+    def _lmo(self, direction: Array) -> Array:
+        return self._program(tilted(direction, self._tilt))
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        if x.min() < -slack or x.max() > 1 + slack:
+            return False
+        return comes_near(self._lmo, x, self.origin(), slack)
 
 
 class SpanningTreePolytope(Domain):
@@ -128,6 +325,21 @@ class SpanningTreePolytope(Domain):
         radius = norm(self._lmo(2 * center - 1) - center)
         diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
+
+    @classmethod
+    def from_networkx(cls, G: Any) -> Self:
+        """Return the spanning trees of a networkx graph, whose directions play no role.
+
+        Coordinates are in the order of ``G.edges()``; vertices are numbers in the order of ``G.nodes``.
+
+        Examples
+        --------
+        >>> import networkx as nx, driftwolfe as dw
+        >>> dw.SpanningTreePolytope.from_networkx(nx.Graph(["ab", "bc", "ca"])).lmo([1.0, 2.0, 3.0])
+        array([1., 0., 1.])
+        """
+        ends, vertices = edge_ends(edges_of(G), G)
+        return cls(len(vertices), ends.T)
 
     @cached_property
     def dimension(self) -> int:

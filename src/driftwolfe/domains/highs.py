@@ -58,6 +58,8 @@ class LinearMinimiser:
             highspy: Any = import_module("highspy")  # optional; without it the types are the same
         except ImportError:
             return None
+        if not self.A.nnz:  # it would have no basis
+            return None
         highs, model = highspy.Highs(), highspy.HighsLp()
         options = {"output_flag": False, "threads": 1, "presolve": "off"}
         for option, value in (options | {"primal_feasibility_tolerance": 1e-9}).items():
@@ -78,9 +80,10 @@ class LinearMinimiser:
             highs.changeColsCost(n, columns, costs)
             highs.run()
             if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-                basis = highs.getBasis() if certain() else highspy.HighsBasis()
+                basis = highs.getBasis() if certain() else None
                 highs.clearSolver()
-                highs.setBasis(basis)
+                if basis is not None:
+                    highs.setBasis(basis)
                 highs.run()  # from that basis with no step, whose solution it computes afresh
             status = highs.getModelStatus()
             if status != highspy.HighsModelStatus.kOptimal:

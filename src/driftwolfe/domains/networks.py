@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from copy import copy
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
@@ -51,6 +50,23 @@ def networkx_arcs(graph: Any) -> list[tuple[Arc, dict[str, Any]]]:
     if graph.is_directed():
         return [((tail, head), kept) for tail, head, kept in edges]
     return [(arc, kept) for a, b, kept in edges for arc in ((a, b), (b, a))]
+
+
+def edges_of(graph: Any) -> list[Arc]:
+    """Return the edges of a graph: pairs, or a networkx graph of any class, in its order."""
+    return arcs_of(list(graph.edges()) if hasattr(graph, "edges") else graph)
+
+
+def edge_ends(
+    edges: list[Arc], vertices: Iterable[Hashable] = ()
+) -> tuple[Indices, list[Hashable]]:
+    """Return the two ends of edges, none of which is a loop, as numbers, and the vertices in that order."""
+    numbers = dict.fromkeys((*vertices, *(vertex for edge in edges for vertex in edge)))
+    numbers = {vertex: number for number, vertex in enumerate(numbers)}
+    ends = np.array([[numbers[a], numbers[b]] for a, b in edges], dtype=np.intp).reshape(-1, 2).T
+    if loops := np.flatnonzero(ends[0] == ends[1]).tolist():
+        raise ValueError(f"edge {edges[loops[0]]} is a loop; leave it out")
+    return ends, list(numbers)
 
 
 def arc_bounds(capacities: Any, size: int) -> Array:
@@ -139,11 +155,7 @@ class Network:
         if capacities is not None:
             self.limits = np.minimum(capacities, self.total)
         self.tight = bool((self.limits < self.total).any())
-        # The arcs at each vertex, and where they start.
-        ends = np.concatenate((self.tails, self.heads))
-        touching = np.argsort(ends, kind="stable")
-        starts = np.searchsorted(ends[touching], np.arange(self.n_vertices + 1))
-        self._touching = starts, touching % size
+        self._touching = arcs_at(self.tails, self.heads, self.n_vertices)
         # Arcs by tail and head, parallel ones together, as the rows of a matrix.
         self._order = np.lexsort((self.heads, self.tails))
         pairs = np.stack((self.tails, self.heads))[:, self._order]
@@ -185,9 +197,7 @@ class Network:
         """Return a cheapest flow of several commodities that share capacities."""
         columns, program = self._program
         try:
-            flows = copy(program)(
-                prices[columns]
-            )  # a copy has no memory, by which ties would differ
+            flows = program(prices[columns])
         except ValueError as error:
             raise ValueError(
                 f"no flow of the demands keeps the capacities ({error}); raise some"
@@ -284,6 +294,14 @@ class Network:
         least = np.minimum.reduceat(lengths[self._order], self._firsts)
         shape = (self.n_vertices, self.n_vertices)
         return scipy.sparse.csr_array((least, self._columns, self._starts), shape=shape)
+
+
+def arcs_at(tails: Indices, heads: Indices, n_vertices: int) -> tuple[Indices, Indices]:
+    """Return where the arcs at each vertex start, and the arcs."""
+    ends = np.concatenate((tails, heads))
+    touching = np.argsort(ends, kind="stable")
+    starts = np.searchsorted(ends[touching], np.arange(n_vertices + 1))
+    return starts, touching % tails.size
 
 
 def incidence(tails: Indices, heads: Indices, n_vertices: int) -> Any:

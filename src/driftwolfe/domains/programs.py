@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.base import Domain, reach
-from driftwolfe.domains.composite import LMODomain
 from driftwolfe.domains.highs import LinearMinimiser
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array
@@ -72,7 +70,10 @@ class LinearProgram(Domain):
         lower, upper = self.bounds.T
         # All rows have length 1, so that slacks are distances.
         (rows, above), (equal, level) = map(self._scaled, (A_ub, A_eq), (self.b_ub, self.b_eq))
-        A, low = scipy.sparse.vstack((rows, equal)), np.append(np.full(len(above), -math.inf), level)
+        A, low = (
+            scipy.sparse.vstack((rows, equal)),
+            np.append(np.full(len(above), -math.inf), level),
+        )
         self._program = LinearMinimiser(A, low, np.append(above, level), lower, upper)
         unit = scipy.sparse.eye_array(self._size, format="csr")
         up, down = np.isfinite(upper), np.isfinite(lower)
@@ -85,7 +86,7 @@ class LinearProgram(Domain):
             raise ValueError(self._fault(generic) or f"HiGHS: {error}") from None
         length = norm(ends[1] - ends[0])
         if length <= _SOLVED * max(map(norm, ends)):
-            raise ValueError(f"the set is the single point {ends[0]}; loosen a row or a bound")
+            raise ValueError("the set is a single point; loosen a row or a bound")
         self._set_hull(equal)
         inner, center = self._largest_ball(rows, above, length)
         if inner <= _ROUNDED * length:
@@ -203,7 +204,7 @@ class LinearProgram(Domain):
             np.append(known.upper, np.full(2 * m, math.inf)),
         )
         broken = elastic(np.append(np.zeros(n), np.ones(2 * m)))[n:].reshape(2, m).sum(axis=0)
-        if broken.max(initial=0.0) > _ROUNDED * max(1.0, np.abs(known.high).min()):
+        if broken.max(initial=0.0) > _ROUNDED:
             worst, first = int(broken.argmax()), m - (0 if self.b_eq is None else len(self.b_eq))
             name = f"row {worst} of A_ub" if worst < first else f"row {worst - first} of A_eq"
             return (
@@ -259,7 +260,11 @@ def _bounds(given: Any, *matrices: Any) -> Array:
             f"{columns} columns, and bounds have shape {pairs.shape}"
         )
     pairs = np.where(np.isnan(pairs), [-math.inf, math.inf], pairs)
-    wrong = np.flatnonzero((pairs[:, 0] > pairs[:, 1]) | (pairs == [math.inf, -math.inf]).any(axis=1))
+    wrong = np.flatnonzero(
+        (pairs[:, 0] > pairs[:, 1]) | (pairs == [math.inf, -math.inf]).any(axis=1)
+    )
     if wrong.size:
-        raise ValueError(f"the set is empty: bounds of x[{wrong[0]}] are {(*pairs[wrong[0]],)}")
+        raise ValueError(
+            f"the set is empty: bounds of x[{wrong[0]}] are {tuple(pairs[wrong[0]].tolist())}"
+        )
     return pairs
