@@ -167,7 +167,9 @@ class Network:
     def cheapest(self, prices: Array) -> Array:
         """Return a cheapest flow, summed over the commodities."""
         prices = prices / np.abs(prices).max()  # so that no length overflows
-        if (prices[self.used] >= -_ROUNDED).all():
+        prices = np.where(self.used, prices, np.inf)
+        prices = kernels().reduced_costs(prices, self.tails, self.heads, self.n_vertices)
+        if prices.min() >= -_ROUNDED:
             flow = self.shortest(prices)
             if not self.tight or (flow <= self.limits * (1 + _ROUNDED)).all():
                 return flow
