@@ -100,7 +100,11 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
     ],
     dw.L1Ball: [lambda: dw.L1Ball(4, radius=2.0), lambda: dw.L1Ball((10, 12), radius=0.1)],
     dw.L2Ball: [lambda: dw.L2Ball(3, radius=2.0), lambda: dw.L2Ball((10, 12), radius=1e3)],
-    dw.LMODomain: [lambda: _ellipsoid(4), lambda: _cross_polytope(20)],
+    dw.LMODomain: [
+        lambda: _ellipsoid(4),
+        lambda: _cross_polytope(20),
+        lambda: dw.LMODomain(5, dw.LinfBall(5).lmo),
+    ],
     dw.LinfBall: [lambda: dw.LinfBall(4, radius=2.0), lambda: dw.LinfBall((10, 12), radius=0.1)],
     dw.PartitionMatroidPolytope: [
         lambda: dw.PartitionMatroidPolytope([[0, 1, 2], [3, 4], [5]], [2, 1, 1]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,9 @@ class ProductDomain(Domain):
     """
 
     shape: Any  # one per part
+    #: Those of the parts now, as that of an `LMODomain` may grow.
+    radius: Any = property(lambda self: self._whole("radius"), lambda self, _: None)
+    diameter: Any = property(lambda self: self._whole("diameter"), lambda self, _: None)
     lmo_method = "halfspace"
     _made_from = (("domains", "domains"),)
 
@@ -56,8 +59,7 @@ class ProductDomain(Domain):
         at_zero = all(domain.center is None for domain in self.domains)
         super().__init__(
             len(self.domains),
-            math.hypot(*(domain.radius for domain in self.domains)),
-            diameter=math.hypot(*(domain.diameter for domain in self.domains)),
+            self.radius,
             center=None if at_zero else self.origin(),
             inner_radius=min(domain.inner_radius for domain in self.domains),
         )
@@ -66,6 +68,9 @@ class ProductDomain(Domain):
         self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
         self.lmo_error = max(domain.lmo_error for domain in self.domains)
         self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
+
+    def _whole(self, length: str) -> float:
+        return math.hypot(*(getattr(domain, length) for domain in self.domains))
 
     def warm_up(self) -> None:
         for domain in self.domains:
@@ -136,6 +141,11 @@ class ProductDomain(Domain):
 #: How far beyond the given radius an answer of an LMO may lie, and how much less than the inner radius a cut
 #: may leave of the set, in units of each.
 _RADIUS_TOLERANCE = 1e-6
+#: Dimensions up to which an `LMODomain` asks its oracle for a box around the set.
+_BOXED = 64
+#: A radius that is found is so much more than the largest distance met: a quarter costs learners little, and what
+#: 32 calls miss of it is less on sets as different as `tests/domains/test_composite_lmo.py` has.
+_GROWTH = 1.25
 
 
 class LMODomain(Domain):
@@ -144,6 +154,12 @@ class LMODomain(Domain):
     Every answer must have the right shape, be finite and lie within `radius` of the centre; an oracle
     that maximises is refused. Without `contains`, membership takes many calls of an exact oracle.
 
+    Without `radius` the oracle is asked when the set is made, with directions of all signs: twice per coordinate and
+    once more, or 32 times from 65 coordinates on. The radius is 5/4 of the largest distance met, or less
+    where an exact oracle proves it (in up to 64 coordinates, exactly where each takes only two values). It grows,
+    and `diameter` with it, when an answer lies outside: learners have step sizes of the radius at the time
+    when they were made or loaded; their oracles, checks and bounds use the new one at once.
+
     Parameters
     ----------
     shape
@@ -151,9 +167,9 @@ class LMODomain(Domain):
     lmo
         ``lmo(direction)`` returns a minimiser of the inner product with `direction` over the set.
     radius
-        Euclidean: every point of the set is at most this far from `center`.
+        Euclidean: every point of the set is at most this far from `center`. By default it is found.
     center
-        A point of the set; zero if not given, which must then belong to the set.
+        A point of the set; by default zero where a radius is given, else the mean of answers of `lmo`.
     error
         Of the oracle: its answer is within ``error * radius * norm(direction)`` of the minimum.
     contains, project, gauge
@@ -162,9 +178,9 @@ class LMODomain(Domain):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> signs = dw.LMODomain(3, lambda direction: -np.sign(direction), radius=3**0.5)
-    >>> signs.lmo([1.0, -2.0, 3.0]), signs.contains([0.5, 1.0, 1.0])
-    (array([-1.,  1., -1.]), True)
+    >>> signs = dw.LMODomain(3, lambda direction: -np.sign(direction))
+    >>> signs.lmo([1.0, -2.0, 3.0]), signs.contains([0.5, 1.0, 1.0]), round(signs.radius**2, 6)
+    (array([-1.,  1., -1.]), True, 3.0)
     """
 
     known_by_lmo = True
@@ -173,7 +189,7 @@ class LMODomain(Domain):
         self,
         shape: Any,
         lmo: Callable[[Array], Any],
-        radius: float,
+        radius: float | None = None,
         center: Any = None,
         error: float = 0.0,
         contains: Callable[[Array], bool] | None = None,
@@ -187,15 +203,51 @@ class LMODomain(Domain):
         self.error = self.lmo_error = checks.nonnegative(error, "error")
         self._functions: dict[str, Any] = given
         self._minimises = False  # whether some answer has beaten the centre
+        self.shape, self._middle = checks.shape(shape), "0" if center is None else "center"
+        self._grows = radius is None
+        asked = list(self._probes()) if self._grows else []
+        if self._grows and center is None:
+            center, self._middle = np.mean([v for _, v in asked], axis=0), "the mean of its answers"
         if center is not None:
-            center = checks.finite_array(center, "center", checks.shape(shape)).copy()
-        super().__init__(shape, radius, center=center)
-        self._middle = "0" if center is None else "center"
+            center = checks.finite_array(center, self._middle, self.shape).copy()
+        super().__init__(shape, 1.0 if radius is None else radius, center=center)
+        if asked:
+            self._measure(asked)
         self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
             raise ValueError(
                 f"contains says that {self._middle} is not in the set; give a center that is"
             )
+
+    def _probes(self) -> Iterator[tuple[Array, Array]]:
+        """Yield directions, each with its opposite, and answers."""
+        size = math.prod(self.shape)
+        rows = np.random.default_rng(0).uniform(-1.0, 1.0, (size if size <= _BOXED else 16, size))
+        if size <= _BOXED:  # the axes, and so little more that there are no ties
+            rows = np.eye(size) + 2.0**-30 * rows
+        for row in rows:
+            for direction in (row.reshape(self.shape), -row.reshape(self.shape)):
+                yield direction, self._call("lmo", direction)
+
+    def _measure(self, asked: list[tuple[Array, Array]]) -> None:
+        """Find radius and diameter by the answers of the oracle, and check these."""
+        offsets = np.stack([self._from_center(answer) for _, answer in asked])
+        met = max(map(norm, offsets))
+        if met == 0.0:
+            raise ValueError(
+                "lmo returned the same point for all directions; if the set is that point alone, give a radius"
+            )
+        self.radius = _GROWTH * met
+        for direction, answer in asked:
+            self._checked(answer, direction)
+        self.diameter = 2.0 * self.radius
+        if offsets[0].size <= _BOXED:
+            # t^2 <= (a + b) t - a b for a <= t <= b: linear in t, so that one more call bounds the sum.
+            a, b = offsets.min(axis=0) / met, offsets.max(axis=0) / met
+            most = self._from_center(self._call("lmo", -(a + b))) / met
+            bound = met * math.sqrt(max(inner(a + b, most) - inner(a, b), 1.0))
+            self.radius = min(self.radius, bound)
+            self.diameter = min(2.0 * self.radius, met * norm(b - a))
 
     def can(self, operation: str) -> bool:
         return self._functions.get(operation) is not None
@@ -204,14 +256,19 @@ class LMODomain(Domain):
         return self._lmo(direction), self.error * self.radius * norm(direction)
 
     def _lmo(self, direction: Array) -> Array:
-        answer = self._call("lmo", direction)
+        return self._checked(self._call("lmo", direction), direction)
+
+    def _checked(self, answer: Array, direction: Array) -> Array:
         offset = self._from_center(answer)
         distance = norm(offset)
         if distance > self.radius * (1 + _RADIUS_TOLERANCE):
-            raise ValueError(
-                f"lmo returned a point at distance {distance:g} from the centre, but radius is "
-                f"{self.radius:g}; correct the oracle or give the larger radius"
-            )
+            if not self._grows:
+                raise ValueError(
+                    f"lmo returned a point at distance {distance:g} from the centre, but radius is "
+                    f"{self.radius:g}; correct the oracle, or give a larger radius or none"
+                )
+            self.radius = max(_GROWTH * self.radius, distance)
+            self.diameter = 2.0 * self.radius
         if self._minimises or not direction.any():  # to 0, all points are as good
             return answer
         # The centre is in the set, so it may not beat the answer.
