@@ -20,7 +20,7 @@ from driftwolfe.domains.composite import (
 )
 from driftwolfe.domains.flows import FlowPolytope
 from driftwolfe.domains.hull import ConvexHull
-from driftwolfe.domains.programs import LinearProgram
+from driftwolfe.domains.programs import LinearProgram, from_cvxpy
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [
@@ -53,4 +53,5 @@ __all__ = [
     "TransportPolytope",
     "UniformMatroidPolytope",
     "count_calls",
+    "from_cvxpy",
 ]

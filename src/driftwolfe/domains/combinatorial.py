@@ -14,7 +14,7 @@ from driftwolfe.domains.base import LMO, Domain, reach
 from driftwolfe.domains.boxes import BoxSection
 from driftwolfe.domains.highs import LinearMinimiser
 from driftwolfe.domains.hull import comes_near, peel, sweep
-from driftwolfe.domains.networks import arcs_at, edge_ends, edges_of, incidence
+from driftwolfe.domains.networks import arcs_at, arcs_of, incidence
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import tilt, tilted
@@ -25,14 +25,14 @@ kernels = compiled("driftwolfe.domains.set_kernels")
 class TransportPolytope(BoxSection):
     r"""Matrices with given sums: :math:`\{X \ge 0 : X 1 = rows, X^\top 1 = columns\}`.
 
-    Plans that carry supplies, `rows`, to demands, `columns`. The oracle is a minimum-cost flow by successive
-    shortest paths. The centre carries each supply in proportion to the demands. `radius` is a bound, exact where
-    all supplies and demands are equal. The gauge is infinite where a sum is wrong (more than 1e-9 of the size).
+    Plans that carry supplies to demands. The oracle is a minimum-cost flow by successive shortest paths. The centre
+    shares out each supply as the demands are. `radius` is a bound, exact where all sums are equal. The gauge is
+    infinite where a sum is wrong (more than 1e-9 of the size away).
 
     Parameters
     ----------
     rows, columns
-        The sums of the rows and of the columns: at least two of each, positive, of the same total.
+        The sums of the rows and of the columns: two or more each, positive, of one total.
 
     Examples
     --------
@@ -45,43 +45,37 @@ class TransportPolytope(BoxSection):
     _made_from: ClassVar[Any] = (("rows", "rows"), ("columns", "columns"))
 
     def __init__(self, rows: Any, columns: Any) -> None:
-        self.rows, self.columns = (
-            checks.finite_array(given, name).copy()
-            for given, name in ((rows, "rows"), (columns, "columns"))
-        )
-        for sums, name in ((self.rows, "rows"), (self.columns, "columns")):
+        self.rows = checks.finite_array(rows, "rows").copy()
+        self.columns = checks.finite_array(columns, "columns").copy()
+        for sums in (self.rows, self.columns):
             if sums.ndim != 1 or sums.size < 2 or not (sums > 0).all():
-                raise ValueError(f"{name} must be two or more positive sums, got {sums}")
-        total, demanded = self.rows.sum(), self.columns.sum()
-        if abs(total - demanded) > 1e-9 * total:
-            raise ValueError(
-                f"rows and columns must have one total, but theirs are {total:g} and {demanded:g}"
-            )
-        shape = (m, n) = self.rows.size, self.columns.size
-        center = np.outer(self.rows, self.columns / demanded)
+                raise ValueError(f"rows and columns must be two or more positive sums, got {sums}")
+        total, other = self.rows.sum(), self.columns.sum()
+        if abs(total - other) > 1e-9 * total:
+            raise ValueError(f"rows and columns must have one total, got {total:g} and {other:g}")
+        m, n = self.rows.size, self.columns.size
+        center = np.outer(self.rows, self.columns / other)
         most = np.minimum.outer(self.rows, self.columns)
-        tails, heads = np.divmod(np.arange(m * n), n)
-        supplies = np.append(self.rows, -self.columns * (total / demanded))
-        touching = arcs_at(tails, heads + m, m + n)
-        self._flow = (tails, heads + m, most.ravel(), supplies, *touching, 1e-12 * total)
-        self._tilt = tilt(m * n).reshape(shape)
-        # ||X - Y||^2 <= ||X||^2 + ||Y||^2, and ||X||^2 <= <most, X>.
-        longest = np.vdot(most, self._lmo(-most))
+        supplies = np.append(self.rows, -(total / other) * self.columns)
+        tails, heads = np.divmod(np.arange(m * n), n) + np.array([[0], [m]])
+        around = arcs_at(tails, heads, m + n)
+        self._flow = (tails, heads, most.ravel(), supplies, *around, 1e-12 * total)
+        self._tilt = tilt(m * n).reshape(m, n)
         super().__init__(
             reach(self._lmo, center, 0.0, most),
             center,
-            diameter=math.sqrt(2 * longest),
+            # ||X - Y||^2 <= ||X||^2 + ||Y||^2, and ||X||^2 <= <most, X>.
+            diameter=math.sqrt(2 * np.vdot(most, self._lmo(-most))),
             inner_radius=center.min() / math.sqrt((1 - 1 / m) * (1 - 1 / n)),
         )
 
     @cached_property
     def dimension(self) -> int:
-        return (self.shape[0] - 1) * (self.shape[1] - 1)
+        return (self.rows.size - 1) * (self.columns.size - 1)
 
     def tangent(self, direction: Array) -> Array:
-        rows = direction.mean(axis=1, keepdims=True)
-        columns = direction.mean(axis=0)
-        return direction - rows - columns + columns.mean()
+        centred = direction - direction.mean(axis=1, keepdims=True)
+        return centred - centred.mean(axis=0)
 
     def _lmo(self, direction: Array) -> Array:
         prices = tilted(direction, self._tilt)
@@ -133,16 +127,16 @@ class BirkhoffPolytope(TransportPolytope):
 
 
 class Permutahedron(Domain):
-    r"""Mixtures of the orders of some numbers: the convex hull of all permutations of `values`.
+    r"""Mixtures of orders: the convex hull of all permutations of some numbers.
 
-    A ranking is a vertex: each coordinate has its rank, or what that is worth. The oracle gives the largest
-    values to the smallest entries, O(n log n), as does the projection (isotonic regression). The centre has
-    the mean value everywhere. The gauge is infinite where the sum is wrong (more than 1e-9 of the size).
+    A vertex is a ranking: each coordinate has its rank, or what that is worth. The oracle sorts, in O(n log n), and
+    so does the projection (isotonic regression). The centre has the mean everywhere. The gauge is infinite where
+    the sum is wrong (more than 1e-9 of the size away).
 
     Parameters
     ----------
     values
-        The numbers, not all equal; or n, at least 2, for 1, 2, ..., n.
+        The numbers, not all equal; or how many, for 1, 2, ..., n.
 
     Examples
     --------
@@ -156,12 +150,12 @@ class Permutahedron(Domain):
 
     def __init__(self, values: Any) -> None:
         if np.ndim(values) == 0:
-            values = np.arange(1, checks.count(values, "values", least=2) + 1)
+            values = np.arange(1.0, checks.count(values, "values") + 1)
         self.values = np.sort(checks.finite_array(values, "values"))[::-1]
-        if self.values.ndim != 1 or self.values.size < 2 or np.ptp(self.values) == 0:
-            raise ValueError("values must be a vector of two or more numbers, not all equal")
+        if self.values.ndim != 1 or not np.ptp(self.values):
+            raise ValueError("values must be a list of numbers, not all equal")
         n, mean = self.values.size, self.values.mean()
-        # What the k largest of n sum to at most, beyond the mean, and the length of that sum's gradient.
+        # What the k largest of n add up to at most, above the mean, and the length of that row.
         self._room, k = np.cumsum(self.values - mean)[:-1], np.arange(1, n)
         self._lengths = np.sqrt(k * (n - k) / n)
         super().__init__(
@@ -169,7 +163,7 @@ class Permutahedron(Domain):
             norm(self.values - mean),
             diameter=norm(self.values - self.values[::-1]),
             center=np.full(n, mean) if mean else None,
-            inner_radius=(self._room / self._lengths).min(),
+            inner_radius=float((self._room / self._lengths).min()),
         )
 
     @cached_property
@@ -180,13 +174,10 @@ class Permutahedron(Domain):
         return direction - direction.mean()
 
     def _lmo(self, direction: Array) -> Array:
-        vertex = np.empty(self.shape)
-        vertex[np.argsort(direction, kind="stable")] = self.values
-        return vertex
+        return self._at(np.argsort(direction, kind="stable"), self.values)
 
-    def _sums(self, x: Array) -> Array:
-        """Return the sums of the k largest entries, beyond the mean."""
-        return np.cumsum(np.sort(self._from_center(x))[::-1])[:-1]
+    def _sums(self, y: Array) -> Array:
+        return np.cumsum(np.sort(self._from_center(y))[::-1])[:-1]
 
     def _contains(self, x: Array, slack: float) -> bool:
         within = (self._sums(x) <= self._room + slack * self._lengths).all()
@@ -196,34 +187,30 @@ class Permutahedron(Domain):
         from scipy.optimize import isotonic_regression  # a slow import
 
         order = np.argsort(-y, kind="stable")
-        nearest = np.empty(self.shape)
-        nearest[order] = y[order] - isotonic_regression(y[order] - self.values, increasing=False).x
-        return nearest
+        excess = isotonic_regression(y[order] - self.values, increasing=False)
+        return self._at(order, y[order] - excess.x)
 
     def _gauge(self, y: Array) -> float:
         return math.inf if self._outside_hull(y) else max(0.0, (self._sums(y) / self._room).max())
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        tightest = int((self._sums(y) / self._room).argmax())
-        largest = np.argsort(-y, kind="stable")[: tightest + 1]
-        return self.tangent(self._at(largest, 1 / self._room[tightest]))
+        k = int((self._sums(y) / self._room).argmax())
+        return self.tangent(self._at(np.argsort(-y, kind="stable")[: k + 1], 1 / self._room[k]))
 
 
 class MatchingPolytope(Domain):
-    r"""Mixtures of matchings, one coordinate per edge: of the edges of a graph so many that no two meet.
+    r"""Mixtures of matchings, one coordinate per edge: choices of edges of a graph of which no two meet.
 
-    The oracle is an integer program (HiGHS, by SciPy), and quicker than methods in Python from 50 vertices on; a
-    general graph has no short list of inequalities, so membership takes many calls. The centre is half of a
-    uniform mixture of all edges. For graphs of two sides, `LinearProgram` with a row per vertex is the same set,
-    and quicker; `BirkhoffPolytope` where all are matched.
+    The oracle is an integer program (HiGHS, by SciPy); membership takes many calls of it. For graphs of two sides,
+    a `LinearProgram` with a row per vertex is the same set and quicker. The centre is half of a uniform mixture.
 
     Parameters
     ----------
     graph
-        Edges as pairs of vertices, which may be anything hashable, or a networkx graph, whose coordinates are in
-        the order of ``graph.edges()``. Parallel edges are fine, loops are not; directions play no role.
+        Edges as pairs of vertices, which may be anything hashable, or a networkx graph, with coordinates in the
+        order of ``graph.edges()``. Parallel edges are fine, loops are not; directions play no role.
     k
-        Edges that a matching has at most; any number if not given.
+        How many edges a matching has at most; any number if not given.
 
     Examples
     --------
@@ -237,25 +224,30 @@ class MatchingPolytope(Domain):
     _made_from = (("graph", "edges"), ("k", "k"))
 
     def __init__(self, graph: Any, k: int | None = None) -> None:
-        self.edges, self.k = edges_of(graph), None if k is None else checks.count(k, "k")
-        if not self.edges:
-            raise ValueError("the graph must have an edge")
-        ends, vertices = edge_ends(self.edges)
-        rows = abs(incidence(*ends, len(vertices)))
-        size, most = len(self.edges), np.ones(len(vertices) + 1)
-        most[-1] = size if k is None else k
-        sums = scipy.sparse.vstack((rows, np.ones((1, size))))
-        self._program = LinearMinimiser(sums, -math.inf, most, 0.0, 1.0, whole=True)
+        self.edges = arcs_of(list(graph.edges()) if hasattr(graph, "edges") else graph)
+        self.k, size = k, len(self.edges)
+        if not self.edges or any(a == b for a, b in self.edges):
+            raise ValueError("graph must have edges, each between two vertices")
+        numbers = {
+            v: i for i, v in enumerate(dict.fromkeys(v for edge in self.edges for v in edge))
+        }
+        ends = np.array([[numbers[a], numbers[b]] for a, b in self.edges]).T
+        meets = abs(incidence(*ends, len(numbers)))
+        most = np.append(np.ones(len(numbers)), size if k is None else checks.count(k, "k"))
+        rows = scipy.sparse.vstack((meets, np.ones((1, size))))
+        self._program = LinearMinimiser(rows, -math.inf, most, 0.0, 1.0, whole=True)
         self._tilt = tilt(size)
-        largest = self._lmo(np.full(size, -1.0)).sum()
-        # As many matchings as the largest degree and multiplicity together hold all edges (Vizing 1964).
-        _, copies = np.unique(np.sort(ends, axis=0), axis=1, return_counts=True)
-        share = min(1 / (rows.sum(axis=1).max() + copies.max()), most[-1] / size) / 2
+        # No more than 3/2 of the largest degree of matchings hold all edges (Shannon 1949).
+        share = min(2 / 3 / meets.sum(axis=1).max(), most[-1] / size) / 2
         center = np.full(size, share)
-        # ||matching - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest one.
-        radius = norm(self._lmo(2 * center - 1) - center)
-        sizes = {"center": center, "diameter": math.sqrt(2 * largest), "inner_radius": share}
-        super().__init__(size, radius, **sizes)
+        super().__init__(
+            size,
+            # ||matching - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest one.
+            norm(self._lmo(2 * center - 1) - center),
+            diameter=math.sqrt(2 * self._lmo(np.full(size, -1.0)).sum()),
+            center=center,
+            inner_radius=share,
+        )
 
     def _lmo(self, direction: Array) -> Array:
         return self._program(tilted(direction, self._tilt))
@@ -330,16 +322,16 @@ class SpanningTreePolytope(Domain):
     def from_networkx(cls, G: Any) -> Self:
         """Return the spanning trees of a networkx graph, whose directions play no role.
 
-        Coordinates are in the order of ``G.edges()``; vertices are numbers in the order of ``G.nodes``.
+        Coordinates are in the order of ``G.edges()``, vertices are numbered in that of ``G.nodes``.
 
         Examples
         --------
         >>> import networkx as nx, driftwolfe as dw
-        >>> dw.SpanningTreePolytope.from_networkx(nx.Graph(["ab", "bc", "ca"])).lmo([1.0, 2.0, 3.0])
+        >>> dw.SpanningTreePolytope.from_networkx(nx.cycle_graph("abc")).lmo([1.0, 3.0, 2.0])
         array([1., 0., 1.])
         """
-        ends, vertices = edge_ends(edges_of(G), G)
-        return cls(len(vertices), ends.T)
+        numbers = {vertex: number for number, vertex in enumerate(G)}
+        return cls(len(numbers), [(numbers[a], numbers[b]) for a, b in G.edges()])
 
     @cached_property
     def dimension(self) -> int:

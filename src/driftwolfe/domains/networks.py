@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
@@ -50,23 +50,6 @@ def networkx_arcs(graph: Any) -> list[tuple[Arc, dict[str, Any]]]:
     if graph.is_directed():
         return [((tail, head), kept) for tail, head, kept in edges]
     return [(arc, kept) for a, b, kept in edges for arc in ((a, b), (b, a))]
-
-
-def edges_of(graph: Any) -> list[Arc]:
-    """Return the edges of a graph: pairs, or a networkx graph of any class, in its order."""
-    return arcs_of(list(graph.edges()) if hasattr(graph, "edges") else graph)
-
-
-def edge_ends(
-    edges: list[Arc], vertices: Iterable[Hashable] = ()
-) -> tuple[Indices, list[Hashable]]:
-    """Return the two ends of edges, none of which is a loop, as numbers, and the vertices in that order."""
-    numbers = dict.fromkeys((*vertices, *(vertex for edge in edges for vertex in edge)))
-    numbers = {vertex: number for number, vertex in enumerate(numbers)}
-    ends = np.array([[numbers[a], numbers[b]] for a, b in edges], dtype=np.intp).reshape(-1, 2).T
-    if loops := np.flatnonzero(ends[0] == ends[1]).tolist():
-        raise ValueError(f"edge {edges[loops[0]]} is a loop; leave it out")
-    return ends, list(numbers)
 
 
 def arc_bounds(capacities: Any, size: int) -> Array:
