@@ -187,8 +187,10 @@ class Permutahedron(Domain):
         from scipy.optimize import isotonic_regression  # a slow import
 
         order = np.argsort(-y, kind="stable")
-        excess = isotonic_regression(y[order] - self.values, increasing=False)
-        return self._at(order, y[order] - excess.x)
+        # Beyond the range of the values, gaps make no difference.
+        falls = np.minimum(-np.diff(y[order], prepend=y.max()), np.ptp(self.values))
+        excess = isotonic_regression(-np.cumsum(falls) - self.values, increasing=False)
+        return self._at(order, -np.cumsum(falls) - excess.x)
 
     def _gauge(self, y: Array) -> float:
         return math.inf if self._outside_hull(y) else max(0.0, (self._sums(y) / self._room).max())
