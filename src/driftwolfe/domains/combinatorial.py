@@ -56,13 +56,14 @@ class TransportPolytope(BoxSection):
         m, n = self.rows.size, self.columns.size
         center = np.outer(self.rows, self.columns / other)
         most = np.minimum.outer(self.rows, self.columns)
+        least = np.maximum(np.add.outer(self.rows, self.columns - total), 0.0)
         supplies = np.append(self.rows, -(total / other) * self.columns)
         tails, heads = np.divmod(np.arange(m * n), n) + np.array([[0], [m]])
         around = arcs_at(tails, heads, m + n)
         self._flow = (tails, heads, most.ravel(), supplies, *around, 1e-12 * total)
         self._tilt = tilt(m * n).reshape(m, n)
         super().__init__(
-            reach(self._lmo, center, 0.0, most),
+            reach(self._lmo, center, least, most),
             center,
             # ||X - Y||^2 <= ||X||^2 + ||Y||^2, and ||X||^2 <= <most, X>.
             diameter=math.sqrt(2 * np.vdot(most, self._lmo(-most))),
