@@ -35,6 +35,7 @@ EXTRAS = {
     "onnx": "recommenders as ONNX files",
     "experiments": "driftwolfe reproduce, sweep, report",
     "gpu": "large matrices on a GPU",
+    "jax": "losses written in JAX",
     "distributed": "sweeps on a Dask cluster",
 }
 #: Rounds and dimension of the self-test.
