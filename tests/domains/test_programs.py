@@ -231,15 +231,16 @@ def test_plans_against_linprog(shape, rng):
     m, n = shape
     rows, columns = rng.dirichlet(np.ones(m)), rng.dirichlet(np.ones(n))
     domain = dw.TransportPolytope(7 * rows, 7 * columns)
-    A = np.vstack((np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))))
+    A, reached = np.vstack((np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n)))), []
     for costs in [*rng.normal(size=(10, m, n)), *rng.integers(-1, 2, (10, m, n)).astype(float)]:
         plan = domain.lmo(costs)
         least = linprog(costs.ravel(), A_eq=A, b_eq=7 * np.append(rows, columns)).fun
         assert np.vdot(costs, plan) == pytest.approx(least, abs=1e-9)
         assert domain.contains(plan, atol=1e-12)
-        assert np.linalg.norm(plan - domain.center) <= domain.radius
+        reached.append(np.linalg.norm(plan - domain.center) / domain.radius)
+    assert 0.6 <= max(reached) <= 1.0 + 1e-12
     twin = dw.LinearProgram(A_eq=A, b_eq=7 * np.append(rows, columns))
-    assert domain.radius <= twin.radius * (1 + 1e-9) and domain.dimension == twin.dimension
+    assert domain.dimension == twin.dimension
     step = rng.normal(size=shape)
     np.testing.assert_allclose(domain.tangent(step).ravel(), twin.tangent(step.ravel()), atol=1e-12)
 
