@@ -235,7 +235,7 @@ class MatchingPolytope(Domain):
             v: i for i, v in enumerate(dict.fromkeys(v for edge in self.edges for v in edge))
         }
         ends = np.array([[numbers[a], numbers[b]] for a, b in self.edges]).T
-        meets = abs(incidence(*ends, len(numbers)))
+        meets = abs(incidence(ends[0], ends[1], len(numbers)))
         most = np.append(np.ones(len(numbers)), size if k is None else checks.count(k, "k"))
         rows = scipy.sparse.vstack((meets, np.ones((1, size))))
         self._program = LinearMinimiser(rows, -math.inf, most, 0.0, 1.0, whole=True)
