@@ -67,7 +67,7 @@ class TransportPolytope(BoxSection):
             center,
             # ||X - Y||^2 <= ||X||^2 + ||Y||^2, and ||X||^2 <= <most, X>.
             diameter=math.sqrt(2 * np.vdot(most, self._lmo(-most))),
-            inner_radius=center.min() / math.sqrt((1 - 1 / m) * (1 - 1 / n)),
+            inner_radius=float(center.min()) / math.sqrt((1 - 1 / m) * (1 - 1 / n)),
         )
 
     @cached_property
