@@ -91,7 +91,7 @@ class LinearProgram(Domain):
             self._set_hull(sparse.vstack((equal, rows[tied])))
             rows, above = rows[~tied], above[~tied]
             inner, center = self._largest_ball(rows, above, length)
-        moving = self._lengths(rows) > _ROUNDED
+        moving = self._lengths(rows) > 0
         self._rows, self._above = rows[moving], above[moving]
         self._room = self._above - self._rows @ center
         for bound, sign in ((lower, 1.0), (upper, -1.0)):
@@ -140,9 +140,9 @@ class LinearProgram(Domain):
         self._normals = basis[:, np.abs(weights.diagonal()) > _FEW]
 
     def _lengths(self, rows: Any) -> Array:
-        """Return the lengths of rows along the affine hull."""
+        """Return the lengths of rows along the affine hull, 0 where that is rounding."""
         squares = (rows * rows).sum(axis=1) - np.square(rows @ self._normals).sum(axis=1)
-        return np.sqrt(np.maximum(squares, 0.0))
+        return np.sqrt(np.where(squares > _ROUNDED**2, squares, 0.0))
 
     def _largest_ball(self, rows: Any, above: Array, length: float) -> tuple[float, Array]:
         """Return radius and centre of a largest ball in the set; of several, the mean of two far apart."""
