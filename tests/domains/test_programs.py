@@ -133,6 +133,13 @@ def test_answers_depend_on_the_costs_alone(rng):
             assert np.array_equal(copy.deepcopy(domain).lmo(costs), answer)
 
 
+def test_a_row_that_only_crosses_the_hull_takes_nothing_of_the_ball():
+    rows = np.array([[-2.0, -2.0], [2.0, 0.0], [-2.0, -2.0]])
+    segment = dw.LinearProgram(rows, [-5.0, 3.0, -6.0], [[2.0, 2.0]], [6.0], bounds=(-3, 3))
+    assert segment.center == pytest.approx([0.75, 2.25])
+    assert segment.inner_radius == pytest.approx(segment.radius) == pytest.approx(0.75 * 2**0.5)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from driftwolfe.domains.balls import group_labels, project_capped_sums
 from driftwolfe.domains.base import LMO, Domain, reach
 from driftwolfe.domains.boxes import BoxSection
 from driftwolfe.domains.highs import LinearMinimiser
-from driftwolfe.domains.hull import comes_near, peel, sweep
+from driftwolfe.domains.hull import comes_near, sweep
 from driftwolfe.domains.networks import arcs_at, arcs_of, incidence
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
@@ -43,6 +44,7 @@ class TransportPolytope(BoxSection):
     """
 
     _made_from: ClassVar[Any] = (("rows", "rows"), ("columns", "columns"))
+    _decompose = Domain._decompose  # vertices are more than 0 and 1
 
     def __init__(self, rows: Any, columns: Any) -> None:
         self.rows = checks.finite_array(rows, "rows").copy()
@@ -82,12 +84,8 @@ class TransportPolytope(BoxSection):
         prices = tilted(direction, self._tilt)
         prices = prices / (np.abs(prices).max() or 1.0)  # so that no length overflows
         prices -= prices.min(axis=1, keepdims=True)
-        return np.asarray(kernels().cheapest_flow(prices.ravel(), *self._flow)).reshape(
-            prices.shape
-        )
-
-    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        return Domain._decompose(self, x, tolerance, lmo)
+        flow = np.asarray(kernels().cheapest_flow(prices.ravel(), *self._flow))
+        return flow.reshape(prices.shape)
 
 
 class BirkhoffPolytope(TransportPolytope):
@@ -111,6 +109,7 @@ class BirkhoffPolytope(TransportPolytope):
     """
 
     _made_from = (("n", "_side"),)
+    _decompose = BoxSection._decompose
 
     def __init__(self, n: int) -> None:
         self._side = checks.count(n, "n", least=2)
@@ -122,9 +121,6 @@ class BirkhoffPolytope(TransportPolytope):
         vertex = np.zeros(direction.shape)
         vertex[linear_sum_assignment(tilted(direction, self._tilt))] = 1.0
         return vertex
-
-    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        return peel(lmo, x)
 
 
 class Permutahedron(Domain):
@@ -231,11 +227,10 @@ class MatchingPolytope(Domain):
         self.k, size = k, len(self.edges)
         if not self.edges or any(a == b for a, b in self.edges):
             raise ValueError("graph must have edges, each between two vertices")
-        numbers = {
-            v: i for i, v in enumerate(dict.fromkeys(v for edge in self.edges for v in edge))
-        }
-        ends = np.array([[numbers[a], numbers[b]] for a, b in self.edges]).T
-        meets = abs(incidence(ends[0], ends[1], len(numbers)))
+        numbers = dict[Hashable, int]()
+        ends = [[numbers.setdefault(v, len(numbers)) for v in edge] for edge in self.edges]
+        tails, heads = np.array(ends).T
+        meets = abs(incidence(tails, heads, len(numbers)))
         most = np.append(np.ones(len(numbers)), size if k is None else checks.count(k, "k"))
         rows = scipy.sparse.vstack((meets, np.ones((1, size))))
         self._program = LinearMinimiser(rows, -math.inf, most, 0.0, 1.0, whole=True)

@@ -67,17 +67,26 @@ class LinearProgram(Domain):
         self.A_eq, self.b_eq = _rows(A_eq, b_eq, "eq")
         self.bounds = _bounds(bounds, [A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None])
         (lower, upper), size, sparse = self.bounds.T.copy(), len(self.bounds), scipy.sparse
-        rows, above = _scaled(self.A_ub, self.b_ub, size)
-        equal, level = _scaled(self.A_eq, self.b_eq, size)
-        low = np.append(np.full(above.size, -math.inf), level)
-        A, high = sparse.vstack((rows, equal)), np.append(above, level)
-        self._program = LinearMinimiser(A, low, high, lower, upper)
+        given = [
+            each for each in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)) if each[1] is not None
+        ]
+        A = sparse.vstack([sparse.csr_array((0, size)), *(A for A, _ in given)], format="csr")
+        lengths = sparse.linalg.norm(A, axis=1)
+        scale = 1.0 / np.where(lengths > 0, lengths, 1.0)  # so that slacks are distances
+        A, b = (
+            sparse.csr_array(sparse.diags_array(scale) @ A),
+            scale * np.concatenate([[], *(b for _, b in given)]),
+        )
+        n_ub = 0 if self.b_ub is None else self.b_ub.size
+        rows, above, equal = A[:n_ub], b[:n_ub], A[n_ub:]
+        low = np.where(np.arange(b.size) < n_ub, -math.inf, b)
+        self._program = LinearMinimiser(A, low, b, lower, upper)
         # Two opposite directions without ties tell a bounded set, a point and nothing apart.
         generic = tilt(size) - 0.5
         try:
             ends = [self._program(generic), self._program(-generic)]
         except ValueError as error:
-            raise ValueError(self._fault(generic, above.size) or f"HiGHS: {error}") from None
+            raise ValueError(self._fault(generic, n_ub) or f"HiGHS: {error}") from None
         length = norm(ends[1] - ends[0])
         if length <= _FEW * max(map(norm, ends)):
             raise ValueError("the set is a single point; loosen a row or a bound")
@@ -211,15 +220,6 @@ def _rows(A: Any, b: Any, name: str) -> tuple[Any, Any]:
     return A, b
 
 
-def _scaled(A: Any, b: Any, size: int) -> tuple[Any, Array]:
-    """Return sparse rows of length 1, and their right-hand sides; rows of zeros stay."""
-    if A is None:
-        return scipy.sparse.csr_array((0, size)), np.empty(0)
-    lengths = scipy.sparse.linalg.norm(scipy.sparse.csr_array(A), axis=1)
-    scale = 1.0 / np.where(lengths > 0, lengths, 1.0)
-    return scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ A), scale * b
-
-
 def _bounds(given: Any, columns: list[int]) -> Array:
     """Return one pair of bounds for each variable, which may be infinite."""
     checks.refuse_masked(given, "bounds")
@@ -231,8 +231,8 @@ def _bounds(given: Any, columns: list[int]) -> Array:
         pairs = np.tile(pairs, (columns[0], 1))
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not pairs.size or {*columns} - {len(pairs)}:
         raise ValueError(
-            "bounds must be a pair (low, high), or one pair for each variable, of which rows have as many; "
-            f"got bounds of shape {pairs.shape}, and rows of {' and '.join(map(str, columns)) or 'no'} entries"
+            "bounds must be a pair (low, high), or one pair for each variable, and rows have an entry for "
+            f"each; got bounds of shape {pairs.shape} and rows of {columns or 'no'} entries"
         )
     pairs = np.where(np.isnan(pairs), [-math.inf, math.inf], pairs)
     wrong = np.flatnonzero(
