@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.highs import LinearMinimiser
 from driftwolfe.estimators.classifier import ClassExperts
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.regressor import RegressionLearner
@@ -50,6 +51,8 @@ class _Walk:
         elif isinstance(one, Device):
             if one is not other:
                 self._differs(path, f"{one!r} and {other!r}")
+        elif isinstance(one, LinearMinimiser):
+            self.compare(one.__getstate__(), other.__getstate__(), path)
         elif isinstance(one, PLAIN) or (callable(one) and not isinstance(one, partial)):
             if one != other:
                 self._differs(path, f"{one!r} and {other!r}")

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.base import LMO, Domain
+from driftwolfe.domains.base import LMO, Domain, reach
 from driftwolfe.domains.boxes import BoxSection
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.domains.networks import (
@@ -255,9 +255,7 @@ class FlowPolytope(BoxSection):
             farthest = self._lmo(2 * center - net.total)
             longest = self._lmo(-np.ones(center.size))
             return norm(farthest - center), math.sqrt(2 * net.total * longest.sum())
-        # x_i^2 <= limit_i x_i, which is linear again.
-        farthest = self._lmo(2 * center - net.most)
-        square = farthest @ (net.most - 2 * center) + center @ center
-        most = net.most[self._usable]
-        box = norm(np.maximum(center[self._usable], most - center[self._usable]))
-        return min(box, (1 + _SOLVED) * math.sqrt(square)), norm(most)
+        used = np.zeros(center.size, dtype=bool)
+        used[self._usable] = True
+        low, most = np.where(used, 0.0, center), np.where(used, net.most, center)
+        return (1 + _SOLVED) * reach(self._lmo, center, low, most), norm(most - low)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from copy import copy
 from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
@@ -139,11 +138,7 @@ class Network:
         if capacities is not None:
             self.limits = np.minimum(capacities, self.total)
         self.tight = bool((self.limits < self.total).any())
-        # The arcs at each vertex, and where they start.
-        ends = np.concatenate((self.tails, self.heads))
-        touching = np.argsort(ends, kind="stable")
-        starts = np.searchsorted(ends[touching], np.arange(self.n_vertices + 1))
-        self._touching = starts, touching % size
+        self._touching = arcs_at(self.tails, self.heads, self.n_vertices)
         # Arcs by tail and head, parallel ones together, as the rows of a matrix.
         self._order = np.lexsort((self.heads, self.tails))
         pairs = np.stack((self.tails, self.heads))[:, self._order]
@@ -187,9 +182,7 @@ class Network:
         """Return a cheapest flow of several commodities that share capacities."""
         columns, program = self._program
         try:
-            flows = copy(program)(
-                prices[columns]
-            )  # a copy has no memory, by which ties would differ
+            flows = program(prices[columns])
         except ValueError as error:
             raise ValueError(
                 f"no flow of the demands keeps the capacities ({error}); raise some"
@@ -286,6 +279,14 @@ class Network:
         least = np.minimum.reduceat(lengths[self._order], self._firsts)
         shape = (self.n_vertices, self.n_vertices)
         return scipy.sparse.csr_array((least, self._columns, self._starts), shape=shape)
+
+
+def arcs_at(tails: Indices, heads: Indices, n_vertices: int) -> tuple[Indices, Indices]:
+    """Return where the arcs at each vertex start, and the arcs."""
+    ends = np.concatenate((tails, heads))
+    touching = np.argsort(ends, kind="stable")
+    starts = np.searchsorted(ends[touching], np.arange(n_vertices + 1))
+    return starts, touching % tails.size
 
 
 def incidence(tails: Indices, heads: Indices, n_vertices: int) -> Any:
