@@ -185,7 +185,7 @@ def test_a_function_of_any_curvature(method):
 
 
 def test_ill_conditioned_functions_take_few_gradients():
-    """A quadratic function of condition 1e6, whose minimiser lies inside: 1e5 steps of pairs."""
+    """A quadratic function of condition 1e6, whose minimiser lies inside."""
     rng, evaluations = np.random.default_rng(0), []
     A = np.linalg.qr(rng.normal(size=(30, 30)))[0] * np.logspace(0, -3, 30)[:, None]
     inside = rng.dirichlet(np.ones(30))

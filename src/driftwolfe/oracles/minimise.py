@@ -21,11 +21,10 @@ METHODS = ("auto", "corrective", "blended", "pairwise", "away", "vanilla")
 _FLAT, _TRIALS = 0.1, 60
 #: Rounding, relative to the size of numbers; error asked of an inexact vertex, relative to the gap.
 _NOISE, _ERROR_FRACTION = 2.0**-48, 0.1
-#: Steps after which vanilla recompresses a factored point; atoms for which corrective has a model of f.
-_COMPRESSED, _MODELLED = 40, 200
-#: Step that shows the curvature towards a new atom; least curvatures in the model, relative to the largest
-#: and to the slopes, which bounds its steps.
-_GLANCE, _FLATTEST, _GENTLEST = 1e-3, 1e-10, 1e-3
+#: Steps after which vanilla recompresses a factored point; most atoms of corrective; its step to see curvature.
+_COMPRESSED, _MODELLED, _GLANCE = 40, 200, 1e-3
+#: Least curvatures of its model: relative to the largest; relative to the slopes, which bounds steps.
+_FLATTEST, _GENTLEST = 1e-10, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,10 @@ class Minimum:
     ----------
     point, value, gap
         A point x of K, f(x), and a bound: :math:`f(x) - \min_K f \le gap`, also where the run was cut off.
-    lmo_calls, iterations
-        LMO calls and steps made.
-    method, converged
-        The method that ran, and whether the gap is as small as asked.
+    lmo_calls, iterations, method, converged
+        LMO calls and steps made, the method that ran, and whether the gap is as small as asked.
     atoms, weights
-        Points of K whose mean with these weights is x: vertices and, if it still counts, the start. Of
-        ``"vanilla"``, x alone.
+        Points of K whose mean with these weights is x, vertices but perhaps the start; of ``"vanilla"``, x alone.
 
     Examples
     --------
@@ -76,28 +72,25 @@ def minimise(
     r"""Minimise a differentiable convex function over a set: :math:`\min_{x \in K} f(x)`.
 
     Frank-Wolfe steps with line searches on the slope of f: no curvature is to be known. Each LMO call
-    proves :math:`\min_K f \ge f(x) - \max_{v \in K}\langle\nabla f(x), x - v\rangle`, less the LMO's own
-    error and rounding.
+    proves :math:`\min_K f \ge f(x) - \max_{v \in K}\langle\nabla f(x), x - v\rangle`, less its error.
 
     Parameters
     ----------
     f
-        A loss, or a function that returns the value and the gradient at a point, like those for SciPy's
+        A loss, or a function that returns the value and the gradient at a point, as for SciPy's
         ``minimize(jac=True)``; it may be infinite in parts of K.
-    domain
-        The set K, which needs only its LMO.
-    gap
-        Stop once the value is proved to be within this of the minimum; in units of f.
+    domain, gap
+        The set K, which needs only its LMO, and when to stop: once the value is proved to be within
+        this of the minimum, in units of f.
     method
         ``"vanilla"`` steps towards vertices. The others hold x as a mean of vertices and converge linearly
         on polytopes: ``"away"`` also steps away from the worst one, ``"pairwise"`` moves weight from the
         worst one to another, ``"blended"`` does so among those held and steps to a new one where that
-        gains more. ``"corrective"`` changes all weights at once, to the minimum of a quadratic model of f
-        (BFGS), which takes by far the fewest gradients; beyond 200 vertices it goes on as blended.
+        gains more. ``"corrective"`` moves all weights at once, to the minimum of a quadratic model of f
+        (BFGS): by far the fewest gradients, and LMO calls. Beyond 200 vertices it goes on as blended.
         ``"auto"``: corrective, but vanilla for factored points.
     lazy
-        Whether to call the LMO only where the vertices held promise less than half of the last gap. Vanilla
-        holds none.
+        Whether to call the LMO only where the vertices held promise less than a quarter of the last gap.
     start
         A point of K where f is finite; by default `domain.origin()`.
     max_lmo_calls
@@ -114,9 +107,8 @@ def minimise(
     References
     ----------
     Lacoste-Julien and Jaggi (2015), On the global linear convergence of Frank-Wolfe optimization variants;
-    Tsuji, Tanaka and Pokutta (2022), Pairwise conditional gradients without swap steps and sparser kernel
-    herding; Braun, Pokutta and Zink (2017), Lazifying conditional gradient algorithms; Braun et al. (2022),
-    Conditional gradient methods.
+    Tsuji, Tanaka and Pokutta (2022), Pairwise conditional gradients without swap steps; Braun, Pokutta and
+    Zink (2017), Lazifying conditional gradient algorithms; Braun et al. (2022), Conditional gradient methods.
     """
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
@@ -138,7 +130,7 @@ def minimise(
                 break
             calls, vertex = calls + 1, run.ask()
             toward = run.here - float(run.slopes[vertex])
-            enough = min(enough, 0.5 * toward)
+            enough = min(enough, 0.25 * toward)
             if run.method != "blended" or spread < toward:
                 best, held = vertex, False
         if run.gap <= gap or not run.move(run.step(best, held)):  # of rounding, or at a kink
@@ -157,7 +149,8 @@ class _Run:
             f.check_shape(domain.shape)
         elif not callable(f):
             raise TypeError(f"f must be a Loss or a function, got {type(f).__name__}")
-        self.f, self.domain, self.method, self.shape = f, domain, method, start.shape
+        self.f = f.value_and_gradient if isinstance(f, Loss) else f
+        self.domain, self.method, self.shape = domain, method, start.shape
         self.dense = isinstance(start, np.ndarray)
         self.atoms, self.weights = _row(start), np.ones(1)  # rows of a table, or of objects
         self.x, self.value, self.gradient, self.slopes = self._at(self.weights)
@@ -200,21 +193,17 @@ class _Run:
         return int(self.slopes.argmin())
 
     def step(self, index: int, held: bool) -> Array:
-        """Return a change of the weights, for a step to an atom."""
-        worst, change = int(self.slopes.argmax()), np.zeros(self.slopes.size)
+        """Return a change of the weights: to that atom, to or from another, or of all."""
         if self.method == "corrective":
             moved = self._corrected() - self.weights
             if moved @ self.slopes < 0.0:
                 return moved / np.abs(moved).sum()  # so that its slope is above rounding
-        away = self.slopes[worst] - self.here > self.here - self.slopes[index]
-        if self.method == "away" and away:
-            change[worst] = -1.0
-            return change + self.weights
-        change[index] = 1.0
-        if self.method in ("pairwise", "corrective") or (self.method == "blended" and held):
-            change[worst] -= 1.0
-            return change
-        return change - self.weights
+        best, worst = np.zeros((2, self.slopes.size))
+        best[index] = worst[self.slopes.argmax()] = 1.0
+        if self.method == "away" and (best + worst - 2 * self.weights) @ self.slopes > 0.0:
+            return self.weights - worst
+        pair = self.method in ("pairwise", "corrective") or (self.method == "blended" and held)
+        return best - (worst if pair else self.weights)
 
     def _corrected(self) -> Array:
         """Return the weights that minimise the model."""
@@ -258,20 +247,17 @@ class _Run:
             low, high = ((part, slope), high) if slope <= 0.0 else (low, (part, slope))
             secant = high[1] < math.inf and trial % 3 < 2  # every third time the middle
             share = low[1] / (low[1] - high[1]) if secant else 0.5
-            part = (
-                min(most, 4.0 * part)
-                if high[0] == math.inf
-                else low[0] + share * (high[0] - low[0])
-            )
+            inside = low[0] + share * (high[0] - low[0])
+            part = inside if high[0] < math.inf else min(most, 4.0 * part)
             if not low[0] < part < high[0]:
                 break
         if found is None:
             return False
         moved, turned, kept = found[0] - self.weights, found[4] - self.slopes, found[0] > 0.0
-        if modelled and (bend := moved @ turned) > 0.0:  # make it right along this step (BFGS)
+        if modelled and (bend := float(moved @ turned)) > 0.0:  # make it right along this step (BFGS)
             along = self._model @ moved
-            self._model += np.outer(turned, turned / bend)
             self._model -= np.outer(along, along / ((moved @ along) or 1.0))
+            self._model += np.outer(turned, turned / bend)
         self.weights, self.x, self.value, self.gradient, self.slopes = found
         self.iterations += 1
         if self.method == "vanilla":
@@ -294,24 +280,22 @@ class _Run:
             x = x.reshape(self.shape)
             x.setflags(write=False)
         with np.errstate(all="ignore"):  # where f is infinite
-            told = self.f.value_and_gradient(x) if isinstance(self.f, Loss) else self.f(x)
+            told = self.f(x)
             if not isinstance(told, tuple):
                 raise TypeError("f must return a tuple, the value and the gradient")
-            value, gradient = told
+            value, gradient = float(told[0]), told[1]
             if self.dense:
                 gradient = np.array(checks.real_array(gradient, "the gradient of f"))
             if gradient.shape != x.shape:
                 was = gradient.shape
                 raise ValueError(f"the gradient of f must have shape {x.shape}, got {was}")
             if self.dense:
-                return x, float(value), gradient, self.atoms @ gradient.ravel()
-        return x, float(value), gradient, np.array([inner(gradient, a) for a in self.atoms])
+                return x, value, gradient, self.atoms @ gradient.ravel()
+        return x, value, gradient, np.array([inner(gradient, a) for a in self.atoms])
 
 
 def _row(point: Point) -> Array:
     """A point as one row: of numbers, or of a single object."""
-    if isinstance(point, np.ndarray):
-        return point.reshape(1, -1)
     row = np.empty(1, dtype=object)
     row[0] = point
-    return row
+    return point.reshape(1, -1) if isinstance(point, np.ndarray) else row
