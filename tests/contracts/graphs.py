@@ -20,6 +20,7 @@ from driftwolfe.points.devices import Device, is_array, to_host
 #: Recomputed from the rest when needed.
 CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
 CACHES |= {(owner, "_bound") for owner in (ClassExperts, RegressionLearner, CompleterPool)}
+CACHES |= {(LinearMinimiser, name) for name in ("_solver", "_lock")}
 
 #: The first point is the current one until that changes; a file stores it twice.
 SHARED_AT_FIRST = "OnlineFrankWolfe._x"

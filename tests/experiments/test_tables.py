@@ -12,8 +12,8 @@ import driftwolfe as dw
 from driftwolfe.experiments.report import method_table, trial_table, tuning_notes
 from driftwolfe.experiments.running import run_trial
 from driftwolfe.experiments.summary import (
-    StretchMinimum,
     RegretRow,
+    StretchMinimum,
     minima,
     regret_rows,
     regret_so_far,
