@@ -7,13 +7,13 @@ import driftwolfe as dw
 from benchmarks import minimise
 
 
-@pytest.mark.parametrize("problem", minimise.problems(), ids=lambda problem: problem.name)
+@pytest.mark.parametrize("problem", list(minimise.problems()), ids=lambda problem: problem.name)
 def test_the_equations_told_to_scipy_are_the_set(problem):
     rng = np.random.default_rng(0)
     for _ in range(5):
         vertex = problem.domain.lmo(rng.normal(size=problem.domain.shape)).ravel()
         np.testing.assert_allclose(problem.A @ vertex, problem.b, atol=1e-12)
-        assert 0.0 <= vertex.min() and vertex.max() <= problem.upper
+        assert vertex.min() >= 0.0 and vertex.max() <= problem.upper
     assert problem.A.shape[1] - np.linalg.matrix_rank(problem.A) == problem.domain.dimension
     assert dw.minimise(problem.f, problem.domain, minimise.GAP).converged
 
