@@ -1,79 +1,116 @@
-"""Delivery vans on a road network: bridges close one after the other, and POLAR reroutes the fleet.
+"""Ways home through a whole city: forty commuters, 30,000 streets, and every day other ones are slow.
 
-A firm sends its vans from a depot in the west to a market in the east, through a synthetic town with
-250 one-way roads and three bridges. Every hour it splits the fleet over the roads; afterwards the
-travel time of every road is known. Vans slow each other down, so the best plan is a mixture of routes:
-a point of the flow polytope. Projecting on that set is slow, but minimising a linear function over it
-is a shortest path.
+In the evening forty people drive home from one place. Streets have their own usual speed, which nobody
+knows, vary from day to day, and 1 % of them take ten times as long; half of those are back to normal on
+the next day. Ways are chosen before the day's times are known; the loss is the minutes per commuter. A
+decision is a flow, one number per street, and the oracle of the flow polytope is Dijkstra's method.
+
+Most people would take the quickest ways for yesterday's times. That is fast, and it falls for what was
+quick by chance. Learners average over days, and pay for it with time and with their first weeks.
+
+The streets of Coquimbo, Chile, are read from the folder that DRIFTWOLFE_DATA names
+(networks/coquimbo_links.csv.gz); without it, a made-up city takes their place.
 """
 
-from itertools import combinations
+import csv
+import gzip
+import os
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
-from scipy.spatial import Delaunay
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 import driftwolfe as dw
 
-HOURS, REPAIR, BRIDGES = 1500, 500, {"centre": 3.0, "south": 0.8, "north": 5.2}
-rng = np.random.default_rng(7)
+DAYS, COMMUTERS, RECENT, WINDOW = 120, 40, 10, 20
+SPEEDS = {"motorway": 90, "trunk": 70, "primary": 50, "secondary": 45, "tertiary": 40}  # km/h
+rng = np.random.default_rng(0)
 
-# The town: junctions on a perturbed grid, eastward roads between neighbours.
-grid = np.stack(np.meshgrid(np.arange(14.0), np.arange(7.0)), axis=-1).reshape(-1, 2)
-places = np.vstack([[(-1.2, 3.0), (14.2, 3.0)], grid + rng.uniform(-0.32, 0.32, grid.shape)])
-pairs = {pair for triangle in Delaunay(places).simplices for pair in combinations(triangle, 2)}
-pairs = sorted({tuple(sorted(pair, key=lambda place: places[place, 0])) for pair in pairs})
-west = places[:, 0] < 6.5 + 0.4 * np.sin(places[:, 1])  # west of the river
-wet = [(a, b) for a, b in pairs if west[a] != west[b]]
-bridges = [min(wet, key=lambda pair: abs(places[pair, 1] - y).sum()) for y in BRIDGES.values()]
-miles = {pair: np.linalg.norm(places[pair[0]] - places[pair[1]]) for pair in pairs}
-roads = [pair for pair in pairs if miles[pair] < 1.9 and (pair in bridges or pair not in wet)]
-town = dw.FlowPolytope(roads, source=0, target=1)
-
-# Minutes on each road in each hour; the bridge under repair takes 20 more.
-usual = np.array([miles[road] for road in roads]) * rng.uniform(1.4, 3.2, len(roads))
-minutes = usual * rng.lognormal(0.0, 0.3, (HOURS, len(roads)))
-repairs = [slice(start, start + REPAIR) for start in range(0, HOURS, REPAIR)]
-for repair, bridge in zip(repairs, bridges, strict=True):
-    minutes[repair, roads.index(bridge)] += 20
-
-
-def travel_time(road):
-    """Mean minutes per van: a road with the share x of the fleet takes 1 + x times as long."""
-    return dw.losses.FunctionLoss(lambda x: road @ (x + x * x), lambda x: road * (1 + 2 * x))
-
-
-def best_split(road):
-    """The best plan for known minutes: Frank-Wolfe with shortest paths."""
-    x = town.center
-    for _ in range(1000):
-        slope = road * (1 + 2 * x)
-        move = town.lmo(slope) - x
-        x = x + min(1.0, -(slope @ move) / (2 * road @ move**2 + 1e-9)) * move
-    return x
+try:
+    path = Path(os.environ.get("DRIFTWOLFE_DATA", "")) / "networks" / "coquimbo_links.csv.gz"
+    with gzip.open(path, "rt") as file:
+        rows = list(csv.reader(file))[1:]
+    tails, heads = np.array([[int(a), int(b)] for a, b, *_ in rows]).T
+    meters, kinds = np.array([float(row[2]) for row in rows]), [row[3] for row in rows]
+    city = "Coquimbo"
+except FileNotFoundError:  # blocks of about 100 m, every sixth street a larger one, some missing
+    side = 60
+    corners = np.arange(side**2).reshape(side, side)
+    ways = [(corners[:, :-1], corners[:, 1:]), (corners[:-1], corners[1:])]
+    pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in ways])
+    pairs = pairs[rng.random(len(pairs)) < 0.9]
+    tails, heads = np.concatenate([pairs, pairs[:, ::-1]]).T
+    meters = np.tile(rng.uniform(60, 140, len(pairs)), 2)
+    line = np.where(np.abs(tails - heads) == 1, tails // side, tails % side)
+    kinds = np.where(line % 6 == 0, "primary", "residential").tolist()
+    city = "a made-up city (set DRIFTWOLFE_DATA for Coquimbo)"
+numbers, ends = np.unique([tails, heads], return_inverse=True)
+tails, heads = ends.reshape(2, -1)
+minutes = 0.06 * np.maximum(meters, 1.0) / np.array([SPEEDS.get(kind, 30) for kind in kinds])
 
 
-learners = {
-    "POLAR": dw.POLAR(town),
-    "BOGD_IP": dw.BOGDIP(town, horizon=HOURS),
-    "online Frank-Wolfe": dw.OnlineFrankWolfe(town, horizon=HOURS),
-}
-stream = [travel_time(road) for road in minutes]
-recent = [minutes[max(0, hour - 10) : hour].sum(axis=0) for hour in range(HOURS)]
-plans = {
-    **{n: dw.play(one, stream, record_decisions=True).decisions for n, one in learners.items()},
-    "best fixed split in hindsight": [best_split(minutes.mean(axis=0))] * HOURS,
-    "quickest route of the last 10 hours, for all": [town.lmo(road) for road in recent],
-    "best split of each repair in hindsight": [
-        plan for repair in repairs for plan in [best_split(minutes[repair].mean(axis=0))] * REPAIR
-    ],
-}
+def distances(lengths, start):
+    """How far it is from some junctions to all."""
+    graph = csr_array((lengths, (tails, heads)), shape=(numbers.size, numbers.size))
+    return dijkstra(graph, indices=start)
+
+
+# Where people work and live, and the streets that are on ways at most 30 % longer than the quickest.
+streets = csr_array((minutes, (tails, heads)), shape=(numbers.size, numbers.size))
+_, piece = connected_components(streets, connection="strong")
+inside = np.flatnonzero(piece == np.bincount(piece).argmax())
+work = rng.choice(inside)
+homes = rng.choice(np.setdiff1d(inside, [work]), COMMUTERS, replace=False)
+out, back = dijkstra(streets, indices=work), dijkstra(streets.T.tocsr(), indices=homes)
+useful = (out[tails] + minutes + back[:, heads] <= 1.3 * out[homes, None]).any(axis=0)
+tails, heads, minutes, meters = tails[useful], heads[useful], minutes[useful], meters[useful]
+start = perf_counter()
+town = dw.FlowPolytope(
+    np.stack([tails, heads], axis=1), demands={(work, home): 1.0 for home in homes}
+)
+print(f"{city}: {tails.size:,} streets; their set was built in {perf_counter() - start:.1f} s")
+
+# The days.
+usual = minutes * rng.lognormal(0.0, 0.4, minutes.size)
+slow, days = np.zeros(minutes.size, dtype=bool), []
+for _ in range(DAYS):
+    slow = np.where(rng.random(slow.size) < 0.5, slow, rng.random(slow.size) < 0.01)
+    days.append(usual * rng.lognormal(0.0, 0.6, slow.size) * np.where(slow, 10, 1) / COMMUTERS)
+losses = [dw.losses.LinearLoss(day) for day in days]
+
+
+def play(learner):
+    return dw.play(learner, losses, record_decisions=True).decisions
+
+
+def recompute(number):
+    """The quickest ways for the mean times of the last days."""
+    return [
+        town.lmo(np.mean(days[max(0, t - number) : t] or [minutes], axis=0)) for t in range(DAYS)
+    ]
+
+
+plans, seconds = {}, {}
+for title, make in {
+    "quickest ways of yesterday": lambda: recompute(1),
+    f"quickest ways of the last {RECENT} days": lambda: recompute(RECENT),
+    "online Frank-Wolfe": lambda: play(dw.OnlineFrankWolfe(town, horizon=DAYS)),
+    "POLAR": lambda: play(dw.POLAR(town)),
+    "best fixed ways in hindsight": lambda: [town.lmo(np.mean(days, axis=0))] * DAYS,
+}.items():
+    start = perf_counter()
+    plans[title] = make()
+    seconds[title] = (perf_counter() - start) / DAYS
 took = {}
-print(f"{'minutes per van, by closed bridge:':44}", *(f"{n:>7}" for n in [*BRIDGES, "all"]))
-for name, plan in plans.items():
-    took[name] = np.array([loss.value(x) for loss, x in zip(stream, plan, strict=True)])
-    print(f"{name:44}", *(f"{took[name][part].mean():7.1f}" for part in [*repairs, slice(None)]))
-assert took["POLAR"].mean() < took["best fixed split in hindsight"].mean()
+half = DAYS // 2
+print(f"{'minutes per commuter':34}{f'1-{half}':>8}{f'-{DAYS}':>8}{'all':>8}   ms per round")
+for title, plan in plans.items():
+    took[title] = np.array([day @ x for day, x in zip(days, plan, strict=True)])
+    parts = [took[title][:half].mean(), took[title][half:].mean(), took[title].mean()]
+    print(f"{title:34}", *(f"{part:7.2f}" for part in parts), f"{1e3 * seconds[title]:12.1f}")
+assert took["online Frank-Wolfe"][half:].mean() < took["quickest ways of yesterday"][half:].mean()
 
 try:
     from matplotlib.collections import LineCollection
@@ -82,41 +119,43 @@ except ImportError:
     print("no figure: it needs pip install 'driftwolfe[plot]'")
     raise SystemExit from None
 
-figure = Figure(figsize=(9, 6), layout="constrained")
-axes = figure.subplot_mosaic([["centre", "south"], ["time", "time"]], height_ratios=[1, 1.2])
-colours = dw.plot.colours(plans) | {"best split of each repair in hindsight": "#222222"}
-lines, bank = places[np.array(roads)], np.linspace(-0.6, 6.6)
-time = axes["time"]
-for repair, bridge, name in zip(repairs, bridges, BRIDGES, strict=True):
-    time.axvline(repair.start, color="#8c8c8c", linestyle=":", linewidth=0.9, zorder=0)
-    time.text(repair.start + 250, 80, f"{name} bridge closed", color="#666666", ha="center")
-    if axis := axes.get(name):
-        axis.plot(6.5 + 0.4 * np.sin(bank), bank, color="#cfe8f7", linewidth=11, zorder=0)
-        axis.add_collection(LineCollection(lines, colors="#cccccc", linewidths=0.6))
-        vans = 8 * plans["POLAR"][repair.stop - 1]
-        axis.add_collection(LineCollection(lines, colors=colours["POLAR"], linewidths=vans))
-        axis.plot(*places[:2].T, "o", color="#222222")
-        axis.plot(*places[list(bridge)].mean(axis=0), "X", color="#222222", markersize=9)
-        for place, word in zip(places[:2], ("depot", "market"), strict=True):
-            axis.text(*place, f"{word}\n\n", ha="center", va="center")
-        axis.set_title(f"POLAR's vans in hour {repair.stop:,}, {name} bridge closed", fontsize=10)
-        axis.set_aspect("equal")
-        axis.set_axis_off()
-labels = {
-    "quickest route of the last 10 hours, for all": (1480, 73.5),
-    "best fixed split in hindsight": (490, 58.8),
-    "online Frank-Wolfe": (1330, 61.5),
-    "BOGD_IP": (215, 64.0),
-    "POLAR": (110, 51.8),
-    "best split of each repair in hindsight": (1480, 45.8),
-}
-for name, (hour, height) in labels.items():
-    mean = np.convolve(took[name], np.ones(20) / 20, "valid")
-    time.plot(np.arange(20, HOURS + 1), mean, color=colours[name], linewidth=1.3)
-    time.text(hour, height, name, color=colours[name], fontsize=9, fontweight="bold", ha="right")
-time.set(xlim=(0, HOURS), ylim=(45, 82), xlabel="hour")
-time.set_title("minutes per van, mean of the last 20 hours", loc="left", fontsize=10)
-time.spines[["top", "right"]].set_visible(False)
+# No junction's place is known. Distances to a hundred of them suffice for a map (landmark scaling).
+marks = rng.choice(np.append(homes, np.unique(tails)), 100)
+squares = np.minimum(distances(meters, marks), 1e5) ** 2
+among = squares[:, marks]
+centred = among - among.mean(axis=0) - among.mean(axis=1)[:, None] + among.mean()
+sizes, axes = np.linalg.eigh(-0.5 * centred)
+places = -0.5 * (squares - among.mean(axis=1)[:, None]).T @ axes[:, :-3:-1] / np.sqrt(sizes[:-3:-1])
+
+figure = Figure(figsize=(9.5, 4.8), layout="constrained")
+city_map, panel = figure.subplots(1, 2, width_ratios=[1, 1.15])
+colours, lines = dw.plot.colours(plans), places[np.stack([tails, heads], axis=1)]
+city_map.add_collection(LineCollection(lines, colors="#d9d9d9", linewidths=0.4))
+city_map.add_collection(LineCollection(lines[slow], colors="#d62728", linewidths=1.2))
+widths = 0.9 * np.sqrt(plans["online Frank-Wolfe"][-1])
+home_colour = colours["online Frank-Wolfe"]
+city_map.add_collection(
+    LineCollection(lines, colors=home_colour, linewidths=widths, capstyle="round")
+)
+city_map.plot(*places[homes].T, "o", color=home_colour, markersize=3)
+city_map.plot(*places[work], "o", color="#222222", markersize=7)
+city_map.set_title(f"ways home on day {DAYS};  red: slow streets", fontsize=10, loc="left")
+city_map.set_aspect("equal")
+city_map.autoscale_view()
+city_map.set_axis_off()
+for title in plans:
+    mean = np.convolve(took[title], np.ones(WINDOW) / WINDOW, "valid")
+    panel.plot(np.arange(WINDOW, DAYS + 1), mean, color=colours[title], linewidth=1.5)
+heights = sorted((took[title][-WINDOW:].mean(), title) for title in plans)
+bottom, top = panel.get_ylim()
+place = -np.inf
+for height, title in heights:  # each name at the end of its line, or above the last one
+    place = max(height, place + 0.05 * (top - bottom))
+    where = {"xytext": (DAYS + 2, place), "va": "center", "fontsize": 8.5, "weight": "bold"}
+    panel.annotate(title, (DAYS, height), color=colours[title], **where)
+panel.set(xlim=(1, DAYS * 1.75), xlabel="day", xticks=[1, 40, 80, 120])
+panel.set_title(f"minutes per commuter, mean of {WINDOW} days", fontsize=10, loc="left")
+panel.spines[["top", "right"]].set_visible(False)
 Path("results/examples").mkdir(parents=True, exist_ok=True)
 figure.savefig("results/examples/shortest_paths.png", dpi=150)
 print("figure: results/examples/shortest_paths.png")

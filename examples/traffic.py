@@ -22,9 +22,11 @@ import driftwolfe as dw
 DAYS, PERIOD, PUBLISHED = 300, 100, 4_231_335.287  # Beckmann's optimum
 # Where to draw the junctions 1 to 24.
 PLACES = np.array(
-    [(0, 9), (5, 9), (0, 7.8), (1.5, 7.8), (3, 7.8), (5, 7.8), (6.7, 6.6), (5, 6.6), (3, 6.6)]
-    + [(3, 5.4), (1.5, 5.4), (0, 5.4), (0, 0), (1.5, 2.7), (3, 2.7), (5, 5.4), (5, 4), (6.7, 5.4)]
-    + [(5, 2.7), (5, 0), (3, 0), (3, 1.4), (1.5, 1.4), (1.5, 0)]
+    [
+        *((0, 9), (5, 9), (0, 7.8), (1.5, 7.8), (3, 7.8), (5, 7.8), (6.7, 6.6), (5, 6.6)),
+        *((3, 6.6), (3, 5.4), (1.5, 5.4), (0, 5.4), (0, 0), (1.5, 2.7), (3, 2.7), (5, 5.4)),
+        *((5, 4), (6.7, 5.4), (5, 2.7), (5, 0), (3, 0), (3, 1.4), (1.5, 1.4), (1.5, 0)),
+    ]
 )
 
 
@@ -36,13 +38,13 @@ def read(name):
 
 
 def made_up_town():
-    """Roads between neighbours, and trips that fall with distance, for the same junctions."""
+    """Roads between junctions that no third one lies between, and trips that fall with distance."""
     rng, far = np.random.default_rng(0), np.linalg.norm(PLACES[:, None] - PLACES, axis=2)
-    near = np.argwhere((far > 0) & (far <= np.sort(far, axis=1)[:, [3]]))
-    pairs = sorted({(a, b) for i, j in near.tolist() for a, b in ((i, j), (j, i))})
+    between = (far[:, None] ** 2 + far[None] ** 2).min(axis=2)  # 0 + far^2 at the ends themselves
+    pairs = [(i, j) for i, j in np.argwhere((far > 0) & (between >= far**2 - 1e-9)).tolist()]
     minutes = np.array([1.0 + far[pair] for pair in pairs])
     capacity = rng.uniform(0.5, 2.5, len(pairs))
-    trips = {(i, j): 0.12 / far[i, j] for i in range(24) for j in range(24) if i != j}
+    trips = {(i, j): 0.45 / far[i, j] for i in range(24) for j in range(24) if i != j}
     return pairs, capacity, minutes, trips
 
 
@@ -128,49 +130,67 @@ for title, plan in plans.items():
 assert took["POLAR"].mean() < 1.15 * took["best fixed routing in hindsight"].mean()
 
 try:
-    from matplotlib.collections import LineCollection
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 except ImportError:
     print("no figure: it needs pip install 'driftwolfe[plot]'")
     raise SystemExit from None
 
-figure = Figure(figsize=(9.5, 9), layout="constrained")
-axes = figure.subplot_mosaic([["before", "after"], ["time", "time"]], height_ratios=[2, 1])
-ends = PLACES[np.array(roads)]
-along = ends[:, 1] - ends[:, 0]
-side = 0.09 * np.stack([along[:, 1], -along[:, 0]], axis=1) / np.linalg.norm(along, axis=1)[:, None]
-lines = ends + side[:, None]  # the two directions of a street lie side by side
-for key, day in (("before", PERIOD - 1), ("after", 2 * PERIOD - 1)):
-    axis, shut = axes[key], closed[day // PERIOD]
-    flow, room = plans["POLAR"][day], days[day]
-    full = flow / room
-    roads_drawn = LineCollection(lines, linewidths=0.5 + 3.2 * flow, cmap="YlOrRd", zorder=2)
-    roads_drawn.set_array(full)
-    roads_drawn.set_clim(0, 2.5)
-    axis.add_collection(roads_drawn)
-    middle = lines.mean(axis=1)[shut]
-    axis.plot(*middle.T, "x", color="#111111", markersize=7, markeredgewidth=1.8, zorder=4)
-    axis.plot(*PLACES.T, "o", color="#333333", markersize=11, zorder=3)
+
+def draw(axis, day, colours, crosses, title):
+    """A map: the traffic of each road beside its middle line, on the right, as wide as its flow."""
+    flow = plans["POLAR"][day]
+    along = ends[:, 1] - ends[:, 0]
+    right = np.stack([along[:, 1], -along[:, 0]], axis=1) / np.linalg.norm(along, axis=1)[:, None]
+    inner, outer = (
+        ends + 0.03 * right[:, None],
+        ends + (0.05 + 0.3 * flow / flow.max())[:, None, None] * right[:, None],
+    )
+    shapes = np.concatenate([inner, outer[:, ::-1]], axis=1)
+    axis.add_collection(PolyCollection(shapes, facecolors=colours, linewidths=0, zorder=2))
+    axis.plot(*shapes.mean(axis=1)[crosses].T, "kx", markersize=7, markeredgewidth=1.8, zorder=4)
+    axis.scatter(*PLACES.T, s=130, color="#333333", zorder=3)
     for number, place in enumerate(PLACES, 1):
-        axis.annotate(number, place, color="white", fontsize=7, ha="center", va="center", zorder=5)
-    axis.set_title(f"POLAR's routing on day {day + 1}", fontsize=10)
+        axis.annotate(str(number), place, color="white", fontsize=7, ha="center", va="center")
+    axis.set_title(title, fontsize=10, loc="left")
     axis.set_aspect("equal")
     axis.set_axis_off()
-bar = figure.colorbar(roads_drawn, ax=[axes["before"], axes["after"]], shrink=0.6, pad=0.02)
-bar.set_label("flow / capacity;  x: roads at 40 %,  width: flow")
-panel, known = axes["time"], took["best routing of each period"]
-heights = {"online Frank-Wolfe": 0.78, "steps of 0.05": 1.1, "POLAR": 0.92}  # apart from each other
-colours = dw.plot.colours(plans)
-for title in plans:
-    if title != "best routing of each period":
-        mean = np.convolve(took[title] - known, np.ones(10) / 10, "valid")
-        panel.plot(np.arange(10, DAYS + 1), mean, color=colours[title], linewidth=1.4)
-        where = DAYS + 4, mean[-1] * heights.get(title, 1.0)
-        panel.text(*where, title, color=colours[title], fontsize=9, va="center", weight="bold")
+
+
+figure = Figure(figsize=(9.5, 9.2), layout="constrained")
+axes = figure.subplot_mosaic([["before", "after"], ["time", "time"]], height_ratios=[2, 1])
+ends, before, after = PLACES[np.array(roads)], PERIOD - 1, 2 * PERIOD - 1
+moved = plans["POLAR"][after] - plans["POLAR"][before]
+load, change = Normalize(0, 2.5), Normalize(-0.6, 0.6)
+maps = {
+    "before": (before, plans["POLAR"][before] / days[before], load, "YlOrRd", "flow / capacity"),
+    "after": (after, moved, change, "coolwarm", "change of flow since day 100 (10,000 vehicles)"),
+}
+for key, (day, values, scale, name, label) in maps.items():
+    colour = ScalarMappable(scale, name)
+    title = f"POLAR's routing on day {day + 1}  (x: roads at 40 %)"
+    draw(axes[key], day, colour.to_rgba(values), closed[day // PERIOD], title)
+    figure.colorbar(colour, ax=axes[key], location="bottom", shrink=0.7, pad=0.02, label=label)
+
+panel, known = axes["time"], took.pop("best routing of each period")
+colours, labels = dw.plot.colours(took), {}
+for title in took:
+    mean = np.convolve(took[title] - known, np.ones(10) / 10, "valid")
+    panel.plot(np.arange(10, DAYS + 1), mean, color=colours[title], linewidth=1.4)
+    labels[title] = np.log10(mean[-1])
+panel.set(yscale="log", xlim=(1, DAYS * 1.35), xlabel="day")
+apart = 0.08 * np.diff(np.log10(panel.get_ylim()))[0]
+height = -np.inf
+for title in sorted(labels, key=labels.get):  # each name at the end of its line, or above the last
+    height = max(labels[title], height + apart)
+    where = {"xytext": (DAYS + 4, 10**height), "va": "center", "fontsize": 9}
+    panel.annotate(title, (DAYS, 10 ** labels[title]), color=colours[title], weight="bold", **where)
 for start in range(PERIOD, DAYS, PERIOD):
     panel.axvline(start + 1, color="#8c8c8c", linestyle=":", linewidth=0.9, zorder=0)
-    panel.text(start + 3, 1.5e4, "other roads", color="#666666", fontsize=9)
-panel.set(yscale="log", xlim=(1, DAYS * 1.35), xlabel="day")
+    where = {"transform": panel.get_xaxis_transform(), "fontsize": 9, "va": "top"}
+    panel.text(start + 3, 0.98, "other roads", color="#666666", **where)
 panel.set_xticks([1, 100, 200, 300])
 panel.set_title(
     "travel time above the best routing of each period, last 10 days", loc="left", fontsize=10

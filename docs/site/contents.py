@@ -50,6 +50,7 @@ BELOW = {
     "howto/index": {
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
+        "howto/routes": "Routes through a network",
         "howto/compare": "Your own learner against ours",
         "howto/portfolio": "Mixtures and portfolios",
         "howto/recommender": "A drifting recommender",

@@ -52,9 +52,9 @@ class _Walk:
         elif isinstance(one, Device):
             if one is not other:
                 self._differs(path, f"{one!r} and {other!r}")
-        elif isinstance(one, PLAIN) or (
-            callable(one) and not isinstance(one, partial | LinearMinimiser)
-        ):
+        elif isinstance(one, LinearMinimiser):
+            self.compare(one.__getstate__(), other.__getstate__(), path)
+        elif isinstance(one, PLAIN) or (callable(one) and not isinstance(one, partial)):
             if one != other:
                 self._differs(path, f"{one!r} and {other!r}")
         elif isinstance(one, float):

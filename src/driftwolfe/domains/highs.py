@@ -4,92 +4,86 @@ from __future__ import annotations
 
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points.kinds import Array
 
-#: Answers are rounded to multiples of this times the largest entry: which basis a run starts from, and so how
-#: the last bits are rounded, does not show. HiGHS itself keeps rows to 1e-7.
-_GRAIN = 2.0**-36
+#: The largest cost that HiGHS is given: reduced costs below 1e-7 are none to it.
+_LARGEST = 1024.0
 
 
 class LinearMinimiser:
     r"""Minimises linear functions over :math:`\{x : low \le A x \le high,\ lower \le x \le upper\}`.
 
-    With `highspy` a run starts from the basis where the last one ended; without it SciPy's `linprog` starts
-    afresh, which takes a few times as long. Costs should have no ties (`tilted`): then the answer depends on
-    nothing else. Copies and pickles leave the solver behind; calls from several threads take turns.
+    By `highspy` or, where that is not installed, afresh by SciPy's `milp`, which takes several times as long and
+    also finds `whole` numbers. An answer depends on the costs alone, so runs start from no basis; in the course
+    of a learner's calls, that of the last run saves nothing. Copies and pickles leave the solver behind; calls
+    from several threads take turns.
     """
 
-    def __init__(self, A: Any, low: Any, high: Any, lower: Any, upper: Any) -> None:
+    def __init__(
+        self, A: Any, low: Any, high: Any, lower: Any, upper: Any, whole: bool = False
+    ) -> None:
         self.A = scipy.sparse.csc_array(A, dtype=np.float64)
         rows, columns = self.A.shape
         self.low, self.high = (np.broadcast_to(each, rows).astype(float) for each in (low, high))
         self.lower, self.upper = (
             np.broadcast_to(each, columns).astype(float) for each in (lower, upper)
         )
-        self._solver: Any = None
+        self.whole, self._solver = whole, cast(Any, None)
         self._lock = Lock()
 
     def __call__(self, costs: Array) -> Array:
         """Return a minimiser of <costs, x>; a ValueError with the solver's word where there is none."""
         largest = float(np.abs(costs).max(initial=0.0))
-        scaled = costs / largest if largest > 0.0 else costs  # tolerances are absolute
+        scaled = costs / largest * _LARGEST if largest > 0.0 else costs  # tolerances are absolute
         with self._lock:
             if self._solver is None:
-                self._solver = self._highs() or self._linprog
+                self._solver = (None if self.whole else self._highs()) or self._milp
             solution = self._solver(scaled)
-        grain = _GRAIN * max(float(np.abs(solution).max(initial=0.0)), 1e-300)
-        rounded: Array = np.clip(grain * np.rint(solution / grain), self.lower, self.upper)
-        return rounded
+        within: Array = np.clip(solution, self.lower, self.upper)
+        return np.rint(within) if self.whole else within
 
     def _highs(self) -> Any:
-        """The solver with a memory, or None where it is not installed."""
+        """The solver that keeps the rows, or None where it is not installed."""
         try:
             highspy: Any = import_module("highspy")  # optional; without it the types are the same
         except ImportError:
             return None
         highs, model = highspy.Highs(), highspy.HighsLp()
-        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off")):
+        options = {"output_flag": False, "threads": 1, "presolve": "off"}
+        for option, value in (options | {"primal_feasibility_tolerance": 1e-9}).items():
             highs.setOptionValue(option, value)
         model.num_row_, model.num_col_ = self.A.shape
-        model.col_cost_ = np.zeros(self.A.shape[1])
         model.col_lower_, model.col_upper_ = self.lower, self.upper
         model.row_lower_, model.row_upper_ = self.low, self.high
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_, model.a_matrix_.index_ = self.A.indptr, self.A.indices
         model.a_matrix_.value_ = self.A.data
-        highs.passModel(model)
-        columns = np.arange(self.A.shape[1], dtype=np.int32)
 
         def solve(costs: Array) -> Array:
-            highs.changeColsCost(columns.size, columns, costs)
+            model.col_cost_ = costs
+            highs.passModel(model)
             highs.run()
             status = highs.getModelStatus()
             if status != highspy.HighsModelStatus.kOptimal:
-                highs.clearSolver()
                 raise ValueError(highs.modelStatusToString(status).lower())
             return np.array(highs.getSolution().col_value)
 
         return solve
 
-    def _linprog(self, costs: Array) -> Array:
-        from scipy.optimize import linprog  # a slow import
+    def _milp(self, costs: Array) -> Array:
+        from scipy.optimize import Bounds, LinearConstraint, milp  # a slow import
 
-        equal = self.low == self.high
-        above, below = ~equal & np.isfinite(self.high), ~equal & np.isfinite(self.low)
-        rows = self.A.tocsr()
-        found = linprog(
+        found = milp(
             costs,
-            A_ub=scipy.sparse.vstack([rows[above], -rows[below]]),
-            b_ub=np.concatenate((self.high[above], -self.low[below])),
-            A_eq=rows[equal],
-            b_eq=self.low[equal],
-            bounds=np.stack((self.lower, self.upper), axis=1),
-            method="highs-ds",
+            integrality=np.full(costs.size, int(self.whole)),
+            bounds=Bounds(self.lower, self.upper),
+            constraints=LinearConstraint(self.A, self.low, self.high),
+            options={"mip_rel_gap": 0.0},
         )
         if found.status != 0:
             words = {2: "infeasible", 3: "unbounded"}

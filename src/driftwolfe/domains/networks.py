@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from copy import copy
 from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
@@ -136,11 +135,7 @@ class Network:
             np.full(size, self.total), np.inf if capacities is None else capacities
         )
         self.tight = bool((self.limits < self.total).any())
-        # The arcs at each vertex, and where they start.
-        ends = np.concatenate((self.tails, self.heads))
-        touching = np.argsort(ends, kind="stable")
-        starts = np.searchsorted(ends[touching], np.arange(self.n_vertices + 1))
-        self._touching = starts, touching % size
+        self._touching = arcs_at(self.tails, self.heads, self.n_vertices)
         # Arcs by tail and head, parallel ones together, as the rows of a matrix.
         self._order = np.lexsort((self.heads, self.tails))
         pairs = np.stack((self.tails, self.heads))[:, self._order]
@@ -152,7 +147,9 @@ class Network:
     def cheapest(self, prices: Array) -> Array:
         """Return a cheapest flow, summed over the commodities."""
         prices = prices / np.abs(prices).max()  # so that no length overflows
-        if (prices[self.used] >= -_ROUNDED).all():
+        prices = np.where(self.used, prices, np.inf)
+        prices = kernels().reduced_costs(prices, self.tails, self.heads, self.n_vertices)
+        if prices.min() >= -_ROUNDED:
             flow = self.shortest(prices)
             if not self.tight or (flow <= self.limits * (1 + _ROUNDED)).all():
                 return flow
@@ -161,7 +158,7 @@ class Network:
             return np.add.reduce(list(flows))
         columns, program = self._program
         try:
-            parts = copy(program)(prices[columns])  # without a memory, by which ties would differ
+            parts = program(prices[columns])
         except ValueError as error:
             raise ValueError(_TOO_TIGHT) from error
         return np.bincount(columns, parts, prices.size).astype(np.float64, copy=False)
@@ -241,6 +238,14 @@ class Network:
         least = np.minimum.reduceat(lengths[self._order], self._firsts)
         shape = (self.n_vertices, self.n_vertices)
         return scipy.sparse.csr_array((least, self._columns, self._starts), shape=shape)
+
+
+def arcs_at(tails: Indices, heads: Indices, n_vertices: int) -> tuple[Indices, Indices]:
+    """Return where the arcs at each vertex start, and the arcs."""
+    ends = np.concatenate((tails, heads))
+    touching = np.argsort(ends, kind="stable")
+    starts = np.searchsorted(ends[touching], np.arange(n_vertices + 1))
+    return starts, touching % tails.size
 
 
 def incidence(tails: Indices, heads: Indices, n_vertices: int) -> Any:

@@ -195,6 +195,31 @@ def tree_flow(
     return flow
 
 
+@jit(NUMBERS, PLACES, PLACES, WHOLE)
+def reduced_costs(costs: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
+    """Return costs of the same cheapest flows, none negative (Bellman and Ford), or as given if a cycle is."""
+    potentials, before = np.zeros(n_vertices), np.full(n_vertices, -1)
+    passes, look, settled = 0, 1, False
+    while not settled:
+        settled = True
+        for edge in range(costs.size):
+            through = potentials[tails[edge]] + costs[edge]
+            if through < potentials[heads[edge]] - 1e-12:
+                potentials[heads[edge]], before[heads[edge]] = through, tails[edge]
+                settled = False
+        passes += 1
+        if passes == look:  # whether arrivals run in a circle, after 1, 2, 4, ... passes
+            look, seen = 2 * look, np.full(n_vertices, -1)
+            for first in range(n_vertices):
+                vertex = first
+                while vertex >= 0 and seen[vertex] < 0:
+                    seen[vertex] = first
+                    vertex = before[vertex]
+                if vertex >= 0 and seen[vertex] == first:
+                    return costs
+    return costs + potentials[tails] - potentials[heads]
+
+
 @jit()
 def _push(keys, items, size, key, item):
     """Add to a heap of that size, least key first."""

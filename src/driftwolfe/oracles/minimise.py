@@ -254,7 +254,9 @@ class _Run:
         if found is None:
             return False
         moved, turned, kept = found[0] - self.weights, found[4] - self.slopes, found[0] > 0.0
-        if modelled and (bend := float(moved @ turned)) > 0.0:  # make it right along this step (BFGS)
+        if (
+            modelled and (bend := float(moved @ turned)) > 0.0
+        ):  # make it right along this step (BFGS)
             along = self._model @ moved
             self._model -= np.outer(along, along / ((moved @ along) or 1.0))
             self._model += np.outer(turned, turned / bend)
