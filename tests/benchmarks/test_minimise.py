@@ -7,7 +7,7 @@ import driftwolfe as dw
 from benchmarks import minimise
 
 
-@pytest.mark.parametrize("problem", minimise.problems(), ids=lambda problem: problem.name)
+@pytest.mark.parametrize("problem", list(minimise.problems()), ids=lambda problem: problem.name)
 def test_the_equations_told_to_scipy_are_the_set(problem):
     rng = np.random.default_rng(0)
     for _ in range(5):

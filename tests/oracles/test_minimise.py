@@ -199,6 +199,14 @@ def test_ill_conditioned_functions_take_few_gradients():
     assert len(evaluations) < 400
 
 
+def test_beyond_200_vertices_a_run_goes_on_as_blended():
+    target = np.random.default_rng(0).dirichlet(np.ones(210))
+    start = np.eye(210)[0]
+    best = dw.minimise(dw.losses.SquaredDistance(target), dw.Simplex(210), 1e-9, start=start)
+    assert best.converged and best.method == "blended" and len(best.atoms) > 200
+    np.testing.assert_allclose(best.point, target, atol=1e-4)
+
+
 def test_factored_points_and_products():
     rng = np.random.default_rng(0)
     rows, cols = np.divmod(rng.choice(600, 200, replace=False), 20)
