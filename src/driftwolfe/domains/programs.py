@@ -28,8 +28,8 @@ class LinearProgram(Domain):
     r"""Feasible points: :math:`\{x : A_{ub} x \le b_{ub}, A_{eq} x = b_{eq}, low \le x \le high\}`.
 
     The parameters are those of `scipy.optimize.linprog`. The set must be bounded and more than a point; if it is
-    not, the error names a row or a ray. The oracle is HiGHS, faster where `highspy` is installed (``pip install
-    "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
+    not, the error names a row or a ray. The oracle is HiGHS, with warm starts where `highspy` is installed (``pip
+    install "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
 
     The centre is that of a largest ball in the set, within its affine hull: O(m^2 n) for m equalities and n
     variables. `radius` is a bound, from bounds on the variables and one call of the oracle: exact if these hold
