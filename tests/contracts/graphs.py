@@ -14,11 +14,12 @@ from driftwolfe.domains.highs import LinearMinimiser
 from driftwolfe.estimators.classifier import ClassExperts
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.regressor import RegressionLearner
+from driftwolfe.oracles.frank_wolfe import Atoms
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import Device, is_array, to_host
 
 #: Recomputed from the rest when needed.
-CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
+CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale"), (Atoms, "_table")}
 CACHES |= {(owner, "_bound") for owner in (ClassExperts, RegressionLearner, CompleterPool)}
 CACHES |= {(LinearMinimiser, name) for name in ("_solver", "_lock")}
 
