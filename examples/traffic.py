@@ -94,7 +94,7 @@ losses = [travel_time(each) for each in days]
 def best(days):
     """The best fixed routing in hindsight: that for capacities which have the mean effect."""
     mean = np.mean([each**-4 for each in days], axis=0) ** -0.25
-    return dw.minimise(travel_time(mean), town, gap=0.3).point
+    return dw.minimise(travel_time(mean), town, gap=1e-3).point
 
 
 def steps(share):

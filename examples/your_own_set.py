@@ -1,4 +1,4 @@
-"""Your own set in ten lines: write a function that minimises a linear function over it.
+"""Your own set in a line: write a function that minimises a linear function over it.
 
 A depot charges its buses. Each needs six hours per day, in at most two intervals. A plan is the share
 of the fleet that charges in each hour: a mixture of such schedules. There is no formula for projecting
@@ -12,19 +12,17 @@ import numpy as np
 
 import driftwolfe as dw
 
-# The set: schedules with at most one gap, a function that finds the cheapest, and a radius.
+# The set: schedules with at most one gap, by a function that finds the cheapest.
 six = combinations(range(24), 6)
 good = [hours for hours in six if sum(b - a > 1 for a, b in pairwise(hours)) <= 1]
 schedules = np.array([np.isin(np.arange(24), hours) for hours in good], dtype=float)
-middle = schedules.mean(axis=0)
 
 
 def cheapest(price):
     return schedules[(schedules @ price).argmin()]
 
 
-radius = np.linalg.norm(schedules - middle, axis=1).max()
-depot = dw.LMODomain(24, cheapest, radius=radius, center=middle)
+depot = dw.LMODomain(24, cheapest)
 
 # Prices in cents: low at night, and from the middle on at noon.
 rng = np.random.default_rng(1)

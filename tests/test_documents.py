@@ -52,6 +52,16 @@ def test_the_code_of_a_page_runs_and_prints_what_is_told(page, tmp_path, monkeyp
         assert not told or printed.rstrip() == told.rstrip()
 
 
+def test_every_line_of_the_table_of_sets_is_one_that_runs():
+    page = (ROOT / "docs/howto/own-set.md").read_text()
+    lines = re.findall(
+        r"^\| [^`\n]+ \| `(.+)` \|$", page.replace("`linprog`", "linprog"), re.MULTILINE
+    )
+    run = "".join(code for code, _ in BLOCK.findall(page)).splitlines()
+    assert len(lines) == 10
+    assert not set(lines) - set(run)
+
+
 def test_the_landing_page_follows_its_jump(capsys):
     assert _names_after("docs/index.md")["learner"].decision[1] > 0.99
     assert capsys.readouterr().out == "[0. 1. 0.]\n"

@@ -60,7 +60,7 @@ INTERFACES = {"Domain", "Loss", "Experts", "Learner", "Constructed", "Guarded", 
 #: What may be a level deeper. Sets that are another one by a shorter constructor; experts that are others
 #: but for their step, or their hints: parts passed in would call back into what holds the points.
 DEEPER = {
-    *("LinfBall", "UniformMatroidPolytope"),
+    *("LinfBall", "UniformMatroidPolytope", "BirkhoffPolytope"),
     *("EvenDescent", "GaugeDescent", "SelfConfidentDescent", "SelfConfidentBall"),
     *("OptimisticDescent", "OwnOptimisticDescent", "PoolDescent"),
 }

@@ -34,7 +34,9 @@ EXTRAS = {
     "river": "estimators of river",
     "onnx": "recommenders as ONNX files",
     "experiments": "driftwolfe reproduce, sweep, report",
+    "sets": "sets from models and graphs",
     "gpu": "large matrices on a GPU",
+    "jax": "losses written in JAX",
     "distributed": "sweeps on a Dask cluster",
 }
 #: Rounds and dimension of the self-test.

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+import networkx as nx
 import numpy as np
+import scipy.sparse as sparse
 
 import driftwolfe as dw
 from devices import HAS_TORCH, single_threaded_torch
@@ -47,6 +49,15 @@ def _cross_polytope(n: int) -> dw.LMODomain:
     ball = dw.L1Ball(n)
     shift = np.full(n, 2.0)
     return dw.LMODomain(n, lambda d: ball.lmo(d) + shift, radius=1.0, center=shift, error=0.0)
+
+
+def _program(rows: int, n: int) -> dw.LinearProgram:
+    """Random half-spaces, one of them twice as an equality in disguise, inside a box."""
+    rng = np.random.default_rng(4)
+    A = rng.normal(size=(rows, n))
+    A[1] = -2.0 * A[0]
+    b = A @ rng.uniform(0.5, 1.5, n) + (np.arange(rows) > 1)
+    return dw.LinearProgram(sparse.csr_array(A), b, bounds=(0.0, 2.0))
 
 
 def on_device(name: str) -> list[Callable[[], Domain]]:
@@ -100,16 +111,39 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
     ],
     dw.L1Ball: [lambda: dw.L1Ball(4, radius=2.0), lambda: dw.L1Ball((10, 12), radius=0.1)],
     dw.L2Ball: [lambda: dw.L2Ball(3, radius=2.0), lambda: dw.L2Ball((10, 12), radius=1e3)],
-    dw.LMODomain: [lambda: _ellipsoid(4), lambda: _cross_polytope(20)],
+    dw.LMODomain: [
+        lambda: _ellipsoid(4),
+        lambda: _cross_polytope(20),
+        lambda: dw.LMODomain(5, dw.LinfBall(5).lmo),
+    ],
+    dw.LinearProgram: [
+        lambda: dw.LinearProgram(A_ub=[[1.0, 2.0], [3.0, 1.0]], b_ub=[8.0, 9.0]),
+        lambda: dw.LinearProgram(A_eq=[[1.0] * 4], b_eq=[2.0], bounds=[(0, 1)] * 3 + [(-1, None)]),
+        lambda: _program(8, 5),
+        lambda: _program(12, 80),
+    ],
     dw.LinfBall: [lambda: dw.LinfBall(4, radius=2.0), lambda: dw.LinfBall((10, 12), radius=0.1)],
     dw.PartitionMatroidPolytope: [
         lambda: dw.PartitionMatroidPolytope([[0, 1, 2], [3, 4], [5]], [2, 1, 1]),
         lambda: dw.PartitionMatroidPolytope([0, 0, 1, 1, 1], [1, 2], kind="independent"),
         lambda: dw.PartitionMatroidPolytope(np.arange(90) % 11, 3),
     ],
+    dw.MatchingPolytope: [
+        lambda: dw.MatchingPolytope([(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]),
+        lambda: dw.MatchingPolytope(nx.petersen_graph(), k=3),
+    ],
+    dw.Permutahedron: [
+        lambda: dw.Permutahedron(4),
+        lambda: dw.Permutahedron([1.0, -1.0, 0.0, 0.0, 0.0]),
+        lambda: dw.Permutahedron(np.linspace(0.0, 1.0, 60) ** 3),
+    ],
     dw.ProductDomain: [
         lambda: dw.ProductDomain([dw.L1Ball(3), dw.L2Ball((2, 2), radius=2.0)]),
         lambda: dw.ProductDomain([dw.Simplex(30), dw.BirkhoffPolytope(5)]),
+        lambda: dw.ProductDomain([_program(8, 5), dw.Permutahedron(4)]),
+        lambda: dw.ProductDomain(
+            [dw.MatchingPolytope(nx.cycle_graph(5)), dw.TransportPolytope([2.0, 1.0], [1.5, 1.5])]
+        ),
     ],
     dw.Simplex: [lambda: dw.Simplex(4, radius=2.0), lambda: dw.Simplex((9, 10))],
     dw.SpanningTreePolytope: [
@@ -122,6 +156,10 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
         lambda: dw.TraceNormBall((3, 4), radius=2.0, representation="factored"),
         lambda: dw.TraceNormBall((30, 20), representation="factored"),
         *(on_device("torch") if HAS_TORCH else []),
+    ],
+    dw.TransportPolytope: [
+        lambda: dw.TransportPolytope([3.0, 1.0], [1.0, 2.0, 1.0]),
+        lambda: dw.TransportPolytope(np.arange(1.0, 9.0), np.full(9, 4.0)),
     ],
     dw.UniformMatroidPolytope: [
         lambda: dw.UniformMatroidPolytope(6, 2),

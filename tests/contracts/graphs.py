@@ -10,15 +10,18 @@ import numpy as np
 import scipy
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.highs import LinearMinimiser
 from driftwolfe.estimators.classifier import ClassExperts
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.regressor import RegressionLearner
+from driftwolfe.oracles.frank_wolfe import Atoms
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import Device, is_array, to_host
 
 #: Recomputed from the rest when needed.
-CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
+CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale"), (Atoms, "_table")}
 CACHES |= {(owner, "_bound") for owner in (ClassExperts, RegressionLearner, CompleterPool)}
+CACHES |= {(LinearMinimiser, name) for name in ("_solver", "_lock")}
 
 #: The first point is the current one until that changes; a file stores it twice.
 SHARED_AT_FIRST = "OnlineFrankWolfe._x"
@@ -50,6 +53,8 @@ class _Walk:
         elif isinstance(one, Device):
             if one is not other:
                 self._differs(path, f"{one!r} and {other!r}")
+        elif isinstance(one, LinearMinimiser):
+            self.compare(one.__getstate__(), other.__getstate__(), path)
         elif isinstance(one, PLAIN) or (callable(one) and not isinstance(one, partial)):
             if one != other:
                 self._differs(path, f"{one!r} and {other!r}")

@@ -186,6 +186,7 @@ def more_domains():
     small = dw.TraceNormBall((7, 6), radius=3.0, representation="factored")
     return domains() | {
         "flow": dw.FlowPolytope(edges, "s", "t"),
+        "program": dw.LinearProgram([[1.0, 2.0, 1.0]], [2.0], [[1.0, 1.0, 1.0]], [1.0]),
         "product": dw.ProductDomain([dw.L1Ball(3), dw.Simplex(4)]),
         "product-factored": dw.ProductDomain([dw.L2Ball(2), small]),
         "cached": dw.CachedDomain(dw.Simplex(5), 4),

@@ -37,6 +37,7 @@ _RESULTS = "draws results of a sweep, which take longer to make than an example 
 #: Names without an example, and why.
 NO_EXAMPLE = {
     "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
+    "driftwolfe.losses.from_torch": "needs PyTorch: see from_jax",
     "driftwolfe.regret.Record": _PROTOCOL,
     "driftwolfe.experiments.figures.all_figures": _RESULTS,
     "driftwolfe.experiments.figures.panels": _RESULTS,

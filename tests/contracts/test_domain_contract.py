@@ -50,8 +50,12 @@ FLAT = (
     driftwolfe.domains.Ellipsoid,
     driftwolfe.domains.FlowPolytope,
     driftwolfe.domains.LMODomain,
+    driftwolfe.domains.LinearProgram,
+    driftwolfe.domains.MatchingPolytope,
     driftwolfe.domains.PartitionMatroidPolytope,
     driftwolfe.domains.SpanningTreePolytope,
+    driftwolfe.domains.TransportPolytope,
+    driftwolfe.domains.UniformMatroidPolytope,
     ProductDomain,
 )
 
@@ -228,7 +232,7 @@ def test_members_are_means_of_few_vertices(domain, rng):
                 assert domain.gauge(vertex) >= 1.0 - 1e-9  # all of its boundary is vertices
             # As far from the centre as one can go in its direction: no mean of others.
             outward = vertex - domain.origin()
-            if not isinstance(domain.unwrapped, FLAT):
+            if type(domain.unwrapped) not in FLAT:
                 farthest = domain.lmo(-1.0 * outward) - domain.origin()
                 reached, most = inner(outward, outward), inner(outward, farthest)
                 assert reached >= most - 1e-8 * domain.radius**2
@@ -378,9 +382,16 @@ def test_the_set_reaches_beyond_its_inner_ball_in_every_direction(domain, rng):
         assert min(reached) <= 1.1 * domain.inner_radius
 
 
+BOUNDED = (driftwolfe.domains.LinearProgram, driftwolfe.domains.TransportPolytope)
+
+
 def has_bounds_only(domain):
-    """Whether sizes are bounds: of flows that may run in circles, see tests/domains/test_flows.py."""
-    return isinstance(domain, driftwolfe.domains.FlowPolytope) and domain.known_by_lmo
+    """Whether sizes are bounds, which tests/domains/test_flows.py and test_programs.py check."""
+    if isinstance(domain, ProductDomain):
+        return any(map(has_bounds_only, domain.domains))
+    return type(domain) in BOUNDED or (
+        isinstance(domain, driftwolfe.domains.FlowPolytope) and domain.known_by_lmo
+    )
 
 
 @only_where(lambda domain: domain.dimension <= 30 and not has_bounds_only(domain))

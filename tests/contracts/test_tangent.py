@@ -13,6 +13,7 @@ FLAT = {
     "matchings": (dw.BirkhoffPolytope(3), np.outer(np.arange(3.0), np.ones(3))),
     "bases": (dw.UniformMatroidPolytope(5, 2), np.ones(5)),
     "paths": (dw.FlowPolytope([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)], 0, 3), None),
+    "program": (dw.LinearProgram(A_eq=np.ones((1, 4)), b_eq=[2.0], bounds=(0, 1)), np.ones(4)),
     "box": (dw.Box([-1.0, 0.5, 0.0], [1.0, 0.5, 2.0]), np.array([0.0, 1.0, 0.0])),
 }
 ROUNDS = 40

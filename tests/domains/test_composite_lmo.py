@@ -198,3 +198,105 @@ def test_only_the_first_answers_are_looked_at():
     domain = own("l1", turns_bad)
     domain.lmo([1.0, 0.0, 0.0, 0.0])
     assert np.array_equal(domain.lmo([1.0, 0.0, 0.0, 0.0]), [1.0, 0.0, 0.0, 0.0])
+
+
+# -- centre and radius from the oracle ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "exact",
+    [
+        dw.LinfBall(5),
+        dw.L1Ball((2, 3)),
+        dw.Box([-1.0, -2.0, 0.5], [2.0, 1.0, 0.5]),
+        dw.Simplex(5),
+        dw.BirkhoffPolytope(4),
+        dw.Ellipsoid([2.0, 0.5, 1.0]),
+        dw.ConvexHull(np.random.default_rng(0).normal(size=(60, 12)) + 1.0),
+        dw.Simplex(1000),
+        dw.TraceNormBall((12, 20), 3.0),
+        dw.SpanningTreePolytope(20),
+        dw.UniformMatroidPolytope(90, 40),
+        dw.ConvexHull(np.random.default_rng(0).normal(size=(600, 120)) + 1.0),
+    ],
+    ids=repr,
+)
+def test_a_centre_in_the_set_and_a_radius_that_holds_it_are_found(exact):
+    counted = dw.count_calls(exact)
+    domain = dw.LMODomain(exact.shape, counted.lmo)
+    size = np.prod(exact.shape)
+    assert counted.calls.lmo == (2 * size + 1 if size <= 64 else 32)
+    assert exact.contains(domain.origin())
+    found = domain.radius
+    rng = np.random.default_rng(1)
+    answers = [domain.lmo(g) for g in rng.standard_normal((500, *exact.shape))]
+    answers += [domain.lmo(domain.origin() - answer) for answer in answers]
+    lengths = [np.linalg.norm(answer - domain.origin()) for answer in answers]
+    assert domain.radius == found >= 0.999 * max(lengths)
+    assert found <= 1.26 * max(lengths)
+    assert (
+        max(np.linalg.norm(a - b) for a in answers[-20:] for b in answers)
+        <= 1.001 * domain.diameter
+    )
+
+
+@pytest.mark.parametrize("center", [None, np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0])])
+def test_the_radius_is_proved_where_coordinates_of_vertices_take_two_values(center):
+    trees = dw.SpanningTreePolytope(4)
+    corners = np.array([x for x in np.ndindex(*[2] * 6) if sum(x) == 3 and trees.contains(x)])
+    if center is not None:
+        center = corners[0].astype(float)
+    domain = dw.LMODomain(6, lambda g: corners[(corners @ g).argmin()], center=center)
+    assert len(corners) == 16
+    exact = np.linalg.norm(corners - domain.origin(), axis=1).max()
+    assert np.isclose(domain.radius, exact, rtol=1e-12)
+
+
+def spike(g):
+    """A ball of 100 dimensions, and a far point that random directions miss."""
+    ball, length = -g / max(np.linalg.norm(g), 1e-300), 5.0
+    return length * np.eye(100)[0] if length * g[0] < ball @ g else ball
+
+
+def test_the_radius_grows_with_all_that_is_made_of_the_set(tmp_path):
+    domain = dw.LMODomain(100, spike)
+    product, counted = dw.ProductDomain([domain, dw.L2Ball(2)]), dw.count_calls(domain)
+    fresh, loss = dw.LMODomain(100, spike), dw.losses.LinearLoss(-np.eye(100)[0])
+    learners = [dw.POLAR(domain), dw.OnlineFrankWolfe(domain), dw.POLD(domain, lipschitz=1.0)]
+    assert domain.radius == pytest.approx(1.25)
+    for learner in learners:
+        for _ in range(200):
+            learner.update(loss)
+        assert domain.contains(learner.decision)
+        assert learner.decision[0] > 4.0
+        learner.save(tmp_path / "learner.safetensors")
+        again = dw.load(tmp_path / "learner.safetensors", domain=dw.LMODomain(100, spike))
+        assert np.array_equal(again.decision, learner.decision)
+        again.update(loss)
+    assert domain.radius == counted.radius == pytest.approx(5.0, rel=1e-6)
+    assert domain.diameter == 2.0 * domain.radius
+    assert product.radius == np.hypot(domain.radius, 1.0)
+    assert product.diameter == np.hypot(domain.diameter, 2.0)
+    assert fresh.radius == pytest.approx(1.25)  # another set, by the same function
+
+
+@pytest.mark.parametrize(
+    ("lmo", "message"),
+    [
+        (lambda g: np.zeros(3), r"answer of lmo must have shape \(2,\), got \(3,\)"),
+        (lambda g: np.full(2, np.nan), "answer of lmo has entries that are not finite"),
+        (lambda g: None, "answer of lmo must"),
+        (lambda g: np.array([1.0, 2.0]), "distance between answers of lmo must be a positive"),
+        (lambda g: np.sign(g), "lmo must MINIMISE .* worse than the mean of its answers"),
+        (lambda g: 3.0 - np.sign(g), "lmo must MINIMISE .* worse than center"),
+    ],
+)
+def test_bad_oracles_are_refused_when_the_set_is_made(lmo, message):
+    center = np.zeros(2) if message.endswith("center") else None
+    with pytest.raises(ValueError, match=message):
+        dw.LMODomain(2, lmo, center=center)
+
+
+def test_a_found_centre_must_be_in_the_set_by_its_own_word():
+    with pytest.raises(ValueError, match="contains says that the mean of its answers is not in"):
+        dw.LMODomain((2, 2), sign_lmo, contains=lambda x: x[0, 0] > 0.5)

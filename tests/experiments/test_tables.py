@@ -12,8 +12,8 @@ import driftwolfe as dw
 from driftwolfe.experiments.report import method_table, trial_table, tuning_notes
 from driftwolfe.experiments.running import run_trial
 from driftwolfe.experiments.summary import (
-    Minimum,
     RegretRow,
+    StretchMinimum,
     minima,
     regret_rows,
     regret_so_far,
@@ -101,7 +101,7 @@ def test_the_whole_row_of_a_method():
     assert without.endswith("| LMO calls per round |")
 
 
-STRETCHES = [Minimum(0, 20, 3.0, 0.0), Minimum(20, 40, 1.0, 0.0)]
+STRETCHES = [StretchMinimum(0, 20, 3.0, 0.0), StretchMinimum(20, 40, 1.0, 0.0)]
 
 
 def test_regret_by_stretches():
@@ -116,7 +116,7 @@ def test_regret_by_stretches():
     (row,) = regret_rows(summarise([played])[0], {0: STRETCHES}, taus=[10])
     assert row.adaptive[10].mean == 7.5
     played = result([10.0, 20.0])
-    halves = [Minimum(0, 15, 0.0, 0.0), Minimum(15, 20, 0.0, 0.0)]
+    halves = [StretchMinimum(0, 15, 0.0, 0.0), StretchMinimum(15, 20, 0.0, 0.0)]
     assert regret_so_far(played, halves, np.array([15, 20])).tolist() == [15.0, 20.0]
 
 

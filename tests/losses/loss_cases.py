@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
+from devices import HAS_TORCH
 from driftwolfe import losses
 from driftwolfe.points.factored import FactoredMatrix
 
@@ -62,6 +63,30 @@ def huber_function(rng: Generator) -> losses.FunctionLoss:
         return float((near * (np.abs(x - target) - 0.5 * near)).sum())
 
     return losses.FunctionLoss(value, lambda x: np.clip(x - target, -1, 1), lipschitz=5**0.5)
+
+
+def by_autograd(rng: Generator, name: str, of_entries: bool = False) -> losses.Loss:
+    target = rng.integers(-2, 3, 7 if of_entries else VECTOR).astype(float)
+    if name == "torch":
+        import torch
+
+        make, root = losses.from_torch, torch.sqrt
+        target = torch.tensor(target)
+    else:
+        import jax.numpy
+
+        make, root = losses.from_jax, jax.numpy.sqrt
+    places = entries(rng)[:2] if of_entries else ()
+    return make(lambda x: root(1.0 + (x - target) ** 2).sum() + x[0], *places)
+
+
+def _autograd_cases(
+    name: str,
+) -> dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]]:
+    return {
+        f"from_{name}": (lambda rng: by_autograd(rng, name), VECTOR),
+        f"from_{name}, entries": (lambda rng: by_autograd(rng, name, True), MATRIX),
+    }
 
 
 #: name -> (makes the loss, shape of its points)
@@ -148,6 +173,8 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         lambda rng: losses.FunctionLoss(lambda X: X.sum() ** 2, lambda X: 2 * X.sum() + 0 * X),
         MATRIX,
     ),
+    **_autograd_cases("jax"),
+    **(_autograd_cases("torch") if HAS_TORCH else {}),
 }
 
 #: Losses of points whose coordinates are positive.

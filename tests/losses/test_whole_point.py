@@ -45,9 +45,11 @@ def test_bad_numbers_are_refused():
         SquaredDistance([1.0], weight=-1.0)
 
 
-def test_both_functions_are_needed():
+def test_functions_must_be_functions():
     with pytest.raises(TypeError, match="gradient must be callable"):
-        FunctionLoss(lambda x: 1.0, None)
+        FunctionLoss(lambda x: 1.0, 2.0)
+    with pytest.raises(TypeError, match="value must be callable"):
+        FunctionLoss(None)
 
 
 def test_the_functions_cannot_write_to_the_point_nor_lend_it_out():

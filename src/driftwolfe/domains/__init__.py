@@ -5,8 +5,11 @@ from driftwolfe.domains.base import CachedDomain, CountedDomain, Domain, OracleC
 from driftwolfe.domains.boxes import Box, LinfBall, Simplex
 from driftwolfe.domains.combinatorial import (
     BirkhoffPolytope,
+    MatchingPolytope,
     PartitionMatroidPolytope,
+    Permutahedron,
     SpanningTreePolytope,
+    TransportPolytope,
     UniformMatroidPolytope,
 )
 from driftwolfe.domains.composite import (
@@ -17,6 +20,7 @@ from driftwolfe.domains.composite import (
 )
 from driftwolfe.domains.flows import FlowPolytope
 from driftwolfe.domains.hull import ConvexHull
+from driftwolfe.domains.programs import LinearProgram, from_cvxpy
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [
@@ -33,16 +37,21 @@ __all__ = [
     "L1Ball",
     "L2Ball",
     "LMODomain",
+    "LinearProgram",
     "LinfBall",
+    "MatchingPolytope",
     "MembershipDomain",
     "OracleCalls",
     "PartitionMatroidPolytope",
+    "Permutahedron",
     "ProductDomain",
     "SeparationDomain",
     "Simplex",
     "SpanningTreePolytope",
     "Spectrahedron",
     "TraceNormBall",
+    "TransportPolytope",
     "UniformMatroidPolytope",
     "count_calls",
+    "from_cvxpy",
 ]

@@ -543,6 +543,17 @@ def unit_vector(direction: Array) -> Array:
     return scaled / norm(scaled)
 
 
+def reach(lmo: LMO, center: Array, lower: Any, upper: Any) -> float:
+    """Bound the distance from a set's centre to its points, which are between these bounds.
+
+    It is exact where vertices are at bounds: as (x - lower)(x - upper) <= 0, squares are at most linear.
+    """
+    below, above = lower - center, upper - center
+    slope = below + above
+    square = np.vdot(slope, lmo(-slope) - center) - np.vdot(below, above)
+    return min(norm(np.maximum(-below, above)), math.sqrt(max(square, 0.0)))
+
+
 # -- points of saved files -----------------------------------------------------------------------
 
 #: Distance outside the set, in units of the radius, that rounding in long sums may leave.

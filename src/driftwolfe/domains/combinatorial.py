@@ -1,18 +1,21 @@
-"""Polytopes of combinatorial objects: matchings, spanning trees, matroid bases."""
+"""Polytopes of combinatorial objects: plans, rankings, matchings, spanning trees, matroid bases."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import group_labels, project_capped_sums
-from driftwolfe.domains.base import LMO, Domain
+from driftwolfe.domains.base import LMO, Domain, reach
 from driftwolfe.domains.boxes import BoxSection
+from driftwolfe.domains.highs import LinearMinimiser
 from driftwolfe.domains.hull import comes_near, sweep
-from driftwolfe.domains.networks import incidence
+from driftwolfe.domains.networks import arcs_at, arcs_of, incidence
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import tilt, tilted
@@ -20,7 +23,72 @@ from driftwolfe.points.ops import tilt, tilted
 kernels = compiled("driftwolfe.domains.set_kernels")
 
 
-class BirkhoffPolytope(BoxSection):
+class TransportPolytope(BoxSection):
+    r"""Matrices with given sums: :math:`\{X \ge 0 : X 1 = rows, X^\top 1 = columns\}`.
+
+    Plans that carry supplies to demands. The oracle is a minimum-cost flow by successive shortest paths. The centre
+    shares out each supply as the demands are. `radius` is a bound, exact where all sums are equal. The gauge is
+    infinite where a sum is wrong (more than 1e-9 of the size away).
+
+    Parameters
+    ----------
+    rows, columns
+        The sums of the rows and of the columns: two or more each, positive, of one total.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.TransportPolytope([3.0, 1.0], [2.0, 2.0]).lmo([[0.0, 1.0], [0.0, 3.0]])
+    array([[1., 2.],
+           [1., 0.]])
+    """
+
+    _made_from: ClassVar[Any] = (("rows", "rows"), ("columns", "columns"))
+    _decompose = Domain._decompose  # vertices are more than 0 and 1
+
+    def __init__(self, rows: Any, columns: Any) -> None:
+        self.rows = checks.finite_array(rows, "rows").copy()
+        self.columns = checks.finite_array(columns, "columns").copy()
+        for sums in (self.rows, self.columns):
+            if sums.ndim != 1 or sums.size < 2 or not (sums > 0).all():
+                raise ValueError(f"rows and columns must be two or more positive sums, got {sums}")
+        total, other = self.rows.sum(), self.columns.sum()
+        if abs(total - other) > 1e-9 * total:
+            raise ValueError(f"rows and columns must have one total, got {total:g} and {other:g}")
+        m, n = self.rows.size, self.columns.size
+        center = np.outer(self.rows, self.columns / other)
+        most = np.minimum.outer(self.rows, self.columns)
+        least = np.maximum(np.add.outer(self.rows, self.columns - total), 0.0)
+        supplies = np.append(self.rows, -(total / other) * self.columns)
+        tails, heads = np.divmod(np.arange(m * n), n) + np.array([[0], [m]])
+        around = arcs_at(tails, heads, m + n)
+        self._flow = (tails, heads, most.ravel(), supplies, *around, 1e-12 * total)
+        self._tilt = tilt(m * n).reshape(m, n)
+        super().__init__(
+            reach(self._lmo, center, least, most),
+            center,
+            # ||X - Y||^2 <= ||X||^2 + ||Y||^2, and ||X||^2 <= <most, X>.
+            diameter=math.sqrt(2 * np.vdot(most, self._lmo(-most))),
+            inner_radius=float(center.min()) / math.sqrt((1 - 1 / m) * (1 - 1 / n)),
+        )
+
+    @cached_property
+    def dimension(self) -> int:
+        return (self.rows.size - 1) * (self.columns.size - 1)
+
+    def tangent(self, direction: Array) -> Array:
+        centred = direction - direction.mean(axis=1, keepdims=True)
+        return centred - centred.mean(axis=0)
+
+    def _lmo(self, direction: Array) -> Array:
+        prices = tilted(direction, self._tilt)
+        prices = prices / (np.abs(prices).max() or 1.0)  # so that no length overflows
+        prices -= prices.min(axis=1, keepdims=True)
+        flow = np.asarray(kernels().cheapest_flow(prices.ravel(), *self._flow))
+        return flow.reshape(prices.shape)
+
+
+class BirkhoffPolytope(TransportPolytope):
     r"""Doubly stochastic matrices: :math:`\{X \ge 0 : X 1 = 1, X^\top 1 = 1\}`.
 
     Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
@@ -41,32 +109,151 @@ class BirkhoffPolytope(BoxSection):
     """
 
     _made_from = (("n", "_side"),)
+    _decompose = BoxSection._decompose
 
     def __init__(self, n: int) -> None:
-        self._side = side = checks.count(n, "n", least=2)
-        self._tilt = tilt(side**2).reshape(side, side)
-        super().__init__(
-            math.sqrt(side - 1),
-            np.full((side, side), 1 / side),
-            diameter=math.sqrt(2 * side),
-            inner_radius=1 / (side - 1),
-        )
-
-    @cached_property
-    def dimension(self) -> int:
-        return (self._side - 1) ** 2
-
-    def tangent(self, direction: Array) -> Array:
-        rows = direction.sum(axis=1, keepdims=True) / self._side
-        columns = direction.sum(axis=0) / self._side
-        return direction - rows - columns + columns.sum() / self._side
+        self._side = checks.count(n, "n", least=2)
+        super().__init__(np.ones(self._side), np.ones(self._side))
 
     def _lmo(self, direction: Array) -> Array:
         from scipy.optimize import linear_sum_assignment  # a slow import, for this set alone
 
-        vertex = np.zeros(self.shape)
+        vertex = np.zeros(direction.shape)
         vertex[linear_sum_assignment(tilted(direction, self._tilt))] = 1.0
         return vertex
+
+
+class Permutahedron(Domain):
+    r"""Mixtures of orders: the convex hull of all permutations of some numbers.
+
+    A vertex is a ranking: each coordinate has its rank, or what that is worth. The oracle sorts, in O(n log n), and
+    so does the projection (isotonic regression). The centre has the mean everywhere. The gauge is infinite where
+    the sum is wrong (more than 1e-9 of the size away).
+
+    Parameters
+    ----------
+    values
+        The numbers, not all equal; or how many, for 1, 2, ..., n.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ranks = dw.Permutahedron(3)
+    >>> ranks.lmo([0.5, -1.0, 2.0]), ranks.project([2.0, 5.0, 2.0])
+    (array([2., 3., 1.]), array([1.5, 3. , 1.5]))
+    """
+
+    _made_from = (("values", "values"),)
+
+    def __init__(self, values: Any) -> None:
+        if np.ndim(values) == 0:
+            values = np.arange(1.0, checks.count(values, "values") + 1)
+        self.values = np.sort(checks.finite_array(values, "values"))[::-1]
+        if self.values.ndim != 1 or not np.ptp(self.values):
+            raise ValueError("values must be a list of numbers, not all equal")
+        n, mean = self.values.size, self.values.mean()
+        # What the k largest of n add up to at most, above the mean, and the length of that row.
+        self._room, k = np.cumsum(self.values - mean)[:-1], np.arange(1, n)
+        self._lengths = np.sqrt(k * (n - k) / n)
+        super().__init__(
+            n,
+            norm(self.values - mean),
+            diameter=norm(self.values - self.values[::-1]),
+            center=np.full(n, mean) if mean else None,
+            inner_radius=float((self._room / self._lengths).min()),
+        )
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self.values.size) - 1
+
+    def tangent(self, direction: Array) -> Array:
+        return direction - direction.mean()
+
+    def _lmo(self, direction: Array) -> Array:
+        return self._at(np.argsort(direction, kind="stable"), self.values)
+
+    def _sums(self, y: Array) -> Array:
+        return np.cumsum(np.sort(self._from_center(y))[::-1])[:-1]
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        within = (self._sums(x) <= self._room + slack * self._lengths).all()
+        return bool(within and self._offset(x) <= slack)
+
+    def _project(self, y: Array) -> Array:
+        from scipy.optimize import isotonic_regression  # a slow import
+
+        order = np.argsort(-y, kind="stable")
+        # Beyond the range of the values, gaps make no difference.
+        falls = np.minimum(-np.diff(y[order], prepend=y.max()), np.ptp(self.values))
+        excess = isotonic_regression(-np.cumsum(falls) - self.values, increasing=False)
+        return self._at(order, -np.cumsum(falls) - excess.x)
+
+    def _gauge(self, y: Array) -> float:
+        return math.inf if self._outside_hull(y) else max(0.0, (self._sums(y) / self._room).max())
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        k = int((self._sums(y) / self._room).argmax())
+        return self.tangent(self._at(np.argsort(-y, kind="stable")[: k + 1], 1 / self._room[k]))
+
+
+class MatchingPolytope(Domain):
+    r"""Mixtures of matchings, one coordinate per edge: choices of edges of a graph of which no two meet.
+
+    The oracle is an integer program (HiGHS, by SciPy); membership takes many calls of it. For graphs of two sides,
+    a `LinearProgram` with a row per vertex is the same set and quicker. The centre is half of a uniform mixture.
+
+    Parameters
+    ----------
+    graph
+        Edges as pairs of vertices, which may be anything hashable, or a networkx graph, with coordinates in the
+        order of ``graph.edges()``. Parallel edges are fine, loops are not; directions play no role.
+    k
+        How many edges a matching has at most; any number if not given.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> pairs = dw.MatchingPolytope([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    >>> pairs.lmo([-2.0, -3.0, -1.0, -2.0])
+    array([1., 0., 0., 1.])
+    """
+
+    cheap_membership, known_by_lmo = False, True
+    _made_from = (("graph", "edges"), ("k", "k"))
+
+    def __init__(self, graph: Any, k: int | None = None) -> None:
+        self.edges = arcs_of(list(graph.edges()) if hasattr(graph, "edges") else graph)
+        self.k, size = k, len(self.edges)
+        if not self.edges or any(a == b for a, b in self.edges):
+            raise ValueError("graph must have edges, each between two vertices")
+        numbers = dict[Hashable, int]()
+        ends = [[numbers.setdefault(v, len(numbers)) for v in edge] for edge in self.edges]
+        tails, heads = np.array(ends).T
+        meets = abs(incidence(tails, heads, len(numbers)))
+        most = np.append(np.ones(len(numbers)), size if k is None else checks.count(k, "k"))
+        rows = scipy.sparse.vstack((meets, np.ones((1, size))))
+        self._program = LinearMinimiser(rows, -math.inf, most, 0.0, 1.0, whole=True)
+        self._tilt = tilt(size)
+        # No more than 3/2 of the largest degree of matchings hold all edges (Shannon 1949).
+        share = min(2 / 3 / meets.sum(axis=1).max(), most[-1] / size) / 2
+        center = np.full(size, share)
+        super().__init__(
+            size,
+            # ||matching - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest one.
+            norm(self._lmo(2 * center - 1) - center),
+            diameter=math.sqrt(2 * self._lmo(np.full(size, -1.0)).sum()),
+            center=center,
+            inner_radius=share,
+        )
+
+    def _lmo(self, direction: Array) -> Array:
+        return self._program(tilted(direction, self._tilt))
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        if x.min() < -slack or x.max() > 1 + slack:
+            return False
+        return comes_near(self._lmo, x, self.origin(), slack)
 
 
 class SpanningTreePolytope(Domain):
@@ -128,6 +315,21 @@ class SpanningTreePolytope(Domain):
         radius = norm(self._lmo(2 * center - 1) - center)
         diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
+
+    @classmethod
+    def from_networkx(cls, G: Any) -> Self:
+        """Return the spanning trees of a networkx graph, whose directions play no role.
+
+        Coordinates are in the order of ``G.edges()``, vertices are numbered in that of ``G.nodes``.
+
+        Examples
+        --------
+        >>> import networkx as nx, driftwolfe as dw
+        >>> dw.SpanningTreePolytope.from_networkx(nx.cycle_graph("abc")).lmo([1.0, 3.0, 2.0])
+        array([1., 0., 1.])
+        """
+        numbers = {vertex: number for number, vertex in enumerate(G)}
+        return cls(len(numbers), [(numbers[a], numbers[b]) for a, b in G.edges()])
 
     @cached_property
     def dimension(self) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.base import LMO, Domain
+from driftwolfe.domains.base import Domain
 from driftwolfe.domains.boxes import BoxSection
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.domains.networks import (
@@ -24,7 +24,7 @@ from driftwolfe.domains.networks import (
     networkx_arcs,
 )
 from driftwolfe.points import norm
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array
 from driftwolfe.points.ops import tilt, tilted
 
 #: Least mean flow on a usable edge: with 2^1000 paths, rarer edges would underflow to unusable.
@@ -35,6 +35,11 @@ _LAPLACIANS: WeakKeyDictionary[Domain, Any] = WeakKeyDictionary()
 _ROUTINGS = 8
 #: Relative error of the value of a linear program.
 _SOLVED = 1e-7
+
+
+def _of_paths(name: str) -> Any:
+    """A method that `BoxSection` has where vertices are paths; elsewhere it is that of any set."""
+    return lambda self, *given: getattr(BoxSection if self._paths else Domain, name)(self, *given)
 
 
 class FlowPolytope(BoxSection):
@@ -102,10 +107,9 @@ class FlowPolytope(BoxSection):
         self.demands = None if demands is None else demand_triples(demands)
         size = len(self.edges)
         self.capacities = None if capacities is None else arc_bounds(capacities, size)
-        pair = source is not None, target is not None
-        if any(pair) is (demands is not None) or any(pair) is not all(pair):
+        if (source is None) is not (target is None) or (source is None) is (demands is None):
             raise ValueError("give source and target, or else demands")
-        if all(pair) and source == target:
+        if demands is None and source == target:
             raise ValueError(f"source and target must be two vertices, got {source!r} twice")
         trips = self.demands or [(source, target, 1.0)]
         self._network = net = Network(self.edges, trips, self.capacities)
@@ -119,11 +123,11 @@ class FlowPolytope(BoxSection):
             self._usable = order[center[order] > 0]
         else:
             center = self._mean_routing()
-            self._usable = np.flatnonzero(net.free(1.0 + self._tilt))
-            self.known_by_lmo, self.cheap_membership = True, net.origins.size == 1
-            if not self._usable.size or self._is_single(center):
+            apart = self._lmo(self._tilt - 0.5) - self._lmo(0.5 - self._tilt)
+            if norm(apart) <= _SOLVED * norm(center):
                 raise ValueError("the demands can be met in one way only; add arcs or capacity")
-            self.upper = net.most
+            self._usable, self.upper = np.flatnonzero(net.free(center)), net.most
+            self.known_by_lmo, self.cheap_membership = True, net.origins.size == 1
         self._tails, self._heads = net.tails[self._usable], net.heads[self._usable]
         # Rows of vertices on paths, but the last of each piece: what holds elsewhere holds there.
         balance = incidence(self._tails, self._heads, net.n_vertices)
@@ -132,8 +136,13 @@ class FlowPolytope(BoxSection):
         np.maximum.at(last, pieces, np.arange(net.n_vertices))
         self._incidence = balance[np.setdiff1d(np.union1d(self._tails, self._heads), last)]
         self._transposed = self._incidence.T.tocsr()
-        radius, diameter = self._sizes(center)
-        super().__init__(radius, center, diameter=diameter)
+        # x_i^2 <= most_i x_i, so the oracle bounds squares; they are equal where vertices are paths.
+        most, slack = net.most, 1.0 + _SOLVED * (not self._paths)
+        square = center @ center + self._lmo(2 * center - most) @ (most - 2 * center)
+        box = norm(np.maximum(center, most - center)[self._usable])
+        radius = min(box, slack * math.sqrt(square))
+        across = min(norm(most[self._usable]), slack * math.sqrt(2 * (self._lmo(-most) @ most)))
+        super().__init__(radius, center, diameter=across)
 
     @classmethod
     def from_networkx(
@@ -170,6 +179,9 @@ class FlowPolytope(BoxSection):
                 raise ValueError(f"no edge of the graph has the attribute {capacity!r}")
         return cls(G, source, target, capacities=capacities, demands=demands)
 
+    _gauge, _gauge_subgradient = _of_paths("_gauge"), _of_paths("_gauge_subgradient")
+    _decompose = _of_paths("_decompose")
+
     def can(self, operation: str) -> bool:
         return super().can(operation) and (self._paths or "gauge" not in operation)
 
@@ -197,21 +209,8 @@ class FlowPolytope(BoxSection):
         return path
 
     def _contains(self, x: Array, slack: float) -> bool:
-        if self.cheap_membership or not super()._contains(x, slack):
-            return super()._contains(x, slack)
-        return comes_near(self._lmo, x, self.origin(), slack)
-
-    def _gauge(self, y: Array) -> float:
-        return super()._gauge(y) if self._paths else Domain._gauge(self, y)
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        if not self._paths:
-            return Domain._gauge_subgradient(self, y)
-        return super()._gauge_subgradient(y)
-
-    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        decompose = super()._decompose if self._paths else partial(Domain._decompose, self)
-        return decompose(x, tolerance, lmo)
+        within = super()._contains(x, slack)
+        return within and (self.cheap_membership or comes_near(self._lmo, x, self.origin(), slack))
 
     def _mean_path(self, tails: list[int], heads: list[int]) -> list[float]:
         """Mean flow of all paths on each edge: paths to its tail times paths from its head."""
@@ -238,26 +237,3 @@ class FlowPolytope(BoxSection):
             prices = 1.0 + mean / (mean.max() or 1.0)
             mean += (self._lmo(prices) - mean) / (count + 1)
         return mean
-
-    def _is_single(self, center: Array) -> bool:
-        """Whether shared capacities leave one routing, to which no direction makes a difference."""
-        net = self._network
-        if net.origins.size == 1 or not net.tight:
-            return False
-        apart = self._lmo(self._tilt - 0.5) - self._lmo(0.5 - self._tilt)
-        return norm(apart) <= _SOLVED * norm(center)
-
-    def _sizes(self, center: Array) -> tuple[float, float]:
-        """Return bounds on the radius and the diameter, nearly or quite exact where vertices are paths."""
-        net = self._network
-        if self._paths:
-            # ||path - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest path.
-            farthest = self._lmo(2 * center - net.total)
-            longest = self._lmo(-np.ones(center.size))
-            return norm(farthest - center), math.sqrt(2 * net.total * longest.sum())
-        # x_i^2 <= limit_i x_i, which is linear again.
-        farthest = self._lmo(2 * center - net.most)
-        square = farthest @ (net.most - 2 * center) + center @ center
-        most = net.most[self._usable]
-        box = norm(np.maximum(center[self._usable], most - center[self._usable]))
-        return min(box, (1 + _SOLVED) * math.sqrt(square)), norm(most)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from copy import copy
 from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ Arc: TypeAlias = tuple[Hashable, Hashable]
 Demand: TypeAlias = tuple[Hashable, Hashable, float]
 #: Prices, over the largest, and flows, over their bound, that are rounding.
 _ROUNDED, _FULL = 1e-12, 1e-9
+_TOO_TIGHT = "no flow of the demands keeps the capacities; raise some"
 
 
 def arcs_of(graph: Any) -> list[Arc]:
@@ -74,13 +75,8 @@ def demand_triples(demands: Any) -> list[Demand]:
         if table.ndim != 2 or table.shape[0] != table.shape[1]:
             raise ValueError(f"an array of demands must be square, got shape {table.shape}")
         labels = [getattr(demands, axis, range(len(table))) for axis in ("index", "columns")]
-        origins, goals = (getattr(each, "tolist", each.__iter__)() for each in labels)
-        goals = list(goals)
-        rows = [
-            (origin, goal, amount)
-            for origin, row in zip(origins, table.tolist(), strict=True)
-            for goal, amount in zip(goals, row, strict=True)
-        ]
+        amounts = table.ravel().tolist()
+        rows = [(*pair, size) for pair, size in zip(product(*labels), amounts, strict=True)]
     else:
         rows = demands
     found = dict[Arc, float]()
@@ -135,15 +131,11 @@ class Network:
         #: The amount of each commodity, and of all; how much an arc can carry at most.
         self.totals = np.bincount(self.rows, self.amounts)
         self.total = float(self.totals.sum())
-        self.limits = np.full(size, self.total)
-        if capacities is not None:
-            self.limits = np.minimum(capacities, self.total)
+        self.limits = np.minimum(
+            np.full(size, self.total), np.inf if capacities is None else capacities
+        )
         self.tight = bool((self.limits < self.total).any())
-        # The arcs at each vertex, and where they start.
-        ends = np.concatenate((self.tails, self.heads))
-        touching = np.argsort(ends, kind="stable")
-        starts = np.searchsorted(ends[touching], np.arange(self.n_vertices + 1))
-        self._touching = starts, touching % size
+        self._touching = arcs_at(self.tails, self.heads, self.n_vertices)
         # Arcs by tail and head, parallel ones together, as the rows of a matrix.
         self._order = np.lexsort((self.heads, self.tails))
         pairs = np.stack((self.tails, self.heads))[:, self._order]
@@ -161,104 +153,67 @@ class Network:
             flow = self.shortest(prices)
             if not self.tight or (flow <= self.limits * (1 + _ROUNDED)).all():
                 return flow
-        if self.tight and self.origins.size > 1:
-            return self._shared(prices)
-        flows = map(partial(self._routed, prices), range(self.origins.size))
-        return np.add.reduce(list(flows))
+        if not self.tight or self.origins.size == 1:
+            flows = map(partial(self._routed, prices), range(self.origins.size))
+            return np.add.reduce(list(flows))
+        columns, program = self._program
+        try:
+            parts = program(prices[columns])
+        except ValueError as error:
+            raise ValueError(_TOO_TIGHT) from error
+        return np.bincount(columns, parts, prices.size).astype(np.float64, copy=False)
 
     def _routed(self, prices: Array, row: int) -> Array:
         """Return a cheapest flow of one commodity."""
         total = self.totals[row]
         limits = np.where(self.ways[row], np.minimum(self.limits, total), 0.0)
-        flow = kernels().cheapest_flow(
-            prices,
-            self.tails,
-            self.heads,
-            limits,
-            self.supplies[row],
-            *self._touching,
-            _ROUNDED * total,
-        )
+        arcs, supplies = (prices, self.tails, self.heads, limits), self.supplies[row]
+        flow = kernels().cheapest_flow(*arcs, supplies, *self._touching, _ROUNDED * total)
         if not flow.size:
-            raise ValueError("no flow of the demands keeps the capacities; raise some")
+            raise ValueError(_TOO_TIGHT)
         return np.asarray(flow)
 
-    def _shared(self, prices: Array) -> Array:
-        """Return a cheapest flow of several commodities that share capacities."""
-        columns, program = self._program
-        try:
-            flows = copy(program)(
-                prices[columns]
-            )  # a copy has no memory, by which ties would differ
-        except ValueError as error:
-            raise ValueError(
-                f"no flow of the demands keeps the capacities ({error}); raise some"
-            ) from None
-        return np.bincount(columns, flows, prices.size).astype(np.float64, copy=False)
-
-    def shortest(self, prices: Array, row: int | None = None) -> Array:
-        """Return a flow on shortest paths, of one commodity or of all; capacities are not kept."""
+    def shortest(self, prices: Array) -> Array:
+        """Return a flow on shortest paths; capacities are not kept."""
         prices = np.where(self.used, np.maximum(prices, 0.0), np.inf)
-        mine = self.rows == (self.rows if row is None else row)
         _, before = scipy.sparse.csgraph.dijkstra(
-            self._matrix(prices),
-            indices=self.origins if row is None else self.origins[[row]],
-            return_predecessors=True,
+            self._matrix(prices), indices=self.origins, return_predecessors=True
         )
-        flow = kernels().tree_flow(
-            prices,
-            self.tails,
-            self.heads,
-            before.astype(np.int64).ravel(),
-            self.rows[mine] - (row or 0),
-            self.goals[mine],
-            self.amounts[mine],
-            self.n_vertices,
-        )
-        return np.asarray(flow)
+        trees, trips = before.astype(np.int64).ravel(), (self.rows, self.goals, self.amounts)
+        arcs = prices, self.tails, self.heads
+        return np.asarray(kernels().tree_flow(*arcs, trees, *trips, self.n_vertices))
 
     @cached_property
     def ways(self) -> Any:
         """Of each commodity, the arcs that are on ways from its origin to its destinations."""
         graph = self._matrix(np.where(self.limits > 0, 1.0, np.inf))
         backwards, distances = graph.T.tocsr(), scipy.sparse.csgraph.dijkstra
-        found = np.empty((self.origins.size, self.tails.size), dtype=bool)
-        for row, origin in enumerate(self.origins):
-            reached = np.isfinite(distances(graph, indices=origin))
-            goals = self.goals[self.rows == row]
-            if not reached[goals].all():
-                missed = self.rows == row
-                missed[missed] = ~reached[goals]
-                origin, goal, _ = self._demands[int(missed.argmax())]
-                raise ValueError(f"there is no way from {origin!r} to {goal!r}")
-            reaching = np.isfinite(distances(backwards, indices=goals, min_only=True))
-            found[row] = reached[self.tails] & reaching[self.heads] & (self.limits > 0)
-        return found
+        reached = np.isfinite(distances(graph, indices=self.origins))
+        missed = ~reached[self.rows, self.goals]
+        if missed.any():
+            origin, goal, _ = self._demands[int(missed.argmax())]
+            raise ValueError(f"there is no way from {origin!r} to {goal!r}")
+        goals = [self.goals[self.rows == row] for row in range(self.origins.size)]
+        apart = np.array([distances(backwards, indices=each, min_only=True) for each in goals])
+        return reached[:, self.tails] & np.isfinite(apart)[:, self.heads] & (self.limits > 0)
 
     @cached_property
     def used(self) -> Any:
         """The arcs that are on a way of some commodity."""
         return self.ways.any(axis=0)
 
-    def free(self, prices: Array) -> Any:
-        """Return the arcs whose flow differs between flows, and perhaps more where capacities are shared.
+    def free(self, flow: Array) -> Any:
+        """Return the arcs whose flow differs between flows, and perhaps more where there are several commodities.
 
-        The flow of a commodity can change along the cycles of its residual graph, of any one flow.
+        Differences flow along the cycles of the residual graph, of any one flow.
         """
-        found = np.zeros(self.tails.size, dtype=bool)
-        for row, total in enumerate(self.totals):
-            alone = self.origins.size == 1
-            flow = self.cheapest(prices) if alone else self.shortest(prices, row)
-            limits = np.minimum(self.limits, total)
-            more, less = self.ways[row] & (flow < (1 - _FULL) * limits), flow > _FULL * total
-            tails = np.concatenate((self.tails[more], self.heads[less]))
-            heads = np.concatenate((self.heads[more], self.tails[less]))
-            residual = scipy.sparse.csr_array(
-                (np.ones(tails.size), (tails, heads)), shape=(self.n_vertices,) * 2
-            )
-            _, pieces = scipy.sparse.csgraph.connected_components(residual, connection="strong")
-            found |= self.ways[row] & (pieces[self.tails] == pieces[self.heads])
-        return found
+        more, less = flow < (1 - _FULL) * self.most, flow > _FULL * self.total
+        ends = np.array([[self.tails, self.heads], [self.heads, self.tails]])
+        tails, heads = np.concatenate((ends[0, :, more], ends[1, :, less])).T
+        shape = (self.n_vertices, self.n_vertices)
+        residual = scipy.sparse.csr_array((np.ones(tails.size), (tails, heads)), shape=shape)
+        pieces = scipy.sparse.csgraph.connected_components(residual, connection="strong")[1]
+        return self.used & (pieces[self.tails] == pieces[self.heads])
 
     @cached_property
     def most(self) -> Array:
@@ -271,10 +226,7 @@ class Network:
         balance, sparse = incidence(self.tails, self.heads, self.n_vertices), scipy.sparse
         rows, columns = np.nonzero(self.ways)
         shared = np.flatnonzero(self.limits < self.total)
-        sums = sparse.csr_array(
-            (np.ones(columns.size), (columns, np.arange(columns.size))),
-            shape=(self.tails.size, columns.size),
-        )[shared]
+        sums = sparse.eye_array(self.tails.size, format="csr")[shared][:, columns]
         A = sparse.vstack((sparse.block_diag([balance[:, way] for way in self.ways]), sums))
         low = np.concatenate((self.supplies.ravel(), np.full(shared.size, -np.inf)))
         high = np.concatenate((self.supplies.ravel(), self.limits[shared]))
@@ -286,6 +238,14 @@ class Network:
         least = np.minimum.reduceat(lengths[self._order], self._firsts)
         shape = (self.n_vertices, self.n_vertices)
         return scipy.sparse.csr_array((least, self._columns, self._starts), shape=shape)
+
+
+def arcs_at(tails: Indices, heads: Indices, n_vertices: int) -> tuple[Indices, Indices]:
+    """Return where the arcs at each vertex start, and the arcs."""
+    ends = np.concatenate((tails, heads))
+    touching = np.argsort(ends, kind="stable")
+    starts = np.searchsorted(ends[touching], np.arange(n_vertices + 1))
+    return starts, touching % tails.size
 
 
 def incidence(tails: Indices, heads: Indices, n_vertices: int) -> Any:

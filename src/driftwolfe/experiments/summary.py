@@ -206,7 +206,7 @@ def summaries(store: Store) -> list[Summary]:
 # -- regret ----------------------------------------------------------------------------------------
 
 
-class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StretchMinimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The least loss of a fixed point over ``losses[start:end]``: between value - gap and value."""
 
     start: int
@@ -215,7 +215,7 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gap: float
 
 
-def minima(data: DataSet, seed: int, folder: str | Path | None = None) -> list[Minimum]:
+def minima(data: DataSet, seed: int, folder: str | Path | None = None) -> list[StretchMinimum]:
     """Solve for the best fixed point of every stretch between drifts."""
     stream = data.load(seed, folder)
     assert stream.domain is not None  # every data set has one
@@ -224,13 +224,13 @@ def minima(data: DataSet, seed: int, folder: str | Path | None = None) -> list[M
     found = []
     for start, end in pairwise([0, *stream.drifts, len(stream)]):
         best = offline_minimum(stream.domain, stream.losses[start:end], tolerance=tolerance)
-        found.append(Minimum(start, end, best.value, best.gap))
+        found.append(StretchMinimum(start, end, best.value, best.gap))
     return found
 
 
 def stored_minima(
     place: Path, data: DataSet, seed: int, folder: str | Path | None = None, *, solve: bool = True
-) -> list[Minimum]:
+) -> list[StretchMinimum]:
     """The result of `minima`, kept in the folder of a sweep; empty if not there and not to `solve`."""
     # Where a seed only changes the order of rounds within stretches, all seeds have one file.
     used = 0 if data.source.order_within_stretches else seed
@@ -241,7 +241,7 @@ def stored_minima(
             return []
         storage.write_bytes(path, msgspec.json.encode(minima(data, seed, folder)) + b"\n")
     remedy = "; delete it, and it is made again"
-    return read_file(path, list[Minimum], "a list of offline minima", remedy)
+    return read_file(path, list[StretchMinimum], "a list of offline minima", remedy)
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def stored_regrets(place: Path, summary: Summary) -> list[RegretRow]:
 
 
 def regret_rows(
-    summary: Summary, minima: Mapping[int, Sequence[Minimum]], taus: Sequence[int] = ()
+    summary: Summary, minima: Mapping[int, Sequence[StretchMinimum]], taus: Sequence[int] = ()
 ) -> list[RegretRow]:
     """Regrets of the methods; where trials did not measure adaptive regret, bounds for `taus`."""
     rows = []
@@ -291,7 +291,7 @@ def regret_rows(
     return rows
 
 
-def regret_so_far(result: Result, minima: Sequence[Minimum], rounds: Indices) -> Array:
+def regret_so_far(result: Result, minima: Sequence[StretchMinimum], rounds: Indices) -> Array:
     """The loss beyond that of the best fixed points, which is spread evenly over each stretch."""
     edges = [0, *(m.end for m in minima)]
     best = np.cumsum([0.0, *(m.value for m in minima)])
@@ -299,7 +299,7 @@ def regret_so_far(result: Result, minima: Sequence[Minimum], rounds: Indices) ->
     return np.asarray(played - np.interp(rounds, edges, best))
 
 
-def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float | None:
+def window_regret(result: Result, minima: Sequence[StretchMinimum], tau: int) -> float | None:
     """A lower bound on the regret of the worst window of tau rounds; None if no window was read."""
     # The best fixed point of a stretch loses no more in a window inside it: losses are not negative.
     read = dict(zip([0, *result.rounds], [0.0, *result.loss], strict=True))

@@ -1,5 +1,6 @@
 """Convex losses."""
 
+from driftwolfe.losses.autograd import from_jax, from_torch
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.losses.rows import (
@@ -36,4 +37,6 @@ __all__ = [
     "SquaredDistance",
     "SquaredEntries",
     "SquaredRows",
+    "from_jax",
+    "from_torch",
 ]
