@@ -12,16 +12,7 @@ from driftwolfe import bounds, domains, ensemble, learners, losses, oracles, poi
 from driftwolfe.domains import *
 from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
-from driftwolfe.learners import (
-    BOGDIP,
-    OGD,
-    POLA,
-    POLAR,
-    POLD,
-    Ader,
-    Learner,
-    OnlineFrankWolfe,
-)
+from driftwolfe.learners import BOGDIP, OGD, POLA, POLAR, POLD, Ader, Learner, OnlineFrankWolfe
 from driftwolfe.oracles import Oracle, infeasible_projection, minimise
 from driftwolfe.points import FactoredMatrix
 

@@ -11,15 +11,7 @@ import numpy as np
 
 from driftwolfe.domains import Simplex
 from driftwolfe.experiments import drawing
-from driftwolfe.experiments.figure import (
-    INK,
-    Axis,
-    Band,
-    ExpertWeights,
-    Line,
-    Panel,
-    line_styles,
-)
+from driftwolfe.experiments.figure import INK, Axis, Band, ExpertWeights, Line, Panel, line_styles
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLAR, Learner
 from driftwolfe.losses import LinearLoss

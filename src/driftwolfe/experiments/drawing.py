@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -114,8 +114,11 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
     if panel.y.log:
         axis.set_yscale("log")
     image = _draw_weights(axis, panel, largest) if panel.weights else None
-    above = {"color": INK, "zorder": 3} if panel.weights else {}
-    mark_drifts(axis, panel.drifts, **above)
+    mark: dict[str, Any] = {"color": FAINT, "zorder": 0.5}
+    if panel.weights:
+        mark = {"color": INK, "zorder": 3}
+    for t in panel.drifts:
+        axis.axvline(t, linestyle=":", linewidth=0.7, **mark)
     draw_line = _draw_band if panel.form == "bands" else _draw_marks
     for place, line in enumerate(line for line in panel.lines if not line.hidden):
         draw_line(axis, panel, line, place, **options)
@@ -311,10 +314,3 @@ def count_axis(axis: Axes, which: str, ticks: int = 5) -> None:
         chosen.set_major_locator(ticker.LogLocator(subs=parts, numticks=ticks + 2))
         chosen.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
         chosen.set_minor_formatter(ticker.NullFormatter())
-
-
-def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
-    """Thin dotted lines at abrupt changes."""
-    style = {"color": FAINT, "linestyle": ":", "linewidth": 0.7, "zorder": 0.5, **line}
-    for t in rounds:
-        axis.axvline(t, **style)

@@ -278,10 +278,7 @@ def _asset(name: str) -> str:
 
 
 def _section(
-    title: str,
-    summary: Summary,
-    regrets: Sequence[RegretRow],
-    charts: list[tuple[Figure, str]],
+    title: str, summary: Summary, regrets: Sequence[RegretRow], charts: list[tuple[Figure, str]]
 ) -> dict[str, Any]:
     """What the page says about a stream."""
     found, missing = claims.claims(summary, title)

@@ -123,10 +123,8 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     >>> [new is old for new, old in zip(dw.streams.drift.sign_flip(stream, every=2), stream)]
     [True, True, False, False, True]
     """
-    length = checks.count(every, "every")
-    return replace(
-        recurring([stream, _mirrored(stream)], length), name=f"{stream.name}, signs flipped"
-    )
+    flipped = recurring([stream, _mirrored(stream)], checks.count(every, "every"))
+    return replace(flipped, name=f"{stream.name}, signs flipped")
 
 
 def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
@@ -256,10 +254,7 @@ def reordered(stream: Stream, seed: Seed) -> Stream:
     rng, ends = np.random.default_rng(seed), (0, *stream.drifts, len(stream))
     points = stream.comparators
     for start, end in pairwise(ends):
-        still = points is None or all(
-            distance(points[start], points[t]) == 0 for t in range(start, end)
-        )
-        if not still:
+        if points is not None and any(distance(points[start], u) for u in points[start:end]):
             raise ValueError(
                 "the comparators of this stream move between its drifts, so that its rounds have no other "
                 "order; make a stream for each seed instead"
