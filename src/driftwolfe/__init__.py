@@ -18,38 +18,18 @@ from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BOGDIP",
-    "OGD",
-    "POLA",
-    "POLAR",
-    "POLD",
-    "Ader",
-    "FactoredMatrix",
-    "History",
-    "Learner",
-    "OnlineFrankWolfe",
-    "Oracle",
-    "__version__",
-    "bounds",
+__all__ = ["__version__", "load", "set_threads"]
+__all__ += ["BOGDIP", "OGD", "POLA", "POLAR", "POLD", "Ader", "Learner", "OnlineFrankWolfe"]
+__all__ += ["FactoredMatrix", "History", "Oracle", "infeasible_projection", "minimise", "play"]
+__all__ += ["bounds", "domains", "ensemble", "learners", "losses", "oracles", "points"]
+__all__ += [
     "compare",
     "contrib",
-    "domains",
-    "ensemble",
     "estimators",
     "evaluate",
-    "infeasible_projection",
-    "learners",
-    "load",
-    "losses",
-    "minimise",
-    "oracles",
-    "play",
     "plot",
-    "points",
     "reference",
     "regret",
-    "set_threads",
     "streams",
 ]
 __all__ += domains.__all__

@@ -127,14 +127,20 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
     if panel.x.high is not None:
         axis.set_xlim(panel.x.low, panel.x.high)
     count_axis(axis, "x", panel.x.ticks)
-    if panel.y.names:
+    if names := panel.y.names:
         axis.tick_params(axis="y", length=0)
     else:
         count_axis(axis, "y", panel.y.ticks)
         if panel.y.low is not None:
             axis.set_ylim(panel.y.low, panel.y.high)
     if panel.form == "dots":
-        _frame_dots(axis, panel)
+        axis.margins(x=0.08 if names else 0.12)
+    if panel.form == "dots" and names:
+        axis.axvline(0.0, color=FAINT, linewidth=0.7)
+        axis.grid(axis="x", visible=False)
+        axis.spines["left"].set_visible(False)
+        axis.set_yticks(range(len(names)), [literal(n.replace(" (", "\n(")) for n in names])
+        axis.set_ylim(len(names) - 0.5, -0.5)
     return image
 
 
@@ -170,17 +176,6 @@ def _draw_marks(axis: Axes, panel: Panel, line: Line, place: int) -> None:
     if named:
         beside: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center"}
         axis.text(1.03, band.x[0], line.value, **beside, fontsize=7.0, color=INK)
-
-
-def _frame_dots(axis: Axes, panel: Panel) -> None:
-    names = panel.y.names
-    axis.margins(x=0.08 if names else 0.12)
-    if names:
-        axis.axvline(0.0, color=FAINT, linewidth=0.7)
-        axis.grid(axis="x", visible=False)
-        axis.spines["left"].set_visible(False)
-        axis.set_yticks(range(len(names)), [literal(n.replace(" (", "\n(")) for n in names])
-        axis.set_ylim(len(names) - 0.5, -0.5)
 
 
 def expert_rows(panel: Panel) -> int:
@@ -280,7 +275,7 @@ def save(figure: Sheet, path: Path, **options: Any) -> None:
 
     A PNG has a palette of 256 colours, which no eye tells from all of them, and a third of the size.
     """
-    kind = path.suffix.removeprefix(".")
+    kind = path.suffix.removeprefix(".").lower()
 
     def fill(part: Path) -> None:
         figure.savefig(part, format=kind, metadata=METADATA[kind], **options)

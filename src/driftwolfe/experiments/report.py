@@ -55,15 +55,8 @@ _REAL: dict[DataFile | None, str] = {
     f"file {ROWS.path}, from {ROWS.source}.",
 }
 #: Names of facts about machines.
-_NAMES = {
-    "cpu": "Processor",
-    "cores": "Cores",
-    "memory_gib": "Memory (GiB)",
-    "system": "System",
-    "python": "Python",
-    "blas": "BLAS",
-    "commit": "Commit",
-}
+_NAMES = {"cpu": "Processor", "memory_gib": "Memory (GiB)", "blas": "BLAS"}
+_NAMES |= {name: name.capitalize() for name in ("cores", "system", "python", "commit")}
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:

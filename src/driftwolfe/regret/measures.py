@@ -131,11 +131,8 @@ def adaptive_regret(
     ----------
     history, tau
         A game with its losses kept, and the length of the windows, in rounds.
-    tolerance
-        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
-    time_limit, progress
-        Seconds after which the search ends, with the gap reached so far, None for no limit; whether to show
-        a progress bar with the gap, by default only on a terminal.
+    tolerance, time_limit, progress
+        As in `weak_adaptive_regret`.
 
     Examples
     --------
