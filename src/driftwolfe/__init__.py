@@ -18,20 +18,11 @@ from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "load", "set_threads"]
+__all__ = ["__version__", "compare", "load", "set_threads"]
 __all__ += ["BOGDIP", "OGD", "POLA", "POLAR", "POLD", "Ader", "Learner", "OnlineFrankWolfe"]
 __all__ += ["FactoredMatrix", "History", "Oracle", "infeasible_projection", "minimise", "play"]
 __all__ += ["bounds", "domains", "ensemble", "learners", "losses", "oracles", "points"]
-__all__ += [
-    "compare",
-    "contrib",
-    "estimators",
-    "evaluate",
-    "plot",
-    "reference",
-    "regret",
-    "streams",
-]
+__all__ += ["contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams"]
 __all__ += domains.__all__
 
 #: Imported when first used, to start quickly.

@@ -105,13 +105,9 @@ def offline_minimum(
     for loss in losses:
         loss.check_shape(domain.shape)
     objective = pool(losses)
-    bracket = Bracket(
-        domain,
-        tolerance=checks.nonnegative(tolerance, "tolerance"),
-        scale=abs(objective.value(origin)),
-        lower=objective.lower_bound,
-        limit=checks.count(max_iterations, "max_iterations"),
-    )
+    limit, scale = checks.count(max_iterations, "max_iterations"), abs(objective.value(origin))
+    accuracy, lower = checks.nonnegative(tolerance, "tolerance"), objective.lower_bound
+    bracket = Bracket(domain, accuracy, scale, limit=limit, lower=lower)
     minimise(objective, first, bracket)
     return OfflineMinimum(bracket.point, bracket.value, bracket.gap, bracket.evaluations)
 

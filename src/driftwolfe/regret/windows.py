@@ -185,11 +185,7 @@ class WindowSearch:
     """
 
     def __init__(
-        self,
-        record: Record,
-        tolerance: float,
-        time_limit: float | None = None,
-        progress: bool | None = None,
+        self, record: Record, tolerance: float, time_limit: float | None, progress: bool | None
     ) -> None:
         limit = math.inf if time_limit is None else checks.nonnegative(time_limit, "time_limit")
         self._deadline = time.monotonic() + limit
