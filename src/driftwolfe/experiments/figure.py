@@ -205,8 +205,14 @@ BLUE, ORANGE, GREY, GREEN, PINK, AMBER, SKY = COLOURS
 #: The colour of a method in all figures, those that are shown first before others; methods of one colour
 #: differ in dash and marker.
 METHODS = {
-    "POLAR": BLUE, "POLA": ORANGE, "POLD": SKY, "BOGD_IP": GREY,
-    "Multi-OCG": GREEN, "Ader": PINK, "PAMO": AMBER, "OGD": PINK,
+    "POLAR": BLUE,
+    "POLA": ORANGE,
+    "POLD": SKY,
+    "BOGD_IP": GREY,
+    "Multi-OCG": GREEN,
+    "Ader": PINK,
+    "PAMO": AMBER,
+    "OGD": PINK,
     **dict.fromkeys(("OnlineFrankWolfe", "SAOL", "OneProjectionSAOL"), GREEN),
     **dict.fromkeys(("OneProjectionAder", "OneOracleAder"), AMBER),
     **dict.fromkeys(("TraceNormClassifier", "TraceNormRegressor", "MatrixCompleter"), BLUE),

@@ -360,11 +360,10 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
         return here.value, here.gradient
 
     if bracket.has_work():
-        with suppress(StopIteration):  # the bracket decides when it ends, not a gap
-            most, gap = bracket.limit, math.ulp(0.0)
-            oracles.minimise(
-                told, bracket.domain, gap, method="corrective", start=x, max_lmo_calls=most
-            )
+        # It ends when the bracket says so, not at a gap of its own.
+        options: dict[str, Any] = {"method": "corrective", "max_lmo_calls": bracket.limit}
+        with suppress(StopIteration):
+            oracles.minimise(told, bracket.domain, math.ulp(0.0), start=x, **options)
     return bracket.point
 
 

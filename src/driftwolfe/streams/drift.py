@@ -84,10 +84,8 @@ class Stream:
             return self.losses[index]
         comparators = None if self.comparators is None else self.comparators[index]
         # Number the pieces between drifts: where the number changes in the slice, it drifts.
-        pieces = [bisect_right(self.drifts, t) for t in range(len(self))[index]]
-        return replace(
-            self, losses=self.losses[index], comparators=comparators, drifts=change_points(pieces)
-        )
+        drifts = change_points(bisect_right(self.drifts, t) for t in range(len(self))[index])
+        return replace(self, losses=self.losses[index], comparators=comparators, drifts=drifts)
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, {len(self)} rounds, lipschitz={self.lipschitz:g})"
