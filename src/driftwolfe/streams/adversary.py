@@ -254,10 +254,8 @@ class ResistingOracle:
         firsts, phases = self._firsts[: self.answers], self._phases[: self.answers]
         weights = sides / np.sqrt(self._xi_squared[phases])
         # The weight of the answers that hold a direction: those of its segment given after it.
-        ends = np.bincount(firsts, weights, self._most + 1) - np.bincount(
-            phases, weights, self._most + 1
-        )
-        gap = x[: self._most] / self.radius + self._lengths * np.cumsum(ends)[:-1]
+        before, after = (np.bincount(at, weights, self._most + 1) for at in (phases, firsts))
+        gap = x[: self._most] / self.radius + self._lengths * np.cumsum(after - before)[:-1]
         inside = np.all(sides >= -slack) and np.all(np.abs(gap) <= slack)
         return bool(inside and weights.sum() <= 1 + slack)
 
