@@ -198,10 +198,9 @@ def approach(
 class BallDescent(BallExperts, Experts):
     r"""Experts on the ball around a set, and x, the projection of their mean y, which is played.
 
-    All learn from one gradient g at x, less its part along y - x where
-    :math:`\langle g, y - x\rangle < 0`. Where the set has factored points, not too large to be projected
-    exactly, y and the experts' points are arrays: sums of sparse gradients and of projections soon
-    have full rank.
+    All learn from one gradient g at x, less its part along y - x where :math:`\langle g, y - x\rangle < 0`. Where
+    the set has factored points, not too large to be projected exactly, y and the experts' points are arrays: sums
+    of sparse gradients and of projections soon have full rank.
     """
 
     x: Annotated[Point, POINT]

@@ -236,8 +236,7 @@ class GaugeDescent(DenseDescent):
     r"""Gradient descent on the ball R B, reduced to the set by its gauge.
 
     Expert i holds u in the ball around the centre c and plays :math:`w = c + (u - c)/\max(1, \gamma)`,
-    :math:`\gamma = gauge(u)`. With g the gradient at w and s a subgradient of the gauge at u, it steps
-    along
+    :math:`\gamma = gauge(u)`. With g the gradient at w and s a subgradient of the gauge at u, it steps along
 
     .. math:: \tilde g = g - 1\{\gamma > 1, \langle g, u - c\rangle < 0\}\,\langle g, w - c\rangle\, s
 
@@ -313,11 +312,10 @@ class SelfConfidentDescent(DenseDescent):
     .. math:: \eta_t = \frac{D}{\sqrt{9 G^2 + 6\Gamma_t}}, \qquad
               \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
 
-    since the expert started; G is the largest norm of a gradient that any expert has seen, and D the diameter
-    of the set, or, where projections are not exact, twice the radius. Its regret is at most
-    :math:`(D/2 + P)\sqrt{9 G^2 + 6\Gamma} + D\sqrt{\Gamma/6}`, P the path length
-    of the comparators. `worst` has the largest :math:`\Gamma` that each expert, or any in its place
-    before, has had.
+    since the expert started; G is the largest norm of a gradient that any expert has seen, and D the diameter of
+    the set, or, where projections are not exact, twice the radius. Its regret is at most
+    :math:`(D/2 + P)\sqrt{9 G^2 + 6\Gamma} + D\sqrt{\Gamma/6}`, P the path length of the comparators. `worst` has
+    the largest :math:`\Gamma` that each expert, or any in its place before, has had.
     """
 
     squares: Totals

@@ -38,8 +38,7 @@ class Evaluation(NamedTuple):
 class Experts(Stateful, ABC):
     """Several points of a set, each of which moves by the gradients of the losses.
 
-    A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`, then
-    `settle`.
+    A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`, then `settle`.
     """
 
     largest_gradient: Size

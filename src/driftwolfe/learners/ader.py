@@ -21,11 +21,10 @@ class Ader(GridLearner):
     .. math:: x^i_{t+1} = P_K(x^i_t - \eta_i \nabla f_t(x^i_t)), \quad
               \eta_i = c\, 2^{i-1}\sqrt{7/(2T)}, \quad c = D/G
 
-    N projections and N gradients per round, :math:`N = O(\log T)`; the improved Ader,
-    ``feedback="linear"``, has one gradient. Regret at most
-    :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound` evaluates the sharper
-    :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants re-derived; with linear
-    feedback the rate of the weights is twice the original's.
+    N projections and N gradients per round, :math:`N = O(\log T)`; the improved Ader, ``feedback="linear"``, has
+    one gradient. Regret at most :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound`
+    evaluates the sharper :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants re-derived; with
+    linear feedback the rate of the weights is twice the original's.
 
     Parameters
     ----------
@@ -95,9 +94,8 @@ class OneProjectionAder(GridLearner):
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
     tuning
-        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``;
-        ``"certified"``: a tolerance of :math:`D^2/T` where they are not exact, and loss_scale
-        ``"certified"``.
+        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``; ``"certified"``: a
+        tolerance of :math:`D^2/T` where they are not exact, and loss_scale ``"certified"``.
     {options}
 
     Notes

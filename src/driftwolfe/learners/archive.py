@@ -28,16 +28,7 @@ from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.ops import POINTS, FactorBuffer, ProductPoint
-from driftwolfe.state import (
-    PLAIN,
-    Field,
-    Kind,
-    Reader,
-    Writer,
-    array_names,
-    check_fields,
-    declared,
-)
+from driftwolfe.state import PLAIN, Field, Kind, Reader, Writer, array_names, check_fields, declared
 from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------

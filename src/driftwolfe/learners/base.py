@@ -121,10 +121,9 @@ def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
 class Learner(Stateful, Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
-    ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
-    loss, returns that of the decision and moves on; `t` counts the rounds played. A refused update
-    changes nothing. Where losses come late, `ask` for a ticket in each round, and give it back with
-    the loss.
+    ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the loss, returns
+    that of the decision and moves on; `t` counts the rounds played. A refused update changes nothing. Where losses
+    come late, `ask` for a ticket in each round, and give it back with the loss.
 
     Learners in different threads do not disturb each other. Several threads may read one learner
     (`decision`, `bound`, `clone`, `save`, ...). While one is in an update, others may only read `t`,
@@ -218,11 +217,10 @@ class Learner(Stateful, Guarded, ABC):
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Reveal the loss of this round, return its value at the decision, move to the next.
 
-        With a ticket (or its number), the loss is that of the round in which `ask` gave it out. The
-        value returned is that at the ticket's decision. What is learned is the same as from a loss of
-        the present round, whatever the feedback: values and gradients at where the experts are now.
-        `docs/theory/delays.md` says what that costs. In your own learner, `update(self, loss)` is
-        enough: tickets are dealt with before.
+        With a ticket (or its number), the loss is that of the round in which `ask` gave it out. The value returned
+        is that at the ticket's decision. What is learned is the same as from a loss of the present round, whatever
+        the feedback: values and gradients at where the experts are now. `docs/theory/delays.md` says what that
+        costs. In your own learner, `update(self, loss)` is enough: tickets are dealt with before.
         """
 
     @writes

@@ -27,9 +27,8 @@ class BOGDIP(Learner):
     .. math:: (x, y) \leftarrow IP\Big(x,\ y - \eta \sum_{\text{block}} \nabla f_t(x)\Big)
 
     with :math:`h = T^{-3/4}`, :math:`\eta = c h` (c = D/G), :math:`K = \lfloor h^{-2/3}\rfloor`
-    :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's parameters, which
-    assume D = G = 1, for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per
-    round on average.
+    :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's, which assume D = G = 1,
+    1, for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per round on average.
 
     Parameters
     ----------
@@ -134,11 +133,10 @@ class BOGDIP(Learner):
 class LOOBOGD(BOGDIP):
     r"""LOO-BOGD, with Garber & Kretzu's own constants.
 
-    `BOGDIP` with :math:`\eta = (R/G) T^{-3/4}`, :math:`K = 5\sqrt T`,
-    :math:`\epsilon = 60 R^2/\sqrt T`: one gradient per round, at most T LMO calls in total, when blocks
-    end, and regret :math:`O(G R T^{3/4})` on every sub-interval. With the certified tuning nothing moves
-    unless T > 32,400, as :math:`3\epsilon` exceeds any distance from the centre. Blocks and tolerances do
-    not follow a budget.
+    `BOGDIP` with :math:`\eta = (R/G) T^{-3/4}`, :math:`K = 5\sqrt T`, :math:`\epsilon = 60 R^2/\sqrt T`: one
+    gradient per round, at most T LMO calls in total, when blocks end, and regret :math:`O(G R T^{3/4})` on every
+    sub-interval. With the certified tuning nothing moves unless T > 32,400, as :math:`3\epsilon` exceeds any
+    distance from the centre. Blocks and tolerances do not follow a budget.
 
     Parameters
     ----------

@@ -88,10 +88,7 @@ class MultiOCG(GridLearner):
         if scale is not None and options.get("step_scale") is None:
             scale *= 2.0  # the default step is c = 2D/G where other learners have D/G
         experts = partial(
-            Leaders,
-            step_scale=scale,
-            strong_convexity=curvature,
-            max_calls=self.max_inner,
+            Leaders, step_scale=scale, strong_convexity=curvature, max_calls=self.max_inner
         )
         # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
         weights = None if curvature is None or G is None else partial(_steady, G**2 / curvature)

@@ -150,12 +150,11 @@ def _ball_plan(options: Options, length: int) -> Plan:
 class PAMO(CoverLearner):
     r"""Projection-free adaptive regret with membership oracles (reconstructed).
 
-    On every interval I of a geometric cover, gradient descent in the ball R B with
-    :math:`\eta = c/\sqrt{|I|}`, :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge
-    (`GaugeDescent`); multiplicative weights as in `SAOL`. :math:`\kappa = R/r` is the aspect ratio
-    of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball. Every expert needs a gauge per round:
-    O(log T) membership tests by bisection, or one exact evaluation where the set offers it. Regret
-    :math:`O((1 + \kappa)\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against
+    On every interval I of a geometric cover, gradient descent in the ball R B with :math:`\eta = c/\sqrt{|I|}`,
+    :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge (`GaugeDescent`); multiplicative weights as in
+    `SAOL`. :math:`\kappa = R/r` is the aspect ratio of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball.
+    Every expert needs a gauge per round: O(log T) membership tests by bisection, or one exact evaluation where the
+    set offers it. Regret :math:`O((1 + \kappa)\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against
     comparators of path length P inside it; `bound` has the constants.
 
     Parameters

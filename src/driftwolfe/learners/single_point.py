@@ -326,10 +326,7 @@ class KalhanOFW(SinglePointLearner):
     """
 
     def __init__(
-        self,
-        domain: Domain,
-        horizon: int | None = None,
-        lipschitz: float | str = "auto",
+        self, domain: Domain, horizon: int | None = None, lipschitz: float | str = "auto"
     ) -> None:
         super().__init__(domain)
         self.horizon = None if horizon is None else checks.count(horizon, "horizon")
