@@ -144,21 +144,17 @@ class PolarBound:
 
     def bound(self, path_length: float, tau: int | None, diameter: float) -> float | None:
         """Return the bound on the game, or on windows of tau rounds, where one is known."""
-        windows = self.sleeping and bool(self._restarting)
-        if tau is not None and self._restarting:
-            by = self._on_cover if self.sleeping else self._on_windows
-            return by(path_length, tau, diameter)
         if tau is not None:
-            return None
+            by = self._on_cover if self.sleeping else self._on_windows
+            return by(path_length, tau, diameter) if self._restarting else None
         if not self.rounds:
             return 0.0
         path_length = min(path_length, (self.rounds - 1) * diameter)
-        whole = self.whole(self.rounds) + self._moving(self.rounds) * path_length
-        found = [whole + self._weighing(self.rounds)]
+        moving, weighing = self._moving(self.rounds) * path_length, self._weighing(self.rounds)
+        found = [self.whole(self.rounds) + moving + weighing]
         if "adaptive" in self.kinds:
-            moving = self._moving(self.rounds) * path_length
-            found.append(self.whole_adaptive() + moving + self._weighing(self.rounds))
-        if windows:
+            found.append(self.whole_adaptive() + moving + weighing)
+        if self.sleeping and self._restarting:
             found.append(self._on_cover(path_length, tau, diameter))
         return min(found + self._lazy(path_length) + self._agile(path_length))
 
@@ -293,9 +289,7 @@ class PolarBound:
             return 0.0
         plans = [self.plan("whole", 1 << k) for k in range((rounds - 1).bit_length() + 1)]
         squares = apart = drops = 0.0
-        back = (
-            4 if self.known.delay_factor > 1.0 else 2
-        )  # levels in which a point may have been found
+        back = 4 if self.known.delay_factor > 1.0 else 2  # levels that may have found a point
         for k, plan in enumerate(plans):
             number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
             squares += plan.step * plan.block * number

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.experts import require_in_range
 from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
@@ -78,9 +77,8 @@ class StronglyConvexOFW(SinglePointLearner):
         self._largest = self._costs = 0.0
 
     def _step(self, gradient: Point) -> None:
-        size, rounds, bend = norm(gradient), self.t + 1, self.strong_convexity
+        size, rounds, bend = self._size(gradient), self.t + 1, self.strong_convexity
         self._largest = max(self._largest, size)
-        require_in_range(size, self.domain.diameter)
         self._gradients = self._gradients + gradient
         self._points = self._points + self._x
         slope = self._gradients + bend * (rounds * self._x - self._points)

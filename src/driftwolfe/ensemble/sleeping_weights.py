@@ -173,10 +173,8 @@ class AdaNormalHedge(SleepingMeta):
 
     COLUMNS: ClassVar = ("regrets", "movements")
 
-    regrets: Annotated[Array, Field(np.float64, ("experts",))] = field(
-        init=False
-    )  # R of those awake
-    movements: Totals = field(init=False)  # and C
+    regrets: Annotated[Array, Field(np.float64, ("experts",))] = field(init=False)  # R
+    movements: Totals = field(init=False)  # C
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,6 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import ader_grid
 from driftwolfe.ensemble.ball import BallDescent
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, WeightOptions, projecting_options
 from driftwolfe.oracles import Oracle
@@ -44,15 +43,6 @@ class Ader(GridLearner):
     >>> learner.decision.round(3), learner.oracle_calls.projection
     (array([-1.,  0.]), 200)
     """
-
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play the mean of the experts; weigh them by their losses; let each take its step."""
-        f = as_loss(loss)
-        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
-        self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation.slopes, evaluation.shared)
-        self._next_round()
-        return float(evaluation.value)
 
     def __init__(
         self,
@@ -135,10 +125,8 @@ class OneProjectionAder(GridLearner):
         **options: Unpack[StepOptions],
     ) -> None:
         own: dict[str, Any] = {"oracle": oracle, "loss_scale": loss_scale, "feedback": "linear"}
-        names = "OneProjectionAder", "OneOracleAder"
-        checked = projecting_options(
-            *names, domain, horizon, lipschitz, on_ball=True, **own, **options
-        )
+        given = "OneProjectionAder", "OneOracleAder", domain, horizon, lipschitz
+        checked = projecting_options(*given, on_ball=True, **own, **options)
         experts = partial(BallDescent, checked.oracle, checked.step_scale)
         super().__init__(domain, checked, partial(_ball_plans, checked), experts)
 

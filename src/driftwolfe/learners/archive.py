@@ -204,7 +204,6 @@ def _described(value: Any) -> Any:
     return Described(cls.__name__, described, cls.__module__ if own else None)
 
 
-#: All that can be written.
 def learner_writer() -> Writer:
     """Return what writes learners."""
     return Writer({**ensemble_kinds(), "made": Kind(Described)})

@@ -101,10 +101,6 @@ def _replaced(cls: type[Learner]) -> tuple[str, ...]:
     return tuple(name for name, part in parts if not issubclass(part.kind, kept))
 
 
-def _is_learner(part: Any) -> bool:
-    return isinstance(part, Nested) and issubclass(part.kind, Learner)
-
-
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
     """Raise an error that names the set, for a loss that is not for its points."""
     name, message = type(domain.unwrapped).__name__, ""
@@ -291,7 +287,8 @@ class Learner(Stateful, Guarded, ABC):
 
     def undoable(self, before: Mapping[str, Any]) -> bool:
         """Whether learners within are where they were."""
-        held = [before[name] for name, part in declared(type(self)).items() if _is_learner(part)]
+        parts = {n: part for n, part in declared(type(self)).items() if isinstance(part, Nested)}
+        held = [before[name] for name, part in parts.items() if issubclass(part.kind, Learner)]
         within = [each for one in held for each in (one if isinstance(one, tuple) else (one,))]
         return not any(each.t != before["t"] or is_half_written(each) for each in within)
 
@@ -484,6 +481,11 @@ def _with_options(cls: type[Learner]) -> str:
         texts |= dict.fromkeys(head.split(", "), entry.rstrip())  # several may share an entry
     ordered = dict.fromkeys(texts[name] for name in names if name in texts)
     return before + heading + "\n".join(ordered) + end + after
+
+
+def largest_gradient(learner: Any) -> float:
+    """G: the larger of what was given and the largest gradient norm seen."""
+    return max(learner.options.lipschitz or 0.0, learner._experts.largest_gradient)
 
 
 def as_loss(given: Any) -> Loss:

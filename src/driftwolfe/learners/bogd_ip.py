@@ -11,7 +11,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
-from driftwolfe.learners.base import Epoch, Learner, as_loss
+from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points.kinds import Point
@@ -28,7 +28,7 @@ class BOGDIP(Learner):
 
     with :math:`h = T^{-3/4}`, :math:`\eta = c h` (c = D/G), :math:`K = \lfloor h^{-2/3}\rfloor`
     :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's, which assume D = G = 1,
-    1, for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per round on average.
+    for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per round on average.
 
     Parameters
     ----------
@@ -102,10 +102,7 @@ class BOGDIP(Learner):
         """The feasible point x."""
         return self._experts.point(0).copy()
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def check(self) -> None:
         super().check()

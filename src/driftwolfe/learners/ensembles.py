@@ -15,7 +15,7 @@ from driftwolfe.ensemble import GeometricCover, Hedge, OptimisticHedge, Sleeping
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
-from driftwolfe.learners.base import Epoch, Learner, as_loss
+from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
@@ -81,10 +81,7 @@ class GridLearner(Learner):
             return [f"h = {step:.3g}" for step in steps]
         return [f"η = {float(f'{c * step:.3g}'):,g}" for step in steps]
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def check(self) -> None:
         super().check()
@@ -224,17 +221,12 @@ class CoverLearner(Learner):
         """The lengths of their intervals."""
         return [f"{n:,} round{'s' if n > 1 else ''}" for n in self._lengths]
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def derive(self) -> None:
-        awake = sorted((each.length, each.end) for each in self._cover.active(self.t + 1))
-        self._lengths, self._ends = (
-            [length for length, _ in awake],
-            np.array([end for _, end in awake]),
-        )
+        awake = self._cover.active(self.t + 1)
+        self._lengths = [each.length for each in awake]
+        self._ends = np.array([each.end for each in awake])
         self._weights = self._meta.weights
 
     def check(self) -> None:

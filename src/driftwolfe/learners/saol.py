@@ -134,10 +134,8 @@ class OneProjectionSAOL(CoverLearner):
         **options: Unpack[StepOptions],
     ) -> None:
         own: dict[str, Any] = {"oracle": oracle, "loss_scale": loss_scale, "feedback": "linear"}
-        names = "OneProjectionSAOL", "POLA"
-        checked = projecting_options(
-            *names, domain, horizon, lipschitz, on_ball=True, **own, **options
-        )
+        given = "OneProjectionSAOL", "POLA", domain, horizon, lipschitz
+        checked = projecting_options(*given, on_ball=True, **own, **options)
         experts = partial(BallDescent, checked.oracle, checked.step_scale)
         meta = MultiplicativeWeights(checked.loss_scale)
         super().__init__(domain, checked, partial(_ball_plan, checked), meta, start, experts)
@@ -230,9 +228,8 @@ class PAMO(CoverLearner):
         if step_scale is not None and options.get("step_scale") is None:
             # Surrogate gradients are up to 1 + kappa times as long as true ones.
             step_scale /= 1.0 + self.kappa
-        bisection = None
+        T, bisection = checked.horizon or 10_000, None
         if gauge == "bisection":
-            T = checked.horizon or 10_000
             bisection = min(0.5, 1.0 / (self.kappa * T**2))
         if accuracy is not None:
             bisection = checks.positive(accuracy, "accuracy")
