@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.learners.options import Options, make_options, require_arrays
+from driftwolfe.learners.options import require_arrays
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.oracles import Oracle
 from driftwolfe.points.kinds import Point
@@ -68,7 +68,6 @@ class FTPL(SinglePointLearner):
     _scale: Size  # of the noise
     _costs: Size  # of the steps between leaders
     _draws: Count
-    options: Options
 
     def __init__(
         self,
@@ -78,8 +77,7 @@ class FTPL(SinglePointLearner):
         *,
         seed: int = 0,
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, oracle=Oracle(seed=seed))
+        super().__init__(domain, horizon, lipschitz, oracle=Oracle(seed=seed))
         require_arrays(domain, "FTPL", "POLAR")
         #: At least the mean of the largest <xi, v - c>, for v in the set.
         self._width = domain.radius * math.sqrt(self._x.size)

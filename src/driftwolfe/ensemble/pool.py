@@ -18,14 +18,8 @@ from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.state import Field, Size
 
 #: The rules of the experts of `POLAR`, by their kinds.
-RULES = {
-    "whole": LAZY,
-    "lazy": LAZY,
-    "origin": LAZY,
-    "adaptive": ADAPTIVE,
-    "whole adaptive": ADAPTIVE,
-}
-RULES |= {"agile": OPTIMISTIC, "vertex": VERTEX}
+RULES = {"whole": LAZY, "lazy": LAZY, "origin": LAZY, "agile": OPTIMISTIC, "vertex": VERTEX}
+RULES |= {"adaptive": ADAPTIVE, "whole adaptive": ADAPTIVE}
 
 
 class PoolDescent(DenseDescent):

@@ -211,13 +211,8 @@ class SOOGD(BOGDIP):
                 f"SOOGD separates points from the set, which {type(domain.unwrapped).__name__} cannot; "
                 "use BOGDIP, which needs only linear minimisation"
             )
-        super().__init__(
-            domain,
-            horizon,
-            lipschitz,
-            oracle=Oracle("separation", tolerance_scale=tolerance_scale),
-            step_scale=step_scale,
-        )
+        oracle = Oracle("separation", tolerance_scale=tolerance_scale)
+        super().__init__(domain, horizon, lipschitz, oracle=oracle, step_scale=step_scale)
 
     def _plan(self, horizon: int) -> Plan:
         h = horizon**-0.5

@@ -132,17 +132,10 @@ class MultiOCG(GridLearner):
         return super()._bound(path_length, tau)
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
-        G, scale, curvature = self.lipschitz, self._experts.scale_for, self.strong_convexity
+        G, D, curvature = self.lipschitz, self.options.D, self.strong_convexity
+        scale, game = self._experts.scale_for(G), (epoch.rounds, path_length, curvature)
         regrets = [
-            leader_regret(
-                G,
-                self.options.D,
-                scale(G) / math.sqrt(plan.lifetime),
-                plan.lifetime,
-                epoch.rounds,
-                path_length,
-                curvature,
-            )
+            leader_regret(G, D, scale / math.sqrt(plan.lifetime), plan.lifetime, *game)
             for plan in self._plans(epoch.horizon)
         ]
         if curvature is None:

@@ -233,14 +233,9 @@ class PAMO(CoverLearner):
             bisection = min(0.5, 1.0 / (self.kappa * T**2))
         if accuracy is not None:
             bisection = checks.positive(accuracy, "accuracy")
-        super().__init__(
-            domain,
-            checked,
-            _pamo_plan,
-            MultiplicativeWeights(checked.loss_scale),
-            start,
-            lambda counted, *_: GaugeDescent(counted, checked.oracle, step_scale, bisection, lazy),
-        )
+        meta, how = MultiplicativeWeights(checked.loss_scale), (step_scale, bisection, lazy)
+        parts = _pamo_plan, meta, start, lambda K, *_: GaugeDescent(K, checked.oracle, *how)
+        super().__init__(domain, checked, *parts)
 
     def _level_bound(self, k: int) -> float:
         known, length = self.options.measured(self._experts), 1 << k
@@ -250,15 +245,8 @@ class PAMO(CoverLearner):
         if self.steps == "agile":
             return super()._level_bound(k) + rough
         eta = known.step_scale * self._plan(length).step
-        static = bounds.lazy_descent(
-            known.surrogates,
-            known.D,
-            eta,
-            eta * length,
-            longest=1,
-            apart=0.0,
-            shrinking_steps=known.shrinking_steps,
-        )
+        given = known.surrogates, known.D, eta, eta * length, 1, 0.0
+        static = bounds.lazy_descent(*given, shrinking_steps=known.shrinking_steps)
         return static + rough + bounds.weighing(self._meta, length, self.t)
 
     def _level_per_path(self, k: int) -> float:
