@@ -266,7 +266,7 @@ class PolarBound:
             return 0.0
         plans = [self.plan("whole", 1 << k) for k in range((rounds - 1).bit_length() + 1)]
         squares = apart = drops = 0.0
-        back = 4 if self.known.delay_factor > 1.0 else 2  # levels that may have found a point
+        back = 4 if self.known.delay_factor > 1.0 else 2  # levels in which a point may be found
         for k, plan in enumerate(plans):
             number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
             squares += plan.step * plan.block * number

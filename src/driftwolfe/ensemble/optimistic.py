@@ -44,7 +44,8 @@ class OptimisticDescent(BallDescent):
     _bases: PointRows  # the points from which steps start
     last: Annotated[Point, Field(POINTS)]  # gradient
     kept_fraction: Annotated[float, Field(float, None, 0.0, 1.0)]  # of that, expected again
-    products: Annotated[Array, Field(np.float64, (2,))]  # with gradients before, and squares
+    #: Of gradients with those before, and squares.
+    products: Annotated[Array, Field(np.float64, (2,))]
     scale: Size  # the factor c on the steps that led to y
     moves: Totals  # squared moves of the last step, if charged
     costs: Annotated[Array, Field(np.float64, ("experts",))]

@@ -173,8 +173,9 @@ class AdaNormalHedge(SleepingMeta):
 
     COLUMNS: ClassVar = ("regrets", "movements")
 
-    regrets: Annotated[Array, Field(np.float64, ("experts",))] = field(init=False)  # R
-    movements: Totals = field(init=False)  # C
+    #: R and C of those awake.
+    regrets: Annotated[Array, Field(np.float64, ("experts",))] = field(init=False)
+    movements: Totals = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
