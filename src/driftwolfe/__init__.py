@@ -41,8 +41,7 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     path
         The file.
     domain
-        The learner's set, if that holds functions or is of a class without `arguments`: it is not in
-        the file.
+        The learner's set, if that holds functions or is of a class without `arguments`: it is not in the file.
     device
         Where to resume: ``"cpu"``, ``"cuda"``, ...; None for where it was, or for the CPU, with a
         warning, if that device is not here.

@@ -166,9 +166,8 @@ class AdaNormalHedge(SleepingMeta):
 
     References
     ----------
-    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by
-    Zhang, Lu and Yang (2020), Minimizing dynamic regret and adaptive regret simultaneously,
-    AISTATS.
+    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by Zhang, Lu and Yang
+    (2020), Minimizing dynamic regret and adaptive regret simultaneously, AISTATS.
     """
 
     COLUMNS: ClassVar = ("regrets", "movements")

@@ -50,9 +50,8 @@ class BOGDIP(Learner):
 
     References
     ----------
-    Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with
-    adaptive regret guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1, with the corrections of
-    `docs/theory/errata.md`.
+    Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with adaptive regret
+    guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1, with the corrections of `docs/theory/errata.md`.
 
     Examples
     --------

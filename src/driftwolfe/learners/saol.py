@@ -173,16 +173,14 @@ class PAMO(CoverLearner):
 
     Notes
     -----
-    Reconstructed from the abstract, "a simple lazy gradient-based algorithm with a Minkowski
-    regularization", and from the paper that compares with it: not the published algorithm. Lazy
-    steps are nearer to those words; the regularisation is the gauge in the
-    gradient; the constants of the weights are SAOL's.
+    Reconstructed from the abstract, "a simple lazy gradient-based algorithm with a Minkowski regularization", and
+    from the paper that compares with it: not the published algorithm. Lazy steps are nearer to those words; the
+    regularisation is the gauge in the gradient; the constants of the weights are SAOL's.
 
     References
     ----------
-    Lu, Brukhim, Gradu and Hazan (2023), Projection-free adaptive regret with membership oracles,
-    ALT; Mhammedi (2022), Efficient projection-free online convex optimization with membership
-    oracle, COLT.
+    Lu, Brukhim, Gradu and Hazan (2023), Projection-free adaptive regret with membership oracles, ALT; Mhammedi
+    (2022), Efficient projection-free online convex optimization with membership oracle, COLT.
 
     Examples
     --------

@@ -22,10 +22,9 @@ from driftwolfe.streams.synthetic import opposite_losses, wide_direction, width_
 class SignAdversary:
     r"""Answers every decision with the linear loss that hurts it.
 
-    Along a unit vector e the set reaches from a to b, with the middle :math:`m = (a + b)/2`. The
-    answer to x is :math:`f(z) = \pm G (\langle e, z\rangle - m)` with the sign that makes f(x)
-    non-negative. The far end has the loss :math:`-G (b - a)/2`: every round costs at least that much
-    against its minimiser.
+    Along a unit vector e the set reaches from a to b, with the middle :math:`m = (a + b)/2`. The answer to x is
+    :math:`f(z) = \pm G (\langle e, z\rangle - m)` with the sign that makes f(x) non-negative. The far end has the
+    loss :math:`-G (b - a)/2`: every round costs at least that much against its minimiser.
 
     Parameters
     ----------
