@@ -12,56 +12,17 @@ from driftwolfe import bounds, domains, ensemble, learners, losses, oracles, poi
 from driftwolfe.domains import *
 from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
-from driftwolfe.learners import (
-    BOGDIP,
-    OGD,
-    POLA,
-    POLAR,
-    POLD,
-    Ader,
-    Learner,
-    OnlineFrankWolfe,
-)
+from driftwolfe.learners import BOGDIP, OGD, POLA, POLAR, POLD, Ader, Learner, OnlineFrankWolfe
 from driftwolfe.oracles import Oracle, infeasible_projection, minimise
 from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BOGDIP",
-    "DriftAlarm",
-    "OGD",
-    "POLA",
-    "POLAR",
-    "POLD",
-    "Ader",
-    "FactoredMatrix",
-    "History",
-    "Learner",
-    "OnlineFrankWolfe",
-    "Oracle",
-    "__version__",
-    "bounds",
-    "compare",
-    "contrib",
-    "domains",
-    "ensemble",
-    "estimators",
-    "evaluate",
-    "infeasible_projection",
-    "learners",
-    "load",
-    "losses",
-    "minimise",
-    "oracles",
-    "play",
-    "plot",
-    "points",
-    "reference",
-    "regret",
-    "set_threads",
-    "streams",
-]
+__all__ = ["__version__", "DriftAlarm", "compare", "load", "set_threads"]
+__all__ += ["BOGDIP", "OGD", "POLA", "POLAR", "POLD", "Ader", "Learner", "OnlineFrankWolfe"]
+__all__ += ["FactoredMatrix", "History", "Oracle", "infeasible_projection", "minimise", "play"]
+__all__ += ["bounds", "domains", "ensemble", "learners", "losses", "oracles", "points"]
+__all__ += ["contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams"]
 __all__ += domains.__all__
 
 #: Imported when first used, to start quickly.
@@ -81,8 +42,7 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     path
         The file.
     domain
-        The learner's set, if that holds functions or is of a class without `arguments`: it is not in
-        the file.
+        The learner's set, if that holds functions or is of a class without `arguments`: it is not in the file.
     device
         Where to resume: ``"cpu"``, ``"cuda"``, ...; None for where it was, or for the CPU, with a
         warning, if that device is not here.

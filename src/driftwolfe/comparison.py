@@ -123,13 +123,10 @@ class Comparison:
     @property
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         heads = list(dict.fromkeys(name for found in self.measures.values() for name in found))
-        rows = [
-            [
-                learner,
-                *(spread_text(spread(found[head]) if head in found else None) for head in heads),
-            ]
-            for learner, found in self.measures.items()
-        ]
+        rows = []
+        for learner, found in self.measures.items():
+            spreads = (spread(found[head]) if head in found else None for head in heads)
+            rows.append([learner, *map(spread_text, spreads)])
         return ["learner", *heads], rows
 
     def __str__(self) -> str:

@@ -11,20 +11,11 @@ import numpy as np
 
 from driftwolfe.domains import Simplex
 from driftwolfe.experiments import drawing
-from driftwolfe.experiments.figure import (
-    INK,
-    Axis,
-    Band,
-    ExpertWeights,
-    Line,
-    Panel,
-    line_styles,
-)
+from driftwolfe.experiments.figure import INK, Axis, Band, ExpertWeights, Line, Panel, line_styles
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLAR, Learner
 from driftwolfe.losses import LinearLoss
 from driftwolfe.points.kinds import Array, interpreted
-from driftwolfe.storage import write
 from driftwolfe.streams import Stream
 from driftwolfe.terminal import Terminal, table
 
@@ -83,9 +74,8 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
         remedy = "it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
         terminal.tell(f"no picture: {remedy}")
         return
-    options: dict[str, Any] = {"format": "png", "dpi": 200, "metadata": {"Software": None}}
     with drawing.print_style():
-        write(out, lambda part: figure.savefig(part, **options))
+        drawing.save(figure, out, dpi=200)
     terminal.say(f"picture: {out}")
 
 

@@ -145,9 +145,8 @@ def ranking(
 def prequential(model: Any, X: Any, y: Any, *, delay: int = 0, classes: Any = None) -> Any:
     """Predict each row before its label is known, learn it then; return the predictions as an array.
 
-    With a delay of n, the label of a row is learned just before the row n later is predicted, and the
-    last n at the end: what river's ``progressive_val_score(..., delay=n)`` does, for all models. 0 and 1
-    are the same.
+    With a delay of n, the label of a row is learned just before the row n later is predicted, and the last n at
+    the end: what river's ``progressive_val_score(..., delay=n)`` does, for all models. 0 and 1 are the same.
 
     Parameters
     ----------

@@ -275,11 +275,9 @@ def play(
             batch = [waiting[0][0]]
         started = time.perf_counter()
         # Sees f_t, suffers f_t(x_t), moves to x_{t+1}.
-        if waiting:
-            loss, ticket, more = waiting.popleft()
+        if waiting or more:
+            loss, ticket, more = waiting.popleft() if waiting else (batch[0], None, more)
             rounds = [learner.counted_update(loss, ticket, **more)]
-        elif more:
-            rounds = [learner.counted_update(batch[0], **more)]
         else:
             rounds = learner.update_many(batch)
         seconds = (time.perf_counter() - started) / len(batch)

@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
-from driftwolfe.experiments import drawing
-from driftwolfe.experiments.figure import (
-    FAINT,
-    Axis,
-    Band,
-    ExpertWeights,
-    Line,
-    Panel,
-    expert_size,
-    line_styles,
-    settled_range,
-)
+from driftwolfe.experiments import drawing, figure
+from driftwolfe.experiments.figure import Axis, Band, ExpertWeights, Line, Panel
 from driftwolfe.game import History
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
@@ -107,7 +97,7 @@ def regret(
     fixed = any(points is None for points in known)
     unit = "regret against the best fixed point" if fixed else "dynamic regret so far"
     axis = _lines(curves, unit, histories, drifts, ax)
-    axis.axhline(0.0, color=FAINT, linewidth=0.7, zorder=0.5)
+    axis.axhline(0.0, color=figure.FAINT, linewidth=0.7, zorder=0.5)
     return axis
 
 
@@ -166,7 +156,7 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
             "there are no expert weights in this game; play it with record_weights=True"
         )
     names = dict.fromkeys(name for each in history.experts for name in each)
-    experts = sorted(names, key=expert_size)
+    experts = sorted(names, key=figure.expert_size)
     rows = {name: place for place, name in enumerate(experts)}
     table = np.full((len(experts), len(history.weights)), np.nan)
     for t, (names_then, held) in enumerate(zip(history.experts, history.weights, strict=True)):
@@ -193,7 +183,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     >>> dw.plot.colours(["POLAR", "mine"])
     {'POLAR': '#0072B2', 'mine': '#D55E00'}
     """
-    return {name: style.colour for name, style in line_styles(names).items()}
+    return {name: style.colour for name, style in figure.line_styles(names).items()}
 
 
 def _by_name(given: Games) -> dict[str, Sequence[History]]:
@@ -235,14 +225,14 @@ def _lines(
     settled: bool = False,
 ) -> Axes:
     """Draw the mean of each learner's curves and a band around it, as far as all of them go."""
-    styles = line_styles(curves)
+    styles = figure.line_styles(curves)
     marked = given.drifts if isinstance(given, Comparison) else ()
     lines = []
     for name, several in curves.items():
         length = min(map(len, several))
         sample = np.array([each[:length] for each in several])
         lines.append(Line(name, name, styles[name], Band.of(np.arange(1, length + 1), sample)))
-    low, high = settled_range([line.band for line in lines]) if settled else (None, None)
+    low, high = figure.settled_range([line.band for line in lines]) if settled else (None, None)
     y = Axis(unit, low=low, high=high)
     panel = Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts}))
     with _axes(ax) as axis:

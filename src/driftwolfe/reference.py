@@ -142,11 +142,8 @@ def pold(
         number = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
         steps = (1.344 / 8 / T) ** 0.75 * 2.0 ** np.arange(number)
     h, N, alpha = np.array(steps), len(steps), math.sqrt(8 / T) / (G * domain.diameter)
-    eta, block, eps = (
-        D / G * h,
-        np.maximum(1, h ** (-2 / 3) + 1e-9).astype(int),
-        D**2 * h ** (2 / 3),
-    )
+    eta, eps = D / G * h, D**2 * h ** (2 / 3)
+    block = np.maximum(1, h ** (-2 / 3) + 1e-9).astype(int)
     w = np.array([(1 + 1 / N) / (i * (i + 1)) for i in range(1, N + 1)])
     x, y, total = [domain.origin()] * N, [domain.origin()] * N, [0 * domain.origin()] * N
     played = []
@@ -243,9 +240,8 @@ def pola(
             new = SimpleNamespace(x=first, y=first, total=0 * first, R=0.0, C=0.0)
             experts[t, t + length - 1] = new
         active = list(experts.values())
-        x = _mean(
-            _normal_hedge([i.R for i in active], [i.C for i in active]), [i.x for i in active]
-        )
+        p = _normal_hedge([i.R for i in active], [i.C for i in active])
+        x = _mean(p, [i.x for i in active])
         played.append(x)
         f = LinearLoss(loss.gradient(x)) if linear else loss
         gaps = [f.value(x) - f.value(expert.x) for expert in active]

@@ -15,15 +15,8 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast, get_args,
 
 import numpy as np
 
-from driftwolfe.storage import (
-    Archive,
-    PathLike,
-    StoredArray,
-    enough_memory,
-    read_archive,
-    refused,
-    write_archive,
-)
+from driftwolfe import storage
+from driftwolfe.storage import Archive, PathLike, StoredArray
 
 LARGEST_FLOAT = sys.float_info.max
 #: The least of limits: numbers above 0.
@@ -559,7 +552,7 @@ def write_state(
 ) -> None:
     """Write settings and parts to one file."""
     numbers, arrays = state_of(parts)
-    write_archive(path, kind, {**settings, "state": numbers}, arrays)
+    storage.write_archive(path, kind, {**settings, "state": numbers}, arrays)
 
 
 def read_state(
@@ -590,9 +583,9 @@ def read_state(
         table = table or _fields(present(values), values)
         check_fields(table, values, kind)
 
-    with enough_memory(path):
-        archive = read_archive(path, check, kind)
+    with storage.enough_memory(path):
+        archive = storage.read_archive(path, check, kind)
         values = archive.settings.pop("state") | archive.arrays
-        with refused(f"{path} does not hold the state of a {kind}"):
+        with storage.refused(f"{path} does not hold the state of a {kind}"):
             held = {name: _made(spec, values, name) for name, spec in present(values).items()}
         return [archive.settings, *(held.get(name) for name in parts)]

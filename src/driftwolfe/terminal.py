@@ -99,13 +99,8 @@ class Terminal:
 
     def lines(self, text: str, indent: str = "") -> list[str]:
         """Break a text into lines that fit, all but the first indented; paths stay whole."""
-        return wrap(
-            text,
-            self.width,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        return wrap(text, self.width, subsequent_indent=indent, **whole)
 
     def paint(self, text: str, code: str) -> str:
         """Return a text in a colour or weight, by its ANSI code, if colours are shown."""

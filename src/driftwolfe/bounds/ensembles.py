@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from driftwolfe.bounds.inequalities import (
@@ -43,19 +43,10 @@ def expert_regret(
     plan: Plan, known: Measured, rounds: int, path_length: float = 0.0, start: float = ANYWHERE
 ) -> float:
     """Return the bound on one agile expert, see `blocked_descent`; on its mean, if gradients are random."""
-    return blocked_descent(
-        known.surrogates,
-        known.D,
-        rounds,
-        known.step_scale * plan.step,
-        plan.block,
-        max(plan.tolerance, known.largest_distance**2),
-        path_length,
-        start,
-        shrinking_steps=known.shrinking_steps,
-        delay_factor=known.delay_factor,
-        noise=known.noise,
-    )
+    eta, tolerance = known.step_scale * plan.step, max(plan.tolerance, known.largest_distance**2)
+    expert = rounds, eta, plan.block, tolerance, path_length, start
+    game = known.shrinking_steps, known.delay_factor, known.noise
+    return blocked_descent(known.surrogates, known.D, *expert, *game)
 
 
 def regret_per_path(plan: Plan, known: Measured, rounds: int) -> float:
@@ -144,21 +135,17 @@ class PolarBound:
 
     def bound(self, path_length: float, tau: int | None, diameter: float) -> float | None:
         """Return the bound on the game, or on windows of tau rounds, where one is known."""
-        windows = self.sleeping and bool(self._restarting)
-        if tau is not None and self._restarting:
-            by = self._on_cover if self.sleeping else self._on_windows
-            return by(path_length, tau, diameter)
         if tau is not None:
-            return None
+            by = self._on_cover if self.sleeping else self._on_windows
+            return by(path_length, tau, diameter) if self._restarting else None
         if not self.rounds:
             return 0.0
         path_length = min(path_length, (self.rounds - 1) * diameter)
-        whole = self.whole(self.rounds) + self._moving(self.rounds) * path_length
-        found = [whole + self._weighing(self.rounds)]
+        moving, weighing = self._moving(self.rounds) * path_length, self._weighing(self.rounds)
+        found = [self.whole(self.rounds) + moving + weighing]
         if "adaptive" in self.kinds:
-            moving = self._moving(self.rounds) * path_length
-            found.append(self.whole_adaptive() + moving + self._weighing(self.rounds))
-        if windows:
+            found.append(self.whole_adaptive() + moving + weighing)
+        if self.sleeping and self._restarting:
             found.append(self._on_cover(path_length, tau, diameter))
         return min(found + self._lazy(path_length) + self._agile(path_length))
 
@@ -232,14 +219,9 @@ class PolarBound:
         """The regret of the weights against an expert that has played so many rounds."""
         if not self.sleeping:
             return float(self.weights.regret_bound(0))
-        awake = 4 + len(self.kinds) * len(self.lengths)
-        given = rounds, self.rounds, self._created, awake
-        return weighing(self.weights, *given) if rounds else 0.0
-
-    @cached_property
-    def _created(self) -> int:
-        """Experts that have ever begun, restarts counted."""
-        return 4 + len(self.kinds) * sum((self.rounds + 1) // length for length in self.lengths)
+        begun = sum((self.rounds + 1) // length for length in self.lengths)  # restarts counted
+        created, awake = (4 + len(self.kinds) * number for number in (begun, len(self.lengths)))
+        return weighing(self.weights, rounds, self.rounds, created, awake) if rounds else 0.0
 
     def _moving(self, rounds: int) -> float:
         """What a unit of path inside so many rounds adds to static regret."""
@@ -255,19 +237,10 @@ class PolarBound:
         self, last: Plan, squares: float, apart: float, start: float, drops: float = 0.0
     ) -> float:
         """The static regret of a lazy expert with steps in units of c, see `lazy_descent`."""
-        known = self.known
-        return lazy_descent(
-            known.G,
-            known.D,
-            known.step_scale * last.step,
-            known.step_scale * squares,
-            last.block,
-            apart,
-            start,
-            shrinking_steps=known.shrinking_steps,
-            delay_factor=known.delay_factor,
-            drops=drops,
-        )
+        known, c = self.known, self.known.step_scale
+        expert = c * last.step, c * squares, last.block, apart, start
+        game = known.shrinking_steps, known.delay_factor
+        return lazy_descent(known.G, known.D, *expert, *game, drops)
 
     def whole_adaptive(self) -> float:
         """The static regret of the adaptive expert that never restarts."""
@@ -293,9 +266,7 @@ class PolarBound:
             return 0.0
         plans = [self.plan("whole", 1 << k) for k in range((rounds - 1).bit_length() + 1)]
         squares = apart = drops = 0.0
-        back = (
-            4 if self.known.delay_factor > 1.0 else 2
-        )  # levels in which a point may have been found
+        back = 4 if self.known.delay_factor > 1.0 else 2  # levels in which a point may be found
         for k, plan in enumerate(plans):
             number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
             squares += plan.step * plan.block * number

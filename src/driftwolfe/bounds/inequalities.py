@@ -125,10 +125,9 @@ def lazy_descent(
 
     .. math:: \frac{v_0 D^2}{\eta} + \frac{r}{2} G^2 \sum_m \eta_m K_m^2 + G \sum_t \delta_t
 
-    with steps :math:`\eta_m` and blocks of :math:`K_m` rounds. Where steps shrink as larger gradients
-    are seen, eta is the last one, the second term has :math:`(r + 1)/2` and :math:`2 r K G D` is added.
-    Where a block's gradients are worked on during the next (r = 3), so is K G D times `drops`.
-    `docs/theory/polar.md` has the proof.
+    with steps :math:`\eta_m` and blocks of :math:`K_m` rounds. Where steps shrink as larger gradients are seen, eta
+    is the last one, the second term has :math:`(r + 1)/2` and :math:`2 r K G D` is added. Where a block's gradients
+    are worked on during the next (r = 3), so is K G D times `drops`. `docs/theory/polar.md` has the proof.
 
     Parameters
     ----------

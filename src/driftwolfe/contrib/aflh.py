@@ -8,7 +8,7 @@ from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.newton import MOST_NUMBERS, NewtonExperts, NewtonRule
 from driftwolfe.ensemble.sleeping_weights import SpecialistWeights
-from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.base import Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options, make_options, require_arrays
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
@@ -96,10 +96,7 @@ class AFLH(Learner):
         """The rounds in which they started."""
         return [f"since {start:,}" for start in self._meta.births]
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient that an expert has seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def check(self) -> None:
         super().check()

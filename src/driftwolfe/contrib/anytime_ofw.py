@@ -7,7 +7,6 @@ from typing import Annotated
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
-from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import norm
 from driftwolfe.points.kinds import Point
@@ -57,13 +56,11 @@ class AnytimeOFW(SinglePointLearner):
     _largest: Size
     _inverse: Size  # 1/eta, 0 before the first gradient
     _costs: Size  # of the rounds so far
-    options: Options
 
     def __init__(
         self, domain: Domain, horizon: int | None = None, lipschitz: float | str = "auto"
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz)
+        super().__init__(domain, horizon, lipschitz)
         self._first, self._gradients = self._x.copy(), 0.0 * self._x
         self._largest = self._inverse = self._costs = 0.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
@@ -30,14 +30,6 @@ BLOCKED = (BOGDIP, POLD, POLA)
 BASELINE_ROUNDS = 64
 #: How far the mean of the vertices drawn may be from the decision, in units of the radius.
 ATOL = 1e-6
-
-
-class Estimates(NamedTuple):
-    """Bounds on estimates of gradients, as the learner sees them."""
-
-    mean: float  # the norm of their mean
-    spread: float  # root mean square
-    largest: float  # norm
 
 
 def no_tickets(self: Outer) -> Ticket:
@@ -147,7 +139,7 @@ class Bandit(Outer):
         #: G over the largest deviation, in units of 1 over a length.
         self._slope = 1.0 / domain.diameter
         self._baseline = self._largest = 0.0
-        estimates = Estimates(self._slope, self.exploration.factor, self.exploration.factor)
+        estimates = self._slope, self.exploration.factor, self.exploration.factor
         self.learner = seeing_estimates(self, learner, options, estimates, self.points == 1)
 
     @property
@@ -311,7 +303,7 @@ class SemiBandit(Outer):
         self._given, self._cover, self._largest = exploration, _cover(domain), 0.0
         self._baseline, self._counts = np.zeros(domain.shape), np.zeros(domain.shape)
         least = self.exploration / len(self._cover)  # chance of any component
-        estimates = Estimates(1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least)
+        estimates = 1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least
         self.learner = seeing_estimates(self, learner, options, estimates, growing=True)
 
     @property
@@ -403,9 +395,12 @@ def _observed(given: Any, chosen: Array) -> Array:
 
 
 def seeing_estimates(
-    outer: Outer, learner: Any, options: dict[str, Any], estimates: Estimates, growing: bool
+    outer: Outer, learner: Any, options: dict[str, Any], estimates: Sequence[float], growing: bool
 ) -> Learner:
-    """Return the learner within another, which sees estimates; without a horizon these may be growing."""
+    """Return the learner within another, which sees estimates; without a horizon these may be growing.
+
+    `estimates` has bounds on the norm of their mean, on its root mean square, and on the largest norm.
+    """
     if not isinstance(outer.domain.origin(), np.ndarray):
         raise ValueError(
             f"{type(outer).__name__} plays points that are arrays, and those of this "

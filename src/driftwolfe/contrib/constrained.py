@@ -56,9 +56,8 @@ class LongTerm(Constrained, Outer):
 
     .. math:: f + \omega\, g^+, \qquad \omega = \omega_0\, e^{Q/\beta}.
 
-    If the learner's regret is at most C times the largest gradient norm, as for all here,
-    :math:`\beta \ge 2 L C` and :math:`\omega_0 = 2 G/L`, then against points that satisfy the constraints of
-    their rounds, after T rounds,
+    If the learner's regret is at most C times the largest gradient norm, as for all here, :math:`\beta \ge 2 L C`
+    and :math:`\omega_0 = 2 G/L`, then against points that satisfy the constraints of their rounds, after T rounds,
 
     .. math:: \mathrm{regret} \le 3\, G C, \qquad
               \mathrm{violation} \le \beta \ln\Big(2 + \frac{L (C + D T)}{\beta}\Big).

@@ -9,7 +9,7 @@ from scipy.special import erfi
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.ball import INSIDE, surrogate
-from driftwolfe.learners.options import make_options, require_arrays, require_projection
+from driftwolfe.learners.options import require_arrays, require_projection
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
@@ -74,8 +74,7 @@ class DiscountedAdaptive(SinglePointLearner):
         *,
         discount: float = 0.999,
     ) -> None:
-        super().__init__(domain)
-        make_options(domain, horizon, lipschitz)  # checks them
+        super().__init__(domain, horizon, lipschitz)
         require_arrays(domain, "DiscountedAdaptive", "POLAR")
         require_projection(domain, "DiscountedAdaptive", "POLAR")
         self.discount = checks.positive(discount, "discount")

@@ -8,11 +8,9 @@ from typing import Annotated
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.experts import require_in_range
-from driftwolfe.learners.options import Options, make_options, require_arrays
+from driftwolfe.learners.options import require_arrays
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.oracles import Oracle
-from driftwolfe.points import norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.state import POINT, Count, Size
 
@@ -70,7 +68,6 @@ class FTPL(SinglePointLearner):
     _scale: Size  # of the noise
     _costs: Size  # of the steps between leaders
     _draws: Count
-    options: Options
 
     def __init__(
         self,
@@ -80,8 +77,7 @@ class FTPL(SinglePointLearner):
         *,
         seed: int = 0,
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, oracle=Oracle(seed=seed))
+        super().__init__(domain, horizon, lipschitz, oracle=Oracle(seed=seed))
         require_arrays(domain, "FTPL", "POLAR")
         #: At least the mean of the largest <xi, v - c>, for v in the set.
         self._width = domain.radius * math.sqrt(self._x.size)
@@ -91,9 +87,8 @@ class FTPL(SinglePointLearner):
             self._draw()
 
     def _step(self, gradient: Point) -> None:
-        size, R = norm(gradient), self.domain.radius
+        size, R = self._size(gradient), self.domain.radius
         self._largest = max(self._largest, size)
-        require_in_range(size, self.domain.diameter)
         smooth = 0.5 * _NORMAL * R * size**2 / self._scale if self._scale > 0.0 else math.inf
         self._costs += min(smooth, size * self.domain.diameter)
         self._squares += size**2

@@ -7,7 +7,7 @@ from typing import Annotated
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.newton import MOST_NUMBERS, NewtonRule, NewtonSums
-from driftwolfe.learners.options import Options, make_options, require_arrays
+from driftwolfe.learners.options import require_arrays
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
@@ -61,7 +61,6 @@ class OnlineNewtonStep(SinglePointLearner):
     """
 
     _sums: Annotated[NewtonSums, Field(NewtonSums)]
-    options: Options
 
     def __init__(
         self,
@@ -73,8 +72,7 @@ class OnlineNewtonStep(SinglePointLearner):
         rate: float | None = None,
         ridge: float | None = None,
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz)
+        super().__init__(domain, horizon, lipschitz)
         require_arrays(domain, "OnlineNewtonStep", "POLAR", MOST_NUMBERS)
         if rate is not None and (rate := float(checks.finite_array(rate, "rate", ()))) == 0.0:
             raise ValueError("rate must not be 0: gradients would not matter")

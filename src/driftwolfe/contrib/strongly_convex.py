@@ -7,8 +7,6 @@ from typing import Annotated
 
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.experts import require_in_range
-from driftwolfe.learners.options import Options, make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
@@ -61,7 +59,6 @@ class StronglyConvexOFW(SinglePointLearner):
     _points: Annotated[Point, POINT]  # x_1 + ... + x_t
     _largest: Size
     _costs: Size  # what regret may be by the gaps so far
-    options: Options
 
     def __init__(
         self,
@@ -71,16 +68,14 @@ class StronglyConvexOFW(SinglePointLearner):
         *,
         strong_convexity: float = 1.0,
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz)
+        super().__init__(domain, horizon, lipschitz)
         self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
         self._gradients, self._points = 0.0 * self._x, 0.0 * self._x
         self._largest = self._costs = 0.0
 
     def _step(self, gradient: Point) -> None:
-        size, rounds, bend = norm(gradient), self.t + 1, self.strong_convexity
+        size, rounds, bend = self._size(gradient), self.t + 1, self.strong_convexity
         self._largest = max(self._largest, size)
-        require_in_range(size, self.domain.diameter)
         self._gradients = self._gradients + gradient
         self._points = self._points + self._x
         slope = self._gradients + bend * (rounds * self._x - self._points)

@@ -93,7 +93,7 @@ class LinearMinimiser:
                 highs.clearSolver()
             return refined(basic, np.append(found.col_value, found.row_value))
 
-        def refined(basic: Any, values: Array) -> Array:
+        def refined(basic: Any, values: Array) -> Any:
             """Return the vertex to more digits than bases differ in: what is not basic is at its bound."""
             held = np.ones(values.size, dtype=bool)
             held[np.where(basic < 0, n - 1 - basic, basic)] = False

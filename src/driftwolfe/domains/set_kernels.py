@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from typing import Any
 
@@ -220,34 +221,6 @@ def reduced_costs(costs: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
     return costs + potentials[tails] - potentials[heads]
 
 
-@jit()
-def _push(keys, items, size, key, item):
-    """Add to a heap of that size, least key first."""
-    place = size
-    while place > 0 and keys[(place - 1) // 2] > key:
-        above = (place - 1) // 2
-        keys[place], items[place] = keys[above], items[above]
-        place = above
-    keys[place], items[place] = key, item
-
-
-@jit()
-def _pop(keys, items, size):
-    """Move the first of a heap behind the others, of which there are `size`."""
-    first, top = keys[0], items[0]
-    key, item = keys[size], items[size]
-    place, below = 0, 1
-    while below < size:
-        if below + 1 < size and keys[below + 1] < keys[below]:
-            below += 1
-        if keys[below] >= key:
-            break
-        keys[place], items[place] = keys[below], items[below]
-        place, below = below, 2 * below + 1
-    keys[place], items[place] = key, item
-    keys[size], items[size] = first, top
-
-
 @jit(NUMBERS, PLACES, PLACES, NUMBERS, NUMBERS, PLACES, PLACES, NUMBER)
 def cheapest_flow(
     costs: Any,
@@ -264,26 +237,20 @@ def cheapest_flow(
     Edges of negative cost are full at first; so no residual edge has a negative cost, and with `potentials` none
     ever has. `touching` has the edges at each vertex, from `starts` on.
     """
-    flow, excess = np.zeros(costs.size), np.empty(supplies.size)
-    for vertex in range(supplies.size):
-        excess[vertex] = supplies[vertex]
+    flow, excess = np.zeros(costs.size), supplies.copy()
     for edge in range(costs.size):
         if costs[edge] < 0.0:
             flow[edge] = limits[edge]
             excess[tails[edge]] -= limits[edge]
             excess[heads[edge]] += limits[edge]
     potentials, arrivals = np.zeros(supplies.size), np.full(supplies.size, -1)
-    lengths, seen = np.full(supplies.size, np.inf), np.full(supplies.size, -1)
-    keys, items = np.empty(touching.size + 1), np.full(touching.size + 1, -1)
+    lengths = np.full(supplies.size, np.inf)
     for source in range(supplies.size):
         while excess[source] > rounding:
             # Dijkstra's method, as far as the nearest vertex that lacks flow.
-            lengths[source], seen[0], keys[0], items[0] = 0.0, source, 0.0, source
-            count, size, goal = 1, 1, -1
-            while size > 0 and goal < 0:
-                size -= 1
-                _pop(keys, items, size)
-                length, vertex = keys[size], items[size]
+            lengths[source], seen, heap, goal = 0.0, [source], [(0.0, source)], -1
+            while heap and goal < 0:
+                length, vertex = heapq.heappop(heap)
                 if length > lengths[vertex]:
                     continue
                 if excess[vertex] < -rounding:
@@ -298,18 +265,16 @@ def cheapest_flow(
                     through = length + (cost if cost > 0.0 else 0.0)
                     if room > rounding and through < lengths[other]:
                         if lengths[other] == np.inf:
-                            seen[count] = other
-                            count += 1
+                            seen.append(other)
                         lengths[other], arrivals[other] = through, edge
-                        _push(keys, items, size, through, other)
-                        size += 1
+                        heapq.heappush(heap, (through, other))
             if goal < 0:
                 return np.empty(0)
             reach = lengths[goal]
-            for k in range(count):
-                if lengths[seen[k]] < reach:
-                    potentials[seen[k]] += lengths[seen[k]] - reach
-                lengths[seen[k]] = np.inf
+            for vertex in seen:
+                if lengths[vertex] < reach:
+                    potentials[vertex] += lengths[vertex] - reach
+                lengths[vertex] = np.inf
             amount = min(excess[source], -excess[goal])
             for pushing in range(2):  # first find how much, then move it
                 vertex = goal

@@ -1,9 +1,8 @@
 """The parts of ensembles: weights of experts, step-size grids, and covers of time.
 
-``weights`` is an array >= 0 of sum 1 for the coming round. `Hedge` and `ExpConcaveHedge` have all experts
-from the first round to the last; for a `SleepingMeta` they come and go with the intervals of a
-`GeometricCover`. An update replaces arrays and never writes into them. Each has a proved
-``regret_bound(...)``.
+``weights`` is an array >= 0 of sum 1 for the coming round. `Hedge` and `ExpConcaveHedge` have all experts from the
+first round to the last; for a `SleepingMeta` they come and go with the intervals of a `GeometricCover`. An update
+replaces arrays and never writes into them. Each has a proved ``regret_bound(...)``.
 """
 
 from driftwolfe.ensemble.plan import (
@@ -17,18 +16,8 @@ from driftwolfe.ensemble.plan import (
     pold_grid,
     projection_eps,
 )
-from driftwolfe.ensemble.sleeping_weights import (
-    AdaNormalHedge,
-    MultiplicativeWeights,
-    SleepingMeta,
-)
-from driftwolfe.ensemble.weights import (
-    AdaHedge,
-    ExpConcaveHedge,
-    Hedge,
-    LossScale,
-    OptimisticHedge,
-)
+from driftwolfe.ensemble.sleeping_weights import AdaNormalHedge, MultiplicativeWeights, SleepingMeta
+from driftwolfe.ensemble.weights import AdaHedge, ExpConcaveHedge, Hedge, LossScale, OptimisticHedge
 
 __all__ = [
     "AdaHedge",

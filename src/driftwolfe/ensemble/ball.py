@@ -84,15 +84,6 @@ class BallExperts(Stateful):
     def points(self, points: list[Point]) -> None:
         self._rows = PointRows(points)
 
-    @property
-    def table(self) -> Array:
-        """The points, where they are arrays, as one; never written into."""
-        return self._rows.table
-
-    @table.setter
-    def table(self, table: Array) -> None:
-        self._rows = PointRows(table)
-
     def derive(self) -> None:
         like = self.kept(self.domain.origin())
         if is_array(like):  # a file holds arrays of the host
@@ -111,7 +102,7 @@ class BallExperts(Stateful):
     def losses(self, gradient: Point) -> Array:
         """Return the linear loss of each expert, of arrays from the centre: far away, all else is rounding."""
         if isinstance(gradient, np.ndarray):
-            center, table = self.domain.center, self.table
+            center, table = self.domain.center, self._rows.table
             table = table if center is None else table - center
             return table.reshape(self.steps.size, -1).dot(gradient.ravel())
         return np.array([inner(gradient, point) for point in self.points])
@@ -119,28 +110,32 @@ class BallExperts(Stateful):
     def combined(self, weights: Array) -> Point:
         """Return the weighted mean of the points."""
         if self._rows.stack:
-            table = self.table
+            table = self._rows.table
             return weights.dot(table.reshape(len(table), -1)).reshape(table.shape[1:])
         return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
 
     def move(self, gradient: Point, scale: float) -> None:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
         if isinstance(gradient, np.ndarray):
-            self.table = self.confined(self.table - self.step_along(gradient, scale))
-            return
-        center, radius = self.domain.center, self.domain.radius
-        ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
-        inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
+            self._rows = PointRows(self.moved(self._rows.table, gradient, scale))
+        else:
+            self.points = self.moved(self.points, gradient, scale)
+
+    def moved(self, points: Any, gradient: Any, scale: float) -> Any:
+        """Return points, a list or a table, after each expert's step along a gradient, or along its own row."""
+        etas = scale * self.steps
+        if isinstance(points, np.ndarray):
+            return self.confined(points - etas.reshape(-1, *(1,) * (points.ndim - 1)) * gradient)
+        pairs = zip(points, etas.tolist(), strict=True)
+        inside = self.confined([y + (-eta) * gradient for y, eta in pairs])
         # Experts must not share the entries of one gradient: files could not tell.
-        self.points = [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
+        return [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
 
-    def step_along(self, gradient: Array, scale: float) -> Array:
-        """Return the step of each expert along a gradient."""
-        return (scale * self.steps).reshape(-1, *(1,) * gradient.ndim) * gradient
-
-    def confined(self, ends: Array) -> Array:
-        """Return several arrays clipped to the ball."""
+    def confined(self, ends: Any) -> Any:
+        """Return a list or a table of points clipped to the ball."""
         center, radius = self.domain.center, self.domain.radius
+        if isinstance(ends, list):
+            return [trimmed(clip_to_ball(y, center, radius), TOO_MANY_COLUMNS) for y in ends]
         away = ends if center is None else ends - center
         inside: Array = kernels().clipped_rows(away.reshape(len(ends), -1), radius)
         inside = inside.reshape(ends.shape)
@@ -198,10 +193,9 @@ def approach(
 class BallDescent(BallExperts, Experts):
     r"""Experts on the ball around a set, and x, the projection of their mean y, which is played.
 
-    All learn from one gradient g at x, less its part along y - x where
-    :math:`\langle g, y - x\rangle < 0`. Where the set has factored points, not too large to be projected
-    exactly, y and the experts' points are arrays: sums of sparse gradients and of projections soon
-    have full rank.
+    All learn from one gradient g at x, less its part along y - x where :math:`\langle g, y - x\rangle < 0`. Where
+    the set has factored points, not too large to be projected exactly, y and the experts' points are arrays: sums
+    of sparse gradients and of projections soon have full rank.
     """
 
     x: Annotated[Point, POINT]
@@ -255,9 +249,9 @@ class BallDescent(BallExperts, Experts):
         """Restart some experts at a point of the ball, with their plans."""
         start = self.kept(start)
         if isinstance(start, np.ndarray):
-            table = self.table.copy()
+            table = self._rows.table.copy()
             table[which] = start
-            self.table = table
+            self._rows = PointRows(table)
             return
         points = list(self.points)
         points[which] = [start] * len(points[which])
@@ -293,10 +287,8 @@ class BallDescent(BallExperts, Experts):
         near = approach(self.domain, oracle, self.x, y, tolerance, limit, rng, accuracy)
         self.projections += 1
         self.x, self.away, self.outside = near.x, near.away, near.outside
-        if isinstance(
-            self.away, FactoredMatrix
-        ):  # it may share arrays with x: files could not tell
-            self.away = self.away.copy()
+        if isinstance(self.away, FactoredMatrix):
+            self.away = self.away.copy()  # it may share arrays with x: files could not tell
         if near.error**2 > (1.0 + 1e-9) * tolerance:
             self.largest_distance = max(self.largest_distance, near.error)
 

@@ -84,10 +84,8 @@ class DenseDescent(Descent):
         return np.array(to_host(self.x[i]))
 
     def mean(self, weights: Array) -> Array:
-        if self._device is HOST:
-            return weights.dot(self._x).reshape(
-                self._shape
-            )  # half the time of `@` for a few points
+        if self._device is HOST:  # `dot` takes half the time of `@` for a few points
+            return weights.dot(self._x).reshape(self._shape)
         mean: Array = to_host(self._device.put(weights) @ self._x)
         return mean.reshape(self._shape)
 
@@ -188,11 +186,9 @@ class DenseDescent(Descent):
     def _targets(self, gradients: Any, etas: Array) -> tuple[Indices, Any, bool]:
         """The experts that are due, where their steps end, and whether that is finite."""
         if self._device is HOST:
-            plans = (self.clocks, self.blocks, self.lifetimes, etas)
+            tables, plans = (self._y, self._sums), (self.clocks, self.blocks, self.lifetimes)
             ended, ends = np.empty(self.size, np.int64), np.empty(self._y.shape)
-            number, total = kernels().block_ends(
-                self._y, self._sums, gradients, *plans, ended, ends
-            )
+            number, total = kernels().block_ends(*tables, gradients, *plans, etas, ended, ends)
             ends = ends[:number]
             return ended[:number], ends, math.isfinite(total) or checks.all_finite(ends)
         due = self.due()
@@ -236,8 +232,7 @@ class GaugeDescent(DenseDescent):
     r"""Gradient descent on the ball R B, reduced to the set by its gauge.
 
     Expert i holds u in the ball around the centre c and plays :math:`w = c + (u - c)/\max(1, \gamma)`,
-    :math:`\gamma = gauge(u)`. With g the gradient at w and s a subgradient of the gauge at u, it steps
-    along
+    :math:`\gamma = gauge(u)`. With g the gradient at w and s a subgradient of the gauge at u, it steps along
 
     .. math:: \tilde g = g - 1\{\gamma > 1, \langle g, u - c\rangle < 0\}\,\langle g, w - c\rangle\, s
 
@@ -313,11 +308,10 @@ class SelfConfidentDescent(DenseDescent):
     .. math:: \eta_t = \frac{D}{\sqrt{9 G^2 + 6\Gamma_t}}, \qquad
               \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
 
-    since the expert started; G is the largest norm of a gradient that any expert has seen, and D the diameter
-    of the set, or, where projections are not exact, twice the radius. Its regret is at most
-    :math:`(D/2 + P)\sqrt{9 G^2 + 6\Gamma} + D\sqrt{\Gamma/6}`, P the path length
-    of the comparators. `worst` has the largest :math:`\Gamma` that each expert, or any in its place
-    before, has had.
+    since the expert started; G is the largest norm of a gradient that any expert has seen, and D the diameter of
+    the set, or, where projections are not exact, twice the radius. Its regret is at most
+    :math:`(D/2 + P)\sqrt{9 G^2 + 6\Gamma} + D\sqrt{\Gamma/6}`, P the path length of the comparators. `worst` has
+    the largest :math:`\Gamma` that each expert, or any in its place before, has had.
     """
 
     squares: Totals

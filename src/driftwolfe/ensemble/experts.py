@@ -38,8 +38,7 @@ class Evaluation(NamedTuple):
 class Experts(Stateful, ABC):
     """Several points of a set, each of which moves by the gradients of the losses.
 
-    A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`, then
-    `settle`.
+    A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`, then `settle`.
     """
 
     largest_gradient: Size
@@ -112,14 +111,12 @@ class Experts(Stateful, ABC):
             pairs: list[Any] = [loss.value_and_slope_at(score) for score in scores]
             losses = np.array([float(value) for value, _ in pairs])
             slopes = [slope for _, slope in pairs]
-        if not tangent:
-            suffered = float(loss.value_at(combined))
-            require_finite(suffered, losses, slopes)
-            return Evaluation(suffered, suffered, losses, slopes, False)
-        value, slope = loss.value_and_slope_at(combined)
-        suffered = float(value)
+        both: Any = loss.value_and_slope_at(combined) if tangent else (loss.value_at(combined), 0.0)
+        suffered, slope = float(both[0]), both[1]
         require_finite(suffered, losses, slopes, slope)
         found = Evaluation(suffered, suffered, losses, slopes, False)
+        if not tangent:
+            return found
         return on_tangent(found, weights, self.about_center(loss, scores), slope)
 
     def about_center(self, loss: Loss, scores: Scores) -> Scores:

@@ -16,14 +16,7 @@ from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble.experts import Experts, require_in_range
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
-from driftwolfe.oracles.frank_wolfe import (
-    Approach,
-    LMORequests,
-    Memory,
-    Scalars,
-    approach,
-    run_together,
-)
+from driftwolfe.oracles.frank_wolfe import Memory, Scalars, approach, run_together
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.ops import POINTS, FactorBuffer, without_idle_columns
@@ -112,11 +105,11 @@ class Leaders(Experts):
         largest = max(self.largest_gradient, *map(norm, gradients))
         require_in_range(largest, self.diameter)
         experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))
-        runs = {
-            i: self._run(expert, gap)
-            for i, expert in enumerate(experts)
-            if expert.rounds and (gap := self._gap(expert, largest)) > 0 and largest > 0
-        }
+        runs = dict[int, Any]()
+        for i, expert in enumerate(experts):
+            if expert.rounds and (gap := self._gap(expert, largest)) > 0 and largest > 0:
+                how = self._target(expert), gap, self.max_calls, None, expert.memory
+                runs[i] = approach(self.domain.radius, expert.x, *how)
         for i, end in zip(runs, run_together(self.domain, list(runs.values())), strict=True):
             experts[i] = replace(experts[i], x=end.point, memory=end.memory)
             self.cut_short = self.cut_short or not end.gap <= self._gap(experts[i], largest)
@@ -131,11 +124,6 @@ class Leaders(Experts):
         if not gap < math.inf:
             raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
         return gap
-
-    def _run(self, expert: Leader, gap: float) -> LMORequests[Approach]:
-        target = self._target(expert)
-        limits = (gap, self.max_calls, None)
-        return approach(self.domain.radius, expert.x, target, *limits, expert.memory)
 
     def _restarted(self, expert: Leader) -> Leader:
         """The expert at the end of an epoch: the next starts where it is."""

@@ -142,8 +142,7 @@ class ListDescent(Descent):
             asked = zip(experts, targets(experts), numbers, map(self.limit, experts), strict=True)
             return infeasible_projections(self.domain, [self.request(*each) for each in asked])
 
-        # On a device, experts of low rank share one call; the others, and all on the host, have
-        # their own.
+        # On a device, experts of low rank share one call; the others, and all on the host, have their own.
         on_host = self.domain.device is HOST
         narrow = [n for n, i in enumerate(due) if not on_host and not self.wide(i)]
         alone = [[n] for n in range(due.size) if n not in narrow]
@@ -185,12 +184,10 @@ class Job(NamedTuple):
 class EvenDescent(ListDescent):
     r"""Experts that work on the gradients of one block during the next.
 
-    At the start of block n an expert launches
-    :math:`(x_{n+1}, y_{n+1}) = IP(x_n,\ y_n - c h \sum_{n-1} g)`, and plays its result from block n+1
-    on. The calls that a round brings (one, for a budget of 1) go to the run whose block ends first.
-    As expert i has :math:`\lfloor b_i K_i\rfloor` calls for every :math:`K_i` rounds and the
-    :math:`b_i` sum to the budget, no run is late; a call that is not reserved goes to any run that is
-    not done.
+    At the start of block n an expert launches :math:`(x_{n+1}, y_{n+1}) = IP(x_n,\ y_n - c h \sum_{n-1} g)`, and
+    plays its result from block n+1 on. The calls that a round brings (one, for a budget of 1) go to the run whose
+    block ends first. As expert i has :math:`\lfloor b_i K_i\rfloor` calls for every :math:`K_i` rounds and the
+    :math:`b_i` sum to the budget, no run is late; a call that is not reserved goes to any run that is not done.
     """
 
     jobs: Annotated[list[Job], Field(list, ("experts",), items=Field(Job))]

@@ -11,14 +11,13 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
 from driftwolfe.ensemble.ball import BallDescent, PointRows
-from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
 from driftwolfe.ensemble.experts import Evaluation, require_finite, require_in_range
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
-from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
+from driftwolfe.points import inner, norm
 from driftwolfe.points.kinds import Array, Point, compiled
-from driftwolfe.points.ops import POINTS, trimmed
+from driftwolfe.points.ops import POINTS
 from driftwolfe.state import Field, Size, State
 from driftwolfe.storage import require
 
@@ -42,14 +41,11 @@ class OptimisticDescent(BallDescent):
     in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
     """
 
-    _bases: PointRows
+    _bases: PointRows  # the points from which steps start
     last: Annotated[Point, Field(POINTS)]  # gradient
-    kept_fraction: Annotated[
-        float, Field(float, None, 0.0, 1.0)
-    ]  # of that, which is expected again
-    products: Annotated[
-        Array, Field(np.float64, (2,))
-    ]  # of gradients with those before, and squares
+    kept_fraction: Annotated[float, Field(float, None, 0.0, 1.0)]  # of that, expected again
+    #: Of gradients with those before, and squares.
+    products: Annotated[Array, Field(np.float64, (2,))]
     scale: Size  # the factor c on the steps that led to y
     moves: Totals  # squared moves of the last step, if charged
     costs: Annotated[Array, Field(np.float64, ("experts",))]
@@ -65,20 +61,11 @@ class OptimisticDescent(BallDescent):
         start: Point,
     ) -> None:
         self.correction, self.each = correction, each
-        self.bases, self.scale = [], 0.0
+        self.scale = 0.0
         self.moves, self.costs = np.empty((2, 0))
         super().__init__(oracle, step_scale, domain, plans, start)
         self.last = 0.0 * self.kept(domain.origin())
         self.kept_fraction, self.products = 0.0, np.zeros(2)
-
-    @property
-    def bases(self) -> list[Point]:
-        """The points from which the experts' steps start."""
-        return self._bases.points
-
-    @bases.setter
-    def bases(self, points: list[Point]) -> None:
-        self._bases = PointRows(points)
 
     @property
     def diameter(self) -> float:
@@ -89,7 +76,7 @@ class OptimisticDescent(BallDescent):
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         super().add(start, plans)
-        self.bases = list(self.points)
+        self._bases = PointRows(self.points)
         self.moves, self.costs = np.zeros((2, len(self.points)))
 
     def evaluate(
@@ -120,30 +107,25 @@ class OptimisticDescent(BallDescent):
         if self.correction > 0.0:
             self.costs += self.correction * (self.moves - weights.dot(self.moves))
 
-    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
-        self.move(slopes, self.scale_for(self.largest_gradient))
-
     def move(self, gradient: Any, scale: float) -> None:
         self._learn_share(gradient)
         self.last, self.scale = gradient, scale
-        hint = self.hint
         if isinstance(gradient, np.ndarray):
-            self._step(gradient, hint, scale)
+            self._step(gradient, self.hint, scale)
             return
-        before, self.bases = self.points, self._moved(self.bases, gradient, scale)
-        self.points = self._moved(self.bases, hint, scale)
+        bases, before = self.moved(self._bases.points, gradient, scale), self.points
+        self._bases, self.points = PointRows(bases), self.moved(bases, self.hint, scale)
         if self.correction > 0.0:
             pairs = zip(self.points, before, strict=True)
             self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
 
     def _step(self, gradient: Array, hint: Array, scale: float) -> None:
         """Step along a gradient and expect the hint: one of each for all experts, or a row for each."""
-        old, steps = self.table, (scale * self.steps).reshape(-1, *(1,) * (self.table.ndim - 1))
-        bases = self.confined(self._bases.table - steps * gradient)
-        self._bases = PointRows(bases)
-        self.table = self.confined(bases - steps * hint)
+        bases, before = self.moved(self._bases.table, gradient, scale), self._rows.table
+        self._bases, self._rows = PointRows(bases), PointRows(self.moved(bases, hint, scale))
         if self.correction > 0.0:
-            self.moves = _squares(self.table - old)
+            steps = _flat(self._rows.table - before)
+            self.moves = np.vecdot(steps, steps)
 
     def _learn_share(self, gradient: Point) -> None:
         """Choose the fraction of a gradient that was, so far, the best hint of the next."""
@@ -165,18 +147,11 @@ class OptimisticDescent(BallDescent):
         """What is expected of the next gradient."""
         return self.kept_fraction * self.last
 
-    def confined(self, ends: Array) -> Array:
-        return self.domain.project_many(ends) if self.each else super().confined(ends)
-
-    def _moved(self, points: list[Point], gradient: Point, scale: float) -> list[Point]:
-        """Points that are no arrays after a step along the gradient."""
-        center, radius, etas = self.domain.center, self.domain.radius, scale * self.steps
-        ends = [y + (-eta) * gradient for y, eta in zip(points, etas.tolist(), strict=True)]
-        if self.each:
-            ends = self.domain.project_each(ends)
-        else:
-            ends = [trimmed(clip_to_ball(y, center, radius), TOO_MANY_COLUMNS) for y in ends]
-        return [y.copy() if isinstance(y, FactoredMatrix) else y for y in ends]
+    def confined(self, ends: Any) -> Any:
+        if not self.each:
+            return super().confined(ends)
+        several = self.domain.project_each if isinstance(ends, list) else self.domain.project_many
+        return several(ends)
 
     def settle(self, weights: Array) -> None:
         if self.each:  # the mean is in the set
@@ -187,10 +162,11 @@ class OptimisticDescent(BallDescent):
     def check(self) -> None:
         super().check()
         like = self.kept(self.domain.origin())
-        require(len(self.bases) == self.size, "experts")
-        require(all(same_kind(each, like) for each in (self.last, *self.bases)), "experts")
+        bases = self._bases.points
+        require(len(bases) == self.size, "experts")
+        require(all(same_kind(each, like) for each in (self.last, *bases)), "experts")
         if self.each:
-            require_feasible(self.domain, [*self.points, *self.bases])
+            require_feasible(self.domain, [*self.points, *bases])
 
 
 class OwnOptimisticDescent(OptimisticDescent):
@@ -217,7 +193,7 @@ class OwnOptimisticDescent(OptimisticDescent):
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
     ) -> Evaluation:
         """Evaluate a loss at x, and linearised at all experts; its slopes are gradients there and at these."""
-        points = np.concatenate((self.x[None], self.table))
+        points = np.concatenate((self.x[None], self._rows.table))
         scores = loss.stacked_scores(points)
         value = float(loss.value_at(scores[0]))
         slopes = loss.stacked_pull_back(loss.slope_at(scores), points)
@@ -258,10 +234,3 @@ class OwnOptimisticDescent(OptimisticDescent):
 
 def _flat(rows: Array) -> Array:
     return rows.reshape(len(rows), -1)
-
-
-def _squares(rows: Array) -> Array:
-    """The squared length of each row."""
-    flat = _flat(rows)
-    squares: Array = np.vecdot(flat, flat)
-    return squares

@@ -163,18 +163,7 @@ def ader_prior(size: int) -> Array:
 
 
 def mixed_split(size: int) -> Array:
-    r"""Return the mean of `ader_prior` and equal parts: :math:`((1 + 1/N)/(i(i+1)) + 1/N)/2`.
-
-    Parameters
-    ----------
-    size
-        Number N of experts.
-
-    Examples
-    --------
-    >>> mixed_split(3)
-    array([0.5       , 0.27777778, 0.22222222])
-    """
+    r"""Return the mean of `ader_prior` and equal parts: :math:`((1 + 1/N)/(i(i+1)) + 1/N)/2`."""
     parts: Array = (ader_prior(size) + 1.0 / size) / 2.0
     return parts
 

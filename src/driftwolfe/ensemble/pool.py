@@ -18,14 +18,8 @@ from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.state import Field, Size
 
 #: The rules of the experts of `POLAR`, by their kinds.
-RULES = {
-    "whole": LAZY,
-    "lazy": LAZY,
-    "origin": LAZY,
-    "adaptive": ADAPTIVE,
-    "whole adaptive": ADAPTIVE,
-}
-RULES |= {"agile": OPTIMISTIC, "vertex": VERTEX}
+RULES = {"whole": LAZY, "lazy": LAZY, "origin": LAZY, "agile": OPTIMISTIC, "vertex": VERTEX}
+RULES |= {"adaptive": ADAPTIVE, "whole adaptive": ADAPTIVE}
 
 
 class PoolDescent(DenseDescent):
@@ -37,9 +31,8 @@ class PoolDescent(DenseDescent):
       fraction :math:`\phi` in [0, 1] is what would have predicted the gradients of the first such expert best;
     - *vertex*: :math:`x \leftarrow x + h(v - x)` in every round, v a minimiser of :math:`\langle g, v\rangle`.
 
-    Where there are vertex experts, and projections are neither exact nor certified, D is twice the distance
-    from the centre of the farthest vertex that they have met: the set may be long in directions that no loss
-    points to.
+    Where there are vertex experts, and projections are neither exact nor certified, D is twice the distance from
+    the centre of the farthest vertex that they have met: the set may be long in directions that no loss points to.
     """
 
     squares: Totals  # of gradients, since the epoch of each began

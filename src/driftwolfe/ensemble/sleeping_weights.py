@@ -136,9 +136,8 @@ class AdaNormalHedge(SleepingMeta):
     .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
               r_i = (f_t(x_t) - f_t(x_{t,i}))/B
 
-    divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where no
-    expert has a positive weight (all R are at most -1: the combined decision beats them all) the
-    weights are equal.
+    divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where no expert has a
+    positive weight (all R are at most -1: the combined decision beats them all) the weights are equal.
 
     The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
     at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
@@ -167,17 +166,15 @@ class AdaNormalHedge(SleepingMeta):
 
     References
     ----------
-    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by
-    Zhang, Lu and Yang (2020), Minimizing dynamic regret and adaptive regret simultaneously,
-    AISTATS.
+    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by Zhang, Lu and Yang
+    (2020), Minimizing dynamic regret and adaptive regret simultaneously, AISTATS.
     """
 
     COLUMNS: ClassVar = ("regrets", "movements")
 
-    regrets: Annotated[Array, Field(np.float64, ("experts",))] = field(
-        init=False
-    )  # R of those awake
-    movements: Totals = field(init=False)  # and C
+    #: R and C of those awake.
+    regrets: Annotated[Array, Field(np.float64, ("experts",))] = field(init=False)
+    movements: Totals = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -94,11 +94,8 @@ class Hedge(Stateful):
         self.size = checks.count(self.size, "size")
         if self.horizon is not None:
             self.horizon = checks.count(self.horizon, "horizon")
-        self.scale = first_scale(self.loss_scale)
-        if self.prior is None:
-            self.prior = ader_prior(self.size)
-        else:
-            self.prior = checked_prior(self.prior, self.size)
+        self.scale, prior = first_scale(self.loss_scale), self.prior
+        self.prior = ader_prior(self.size) if prior is None else checked_prior(prior, self.size)
         self.totals = np.zeros(self.size)
         self._weights = self._computed()
 
@@ -332,18 +329,15 @@ class AdaHedge(Stateful):
             If not those played: T, and s, the largest difference between two losses of one round.
         """
         number = checks.count(changes, "changes", least=0)
-        played, a, started = self.rounds, self.inverse_rate, self.forgotten
-        if rounds is not None:
-            played = checks.count(rounds, "rounds")
+        played = self.rounds if rounds is None else checks.count(rounds, "rounds")
         if self.size == 1 or not played:
             return 0.0
-        ways = math.log(self.size)
+        ways, change = math.log(self.size), math.log(self.size * max(2.0, played))
         if rounds is not None:
             spread = checks.nonnegative(scale, "scale")
             a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
-        change = math.log(self.size * max(2.0, played))
-        if rounds is not None:
             return a * (ways + (number + 1) * change + math.log(2.0 * played))
+        a, started = self.inverse_rate, self.forgotten
         falling = math.log(played / started) if started else math.log(2.0 * played)
         last = a * (ways + change + falling) if played > started else 0.0
         return self.past + last + number * max(a, self.past_rate) * change

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 
-from driftwolfe import storage
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.state import Count, Field, Part, Reader, Writer, check_fields
-from driftwolfe.storage import Archive, require
+from driftwolfe.state import Count, Field, Part, read_state, write_state
+from driftwolfe.storage import require
 
 #: Bets are densities a b p^(a-1) (1 - p^a)^(b-1) of Kumaraswamy on [0, 1]: the first ones gain by few very
 #: small p, the last ones by many below a half. Chosen on jumps of 0.5 to 3 standard deviations of normal
@@ -169,22 +168,13 @@ class DriftAlarm(Part, Guarded):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the alarm to a file."""
-        writer = Writer({})
-        storage.write_archive(
-            path, type(self).__name__, {"state": writer.write_part(self)}, writer.arrays
-        )
+        write_state(path, "DriftAlarm", {}, {"alarm": self})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the alarm that `save` wrote; it goes on as if nothing had happened."""
-
-        def check(archive: Archive) -> None:
-            check_fields({"state": Field(dict)}, archive.settings, cls.__name__)
-
-        with storage.enough_memory(path):
-            archive, loaded = storage.read_archive(path, check, cls.__name__), cls()
-            Reader({}, archive).restore(loaded)
-        return loaded
+        _, loaded = read_state(path, "DriftAlarm", {}, {"alarm": cls})
+        return cast(Self, loaded)
 
     def _update(self, loss: float) -> bool:
         t = self.n_updates_

@@ -104,14 +104,13 @@ class ClassExperts(Part):
     :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L` to any Z in its ball on
     each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
 
-    With `random` there are three more views. The second sees the same z and takes every label for drawn at
-    random with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two
-    experts of each of these take no steps: after every round of 16 rows they move to the weighted mean of
-    the view's others by a fraction of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of
-    steps. A view with less than a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its
-    experts neither predict nor learn, and keep their weights, as if they had said what the others say
-    (Freund et al. 1997). The bound above is for the first view, which never rests; N counts the experts of
-    all.
+    With `random` there are three more views. The second sees the same z and takes every label for drawn at random
+    with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two experts of each
+    of these take no steps: after every round of 16 rows they move to the weighted mean of the view's others by a
+    fraction of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of steps. A view with less than
+    a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn, and
+    keep their weights, as if they had said what the others say (Freund et al. 1997). The bound above is for the
+    first view, which never rests; N counts the experts of all.
     """
 
     adaptive: Annotated[bool, Field(bool)]

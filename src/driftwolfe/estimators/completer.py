@@ -49,13 +49,12 @@ class MatrixCompleter(UsersAndItems):
     of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`. One call with n
     ratings is bit-identical to n calls with one.
 
-    Memory holds the gradients of the latest `memory` ratings, some 70 numbers for each item and each
-    user at work after 100,000 ratings, growing with the logarithm of the number of ratings, and 64
-    bytes and the id of each other user. As long as there are at most 16,384 users, all are at work;
-    then those without a rating among the latest `memory` or half of that rest: their number of
-    ratings and their biases are kept, in single precision and for the experts that never restart,
-    but their interactions are not. So neither time nor most of the memory grows with the number of
-    users ever seen.
+    Memory holds the gradients of the latest `memory` ratings, some 70 numbers for each item and each user at work
+    after 100,000 ratings, growing with the logarithm of the number of ratings, and 64 bytes and the id of each
+    other user. As long as there are at most 16,384 users, all are at work; then those without a rating among the
+    latest `memory` or half of that rest: their number of ratings and their biases are kept, in single precision
+    and for the experts that never restart, but their interactions are not. So neither time nor most of the memory
+    grows with the number of users ever seen.
 
     Parameters
     ----------
@@ -99,16 +98,14 @@ class MatrixCompleter(UsersAndItems):
 
     With side features (`add_features`) the prediction is :math:`(1 - a) \hat r + a \tilde r`, with
     :math:`\tilde r` that of a linear model of the features and a in 0, 1/4, 1/2, 3/4, 1, weighted in
-    the same way, for users with 0, 1, 2-3, 4-7, 8-15 and more ratings apart. So on the T ratings of
-    users at one such stage the loss, in units of its own errors, exceeds that of any a, also of the
-    experts alone, by at most :math:`\ln(5 T) / 0.8 + 0.1 \sum_t \Delta_t^2`. It takes two numbers for
-    each feature of items, and five, for every user rated since; two for each feature of users, and
-    two, for every item; and the features themselves.
+    the same way, for users with 0, 1, 2-3, 4-7, 8-15 and more ratings apart. So on the T ratings of users at one
+    such stage the loss, in units of its own errors, exceeds that of any a, also of the experts alone, by at most
+    :math:`\ln(5 T) / 0.8 + 0.1 \sum_t \Delta_t^2`. It takes two numbers for each feature of items, and five, for
+    every user rated since; two for each feature of users, and two, for every item; and the features themselves.
 
-    Rescaling or shifting all ratings rescales or shifts all predictions. Rounding errors in ratings
-    hardly change them, but with a `memory` of a few hundred ratings and radii above 1 small
-    differences grow along the stream. While the mean error is at most 1e-12 of the largest rating,
-    nothing is learned.
+    Rescaling or shifting all ratings rescales or shifts all predictions. Rounding errors in ratings hardly change
+    them, but with a `memory` of a few hundred ratings and radii above 1 small differences grow along the stream.
+    While the mean error is at most 1e-12 of the largest rating, nothing is learned.
 
     Several threads may predict, recommend or save at the same time, or one may learn; other calls are
     refused with a RuntimeError. `n_ratings_` and `repr` can be read at any time.
@@ -125,10 +122,9 @@ class MatrixCompleter(UsersAndItems):
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI. Srebro and Salakhutdinov (2010), Collaborative filtering in a
-    non-uniform world, NeurIPS. Herbster and Warmuth (1998), Tracking the best expert, Machine
-    Learning.
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive regret
+    guarantees, AAAI. Srebro and Salakhutdinov (2010), Collaborative filtering in a non-uniform world, NeurIPS.
+    Herbster and Warmuth (1998), Tracking the best expert, Machine Learning.
     """
 
     SETTINGS: ClassVar[dict[str, Any]] = {"wrapper": Field(dict)}

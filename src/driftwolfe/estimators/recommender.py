@@ -65,10 +65,9 @@ class Recommender(UsersAndItems):
 
     Notes
     -----
-    In a round, a user meets an item of the catalogue that is new to them; :math:`p_e` is what expert
-    e gave it just before, among all items of the catalogue that the user had not seen. For N = 4
-    experts, T rounds in B buckets of users, and any sequence of experts with S switches within the
-    buckets,
+    In a round, a user meets an item of the catalogue that is new to them; :math:`p_e` is what expert e gave it
+    just before, among all items of the catalogue that the user had not seen. For N = 4 experts, T rounds in B
+    buckets of users, and any sequence of experts with S switches within the buckets,
 
     .. math:: \sum_t \ln \frac{p_{e_t}(i_t \mid u_t)}{p(i_t \mid u_t)} \le (S + B) \ln (N T)
 
@@ -302,8 +301,7 @@ class Recommender(UsersAndItems):
     def forget(self, user: Hashable) -> Self:
         """Remove all that is stored of a user: id and items seen.
 
-        What items have learned from them stays, as it cannot be told apart. KeyError for a user who
-        is not known.
+        What items have learned from them stays, as it cannot be told apart. KeyError for a user who is not known.
         """
         key, number = self._user(user)
         if number < 0:

@@ -30,8 +30,7 @@ class RankingTables(NamedTuple):
     Attributes
     ----------
     popularity
-        Events of each item + 1, and the fading sums of events: a row for each kind, a column for each
-        item.
+        Events of each item + 1, and the fading sums of events: a row for each kind, a column for each item.
     powers
         What sums of far and of near pairs are multiplied by, powers of the events; rows as above.
     starts, neighbours, pairs
@@ -314,9 +313,7 @@ class RecommenderPool(Part):
         ranks, table = self.ranks, _grown(self.ranks.items, items + 1)
         table[len(ranks.items) :, kernels().SCALE :] = 1.0
         self.ranks = ranks._replace(
-            items=table,
-            lists=_grown(ranks.lists, items + 1),
-            users=_grown(ranks.users, users + 1),
+            items=table, lists=_grown(ranks.lists, items + 1), users=_grown(ranks.users, users + 1)
         )
         self.users = max(self.users, users)
 

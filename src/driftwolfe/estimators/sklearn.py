@@ -118,13 +118,12 @@ class _RowEstimator(SavedModel, BaseEstimator):
 class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
-    Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows
-    descend on the logistic loss in trace-norm balls, and restart when their interval ends. There are
-    four groups of them, called views: on the features; on the features, taking one label in ten for
-    drawn at random; on waves, cosines of two or three features; and on ferns, the leaves of random
-    trees. The last three views also have experts that are running means of the others. Class
-    probabilities are averaged, weighted by the probabilities that experts gave to the labels so far:
-    those of experts within each view, then those of the views.
+    Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows descend on the
+    logistic loss in trace-norm balls, and restart when their interval ends. There are four groups of them, called
+    views: on the features; on the features, taking one label in ten for drawn at random; on waves, cosines of two
+    or three features; and on ferns, the leaves of random trees. The last three views also have experts that are
+    running means of the others. Class probabilities are averaged, weighted by the probabilities that experts gave
+    to the labels so far: those of experts within each view, then those of the views.
 
     .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
               p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
@@ -136,9 +135,8 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     Parameters
     ----------
     radii
-        Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual
-        length: ``"auto"`` for 10, 40 and 160, or a number, or several. A small radius keeps
-        probabilities soft.
+        Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual length:
+        ``"auto"`` for 10, 40 and 160, or a number, or several. A small radius keeps probabilities soft.
     features
         ``"random"`` for all views, ``"linear"`` for the first alone, two to four times as fast.
     learner
@@ -158,9 +156,8 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
 
     Notes
     -----
-    Rows are learned in their order, by `fit` too: it starts anew and goes through them once, as one
-    call of `partial_fit` does. If rows are sorted, by label say, and the order means nothing, shuffle
-    them first.
+    Rows are learned in their order, by `fit` too: it starts anew and goes through them once, as one call of
+    `partial_fit` does. If rows are sorted, by label say, and the order means nothing, shuffle them first.
 
     On every interval I of the cover (so, with logarithmically many terms, on every interval), for
     every radius rho, the log loss of the rows as they came is at most
@@ -179,11 +176,10 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     number w as the weight of a row is the same as w copies of it, up to 100. What is learned
     does not depend on how rows are split into calls, nor on whether they are sparse.
 
-    Several threads may predict or save at the same time, or one may learn; other calls raise a
-    RuntimeError. Work per row and memory grow with experts x classes x features, with 3 experts for
-    each of 5 to 10 lengths and 8 in each further view, for 98 features more with waves; beyond 256
-    features the work grows with the nonzero entries of a row. Ferns take 128 entries per row and
-    4,096 rows of memory.
+    Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError. Work
+    per row and memory grow with experts x classes x features, with 3 experts for each of 5 to 10 lengths and 8 in
+    each further view, for 98 features more with waves; beyond 256 features the work grows with the nonzero
+    entries of a row. Ferns take 128 entries per row and 4,096 rows of memory.
 
     References
     ----------
@@ -405,8 +401,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     Work per row grows with the square of the features up to 256 (time to fit included), and beyond
     with the nonzero entries of a row: then only means and experts in balls are left.
 
-    Several threads may predict or save at the same time, or one may learn; other calls raise a
-    RuntimeError.
+    Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError.
 
     References
     ----------

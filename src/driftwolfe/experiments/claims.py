@@ -141,22 +141,17 @@ def _faster(times: Paired, ours: list[str], theirs: list[str]) -> tuple[str, boo
 
 def _loses(losses: Paired, slightly: bool) -> tuple[str, bool, str]:
     """Less, or more and by at most `SLIGHT`; in both cases by more than `ERRORS` standard errors."""
-    difference, error = losses.difference
+    (ours, theirs), (difference, error) = losses.means, losses.difference
+    both = f"{number(ours, 6)} against {number(theirs, 6)} after {losses.rounds:,} rounds"
+    change = f"{difference / theirs:+.1%} ± {error / abs(theirs):.1%}"
     found = ""
     if abs(difference) <= ERRORS * error:
         found = f"no difference beyond {ERRORS:g} standard errors"
     elif difference > 0.0 and not slightly:
         found = "higher, not lower"
-    elif difference > SLIGHT * losses.means[1]:
+    elif difference > SLIGHT * theirs:
         found = f"higher by more than {SLIGHT:.0%}"
     elif difference < 0.0 and slightly:
         found = "lower, not slightly higher"
-    return _measured(losses), not found, found
-
-
-def _measured(losses: Paired) -> str:
-    """Both losses, their difference and its standard error."""
-    (ours, theirs), (difference, error) = losses.means, losses.difference
-    both = f"{number(ours, 6)} against {number(theirs, 6)} after {losses.rounds:,} rounds"
-    change = f"{difference / theirs:+.1%} ± {error / abs(theirs):.1%}"
-    return f"{both}: {change}, mean and standard error over {len(losses.ours)} seeds"
+    measured = f"{both}: {change}, mean and standard error over {len(losses.ours)} seeds"
+    return measured, not found, found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -114,8 +114,11 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
     if panel.y.log:
         axis.set_yscale("log")
     image = _draw_weights(axis, panel, largest) if panel.weights else None
-    above = {"color": INK, "zorder": 3} if panel.weights else {}
-    mark_drifts(axis, panel.drifts, **above)
+    mark: dict[str, Any] = {"color": FAINT, "zorder": 0.5}
+    if panel.weights:
+        mark = {"color": INK, "zorder": 3}
+    for t in panel.drifts:
+        axis.axvline(t, linestyle=":", linewidth=0.7, **mark)
     draw_line = _draw_band if panel.form == "bands" else _draw_marks
     for place, line in enumerate(line for line in panel.lines if not line.hidden):
         draw_line(axis, panel, line, place, **options)
@@ -124,14 +127,20 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
     if panel.x.high is not None:
         axis.set_xlim(panel.x.low, panel.x.high)
     count_axis(axis, "x", panel.x.ticks)
-    if panel.y.names:
+    if names := panel.y.names:
         axis.tick_params(axis="y", length=0)
     else:
         count_axis(axis, "y", panel.y.ticks)
         if panel.y.low is not None:
             axis.set_ylim(panel.y.low, panel.y.high)
     if panel.form == "dots":
-        _frame_dots(axis, panel)
+        axis.margins(x=0.08 if names else 0.12)
+    if panel.form == "dots" and names:
+        axis.axvline(0.0, color=FAINT, linewidth=0.7)
+        axis.grid(axis="x", visible=False)
+        axis.spines["left"].set_visible(False)
+        axis.set_yticks(range(len(names)), [literal(n.replace(" (", "\n(")) for n in names])
+        axis.set_ylim(len(names) - 0.5, -0.5)
     return image
 
 
@@ -167,17 +176,6 @@ def _draw_marks(axis: Axes, panel: Panel, line: Line, place: int) -> None:
     if named:
         beside: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center"}
         axis.text(1.03, band.x[0], line.value, **beside, fontsize=7.0, color=INK)
-
-
-def _frame_dots(axis: Axes, panel: Panel) -> None:
-    names = panel.y.names
-    axis.margins(x=0.08 if names else 0.12)
-    if names:
-        axis.axvline(0.0, color=FAINT, linewidth=0.7)
-        axis.grid(axis="x", visible=False)
-        axis.spines["left"].set_visible(False)
-        axis.set_yticks(range(len(names)), [literal(n.replace(" (", "\n(")) for n in names])
-        axis.set_ylim(len(names) - 0.5, -0.5)
 
 
 def expert_rows(panel: Panel) -> int:
@@ -277,7 +275,7 @@ def save(figure: Sheet, path: Path, **options: Any) -> None:
 
     A PNG has a palette of 256 colours, which no eye tells from all of them, and a third of the size.
     """
-    kind = path.suffix.removeprefix(".")
+    kind = path.suffix.removeprefix(".").lower()
 
     def fill(part: Path) -> None:
         figure.savefig(part, format=kind, metadata=METADATA[kind], **options)
@@ -311,10 +309,3 @@ def count_axis(axis: Axes, which: str, ticks: int = 5) -> None:
         chosen.set_major_locator(ticker.LogLocator(subs=parts, numticks=ticks + 2))
         chosen.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
         chosen.set_minor_formatter(ticker.NullFormatter())
-
-
-def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
-    """Thin dotted lines at abrupt changes."""
-    style = {"color": FAINT, "linestyle": ":", "linewidth": 0.7, "zorder": 0.5, **line}
-    for t in rounds:
-        axis.axvline(t, **style)

@@ -255,7 +255,7 @@ def reproduce(
         given_up |= {trial.identity for each in stores for trial in each.missing}
     for contender in experiment.contenders:
         if contender.rated:
-            add_rated(experiment, contender, data, store, tuning, say)
+            add_rated(experiment, contender, data, store, say)
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
@@ -301,14 +301,10 @@ def choose(
 
 
 def add_rated(
-    experiment: Experiment,
-    contender: Contender,
-    data: DataSet,
-    store: Store,
-    tuning: Store,
-    say: Say,
+    experiment: Experiment, contender: Contender, data: DataSet, store: Store, say: Say
 ) -> None:
     """Add the trials with the best rate of the weights, by the results that measured it beside theirs."""
+    tuning = store.tuning
     c, settled = choose(experiment, contender, data, tuning)[1:]
     tried = [] if c is None else experiment.tuning(contender, data, c)
     if not (settled and tried and all(tuning.done(trial) for trial in tried)):

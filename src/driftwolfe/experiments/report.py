@@ -32,15 +32,7 @@ from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import Result, short
 from driftwolfe.streams.datasets import RATINGS, ROWS, DataFile
-from driftwolfe.terminal import (
-    counted,
-    csv_cell,
-    markdown_text,
-    number,
-    printable,
-    spread_text,
-    write_table,
-)
+from driftwolfe.terminal import counted, markdown_text, number, printable, spread_text
 
 __all__ = ["write_report"]
 
@@ -55,15 +47,8 @@ _REAL: dict[DataFile | None, str] = {
     f"file {ROWS.path}, from {ROWS.source}.",
 }
 #: Names of facts about machines.
-_NAMES = {
-    "cpu": "Processor",
-    "cores": "Cores",
-    "memory_gib": "Memory (GiB)",
-    "system": "System",
-    "python": "Python",
-    "blas": "BLAS",
-    "commit": "Commit",
-}
+_NAMES = {"cpu": "Processor", "memory_gib": "Memory (GiB)", "blas": "BLAS"}
+_NAMES |= {name: name.capitalize() for name in ("cores", "system", "python", "commit")}
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
@@ -77,7 +62,9 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     summaries = summaries_of(store)
     regrets = [stored_regrets(store.folder, summary) for summary in summaries]
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
-    command = command or _command_of(written[0])
+    old = written[0].read_text("utf-8", "replace") if written[0].is_file() else ""
+    if not command and (named := re.search(r"^Made by `(.+)`\.$", old, re.MULTILINE)):
+        command = named[1]
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
     storage.write_text(written[1], trial_table(results))
     folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
@@ -92,13 +79,6 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     written.append(store.folder / "report.html")
     write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
     return written
-
-
-def _command_of(summary: Path) -> str | None:
-    """The command that a summary says it was made by, if there is one."""
-    text = summary.read_text(encoding="utf-8", errors="replace") if summary.is_file() else ""
-    found = re.search(r"^Made by `(.+)`\.$", text, re.MULTILINE)
-    return found[1] if found else None
 
 
 def as_text(
@@ -156,7 +136,7 @@ def method_rows(
 def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
     """The rows of all methods in Markdown."""
     heads, rows = method_rows(summary, regrets)
-    return write_table(heads, ([markdown_text(title), *cells] for title, *cells in rows))
+    return terminal.write_table(heads, ([markdown_text(title), *cells] for title, *cells in rows))
 
 
 def trial_table(results: Iterable[Result]) -> str:
@@ -183,7 +163,7 @@ def trial_table(results: Iterable[Result]) -> str:
         }
         if place == 0:
             writer.writerow(row)
-        writer.writerow(map(csv_cell, row.values()))
+        writer.writerow(map(terminal.csv_cell, row.values()))
     return text.getvalue()
 
 
@@ -278,10 +258,7 @@ def _asset(name: str) -> str:
 
 
 def _section(
-    title: str,
-    summary: Summary,
-    regrets: Sequence[RegretRow],
-    charts: list[tuple[Figure, str]],
+    title: str, summary: Summary, regrets: Sequence[RegretRow], charts: list[tuple[Figure, str]]
 ) -> dict[str, Any]:
     """What the page says about a stream."""
     found, missing = claims.claims(summary, title)

@@ -283,11 +283,9 @@ def regret_rows(
         # Only what is known of every seed is a mean over seeds.
         seeds = len(series.results)
         whole = {tau: spread(each) for tau, each in adaptive.items() if len(each) == seeds}
-        if len(so_far) == seeds:
-            regrets = np.array(so_far)
-            rows.append(RegretRow(title, spread(regrets[:, -1]), whole, regrets))
-        else:
-            rows.append(RegretRow(title, None, whole))
+        regrets = np.array(so_far) if len(so_far) == seeds else None
+        dynamic = None if regrets is None else spread(regrets[:, -1])
+        rows.append(RegretRow(title, dynamic, whole, regrets))
     return rows
 
 

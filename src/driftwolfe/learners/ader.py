@@ -9,7 +9,6 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import ader_grid
 from driftwolfe.ensemble.ball import BallDescent
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, WeightOptions, projecting_options
 from driftwolfe.oracles import Oracle
@@ -21,11 +20,10 @@ class Ader(GridLearner):
     .. math:: x^i_{t+1} = P_K(x^i_t - \eta_i \nabla f_t(x^i_t)), \quad
               \eta_i = c\, 2^{i-1}\sqrt{7/(2T)}, \quad c = D/G
 
-    N projections and N gradients per round, :math:`N = O(\log T)`; the improved Ader,
-    ``feedback="linear"``, has one gradient. Regret at most
-    :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound` evaluates the sharper
-    :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants re-derived; with linear
-    feedback the rate of the weights is twice the original's.
+    N projections and N gradients per round, :math:`N = O(\log T)`; the improved Ader, ``feedback="linear"``, has
+    one gradient. Regret at most :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound`
+    evaluates the sharper :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants re-derived; with
+    linear feedback the rate of the weights is twice the original's.
 
     Parameters
     ----------
@@ -45,15 +43,6 @@ class Ader(GridLearner):
     >>> learner.decision.round(3), learner.oracle_calls.projection
     (array([-1.,  0.]), 200)
     """
-
-    def update(self, loss: Any, ticket: Any = None) -> float:
-        """Play the mean of the experts; weigh them by their losses; let each take its step."""
-        f = as_loss(loss)
-        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
-        self._meta.update(evaluation.losses)
-        self._experts.step(f, evaluation.slopes, evaluation.shared)
-        self._next_round()
-        return float(evaluation.value)
 
     def __init__(
         self,
@@ -95,9 +84,8 @@ class OneProjectionAder(GridLearner):
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
     tuning
-        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``;
-        ``"certified"``: a tolerance of :math:`D^2/T` where they are not exact, and loss_scale
-        ``"certified"``.
+        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``; ``"certified"``: a
+        tolerance of :math:`D^2/T` where they are not exact, and loss_scale ``"certified"``.
     {options}
 
     Notes
@@ -137,10 +125,8 @@ class OneProjectionAder(GridLearner):
         **options: Unpack[StepOptions],
     ) -> None:
         own: dict[str, Any] = {"oracle": oracle, "loss_scale": loss_scale, "feedback": "linear"}
-        names = "OneProjectionAder", "OneOracleAder"
-        checked = projecting_options(
-            *names, domain, horizon, lipschitz, on_ball=True, **own, **options
-        )
+        given = "OneProjectionAder", "OneOracleAder", domain, horizon, lipschitz
+        checked = projecting_options(*given, on_ball=True, **own, **options)
         experts = partial(BallDescent, checked.oracle, checked.step_scale)
         super().__init__(domain, checked, partial(_ball_plans, checked), experts)
 

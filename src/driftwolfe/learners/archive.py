@@ -28,16 +28,7 @@ from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.ops import POINTS, FactorBuffer, ProductPoint
-from driftwolfe.state import (
-    PLAIN,
-    Field,
-    Kind,
-    Reader,
-    Writer,
-    array_names,
-    check_fields,
-    declared,
-)
+from driftwolfe.state import PLAIN, Field, Kind, Reader, Writer, array_names, check_fields, declared
 from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------
@@ -213,7 +204,6 @@ def _described(value: Any) -> Any:
     return Described(cls.__name__, described, cls.__module__ if own else None)
 
 
-#: All that can be written.
 def learner_writer() -> Writer:
     """Return what writes learners."""
     return Writer({**ensemble_kinds(), "made": Kind(Described)})

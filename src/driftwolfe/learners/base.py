@@ -101,10 +101,6 @@ def _replaced(cls: type[Learner]) -> tuple[str, ...]:
     return tuple(name for name, part in parts if not issubclass(part.kind, kept))
 
 
-def _is_learner(part: Any) -> bool:
-    return isinstance(part, Nested) and issubclass(part.kind, Learner)
-
-
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
     """Raise an error that names the set, for a loss that is not for its points."""
     name, message = type(domain.unwrapped).__name__, ""
@@ -121,10 +117,9 @@ def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
 class Learner(Stateful, Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
-    ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
-    loss, returns that of the decision and moves on; `t` counts the rounds played. A refused update
-    changes nothing. Where losses come late, `ask` for a ticket in each round, and give it back with
-    the loss.
+    ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the loss, returns
+    that of the decision and moves on; `t` counts the rounds played. A refused update changes nothing. Where losses
+    come late, `ask` for a ticket in each round, and give it back with the loss.
 
     Learners in different threads do not disturb each other. Several threads may read one learner
     (`decision`, `bound`, `clone`, `save`, ...). While one is in an update, others may only read `t`,
@@ -218,11 +213,10 @@ class Learner(Stateful, Guarded, ABC):
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Reveal the loss of this round, return its value at the decision, move to the next.
 
-        With a ticket (or its number), the loss is that of the round in which `ask` gave it out. The
-        value returned is that at the ticket's decision. What is learned is the same as from a loss of
-        the present round, whatever the feedback: values and gradients at where the experts are now.
-        `docs/theory/delays.md` says what that costs. In your own learner, `update(self, loss)` is
-        enough: tickets are dealt with before.
+        With a ticket (or its number), the loss is that of the round in which `ask` gave it out. The value returned
+        is that at the ticket's decision. What is learned is the same as from a loss of the present round, whatever
+        the feedback: values and gradients at where the experts are now. `docs/theory/delays.md` says what that
+        costs. In your own learner, `update(self, loss)` is enough: tickets are dealt with before.
         """
 
     @writes
@@ -293,7 +287,8 @@ class Learner(Stateful, Guarded, ABC):
 
     def undoable(self, before: Mapping[str, Any]) -> bool:
         """Whether learners within are where they were."""
-        held = [before[name] for name, part in declared(type(self)).items() if _is_learner(part)]
+        parts = {n: part for n, part in declared(type(self)).items() if isinstance(part, Nested)}
+        held = [before[name] for name, part in parts.items() if issubclass(part.kind, Learner)]
         within = [each for one in held for each in (one if isinstance(one, tuple) else (one,))]
         return not any(each.t != before["t"] or is_half_written(each) for each in within)
 
@@ -486,6 +481,11 @@ def _with_options(cls: type[Learner]) -> str:
         texts |= dict.fromkeys(head.split(", "), entry.rstrip())  # several may share an entry
     ordered = dict.fromkeys(texts[name] for name in names if name in texts)
     return before + heading + "\n".join(ordered) + end + after
+
+
+def largest_gradient(learner: Any) -> float:
+    """G: the larger of what was given and the largest gradient norm seen."""
+    return max(learner.options.lipschitz or 0.0, learner._experts.largest_gradient)
 
 
 def as_loss(given: Any) -> Loss:

@@ -11,7 +11,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
-from driftwolfe.learners.base import Epoch, Learner, as_loss
+from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points.kinds import Point
@@ -27,9 +27,8 @@ class BOGDIP(Learner):
     .. math:: (x, y) \leftarrow IP\Big(x,\ y - \eta \sum_{\text{block}} \nabla f_t(x)\Big)
 
     with :math:`h = T^{-3/4}`, :math:`\eta = c h` (c = D/G), :math:`K = \lfloor h^{-2/3}\rfloor`
-    :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's parameters, which
-    assume D = G = 1, for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per
-    round on average.
+    :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's, which assume D = G = 1,
+    for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per round on average.
 
     Parameters
     ----------
@@ -51,9 +50,8 @@ class BOGDIP(Learner):
 
     References
     ----------
-    Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with
-    adaptive regret guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1, with the corrections of
-    `docs/theory/errata.md`.
+    Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with adaptive regret
+    guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1, with the corrections of `docs/theory/errata.md`.
 
     Examples
     --------
@@ -103,10 +101,7 @@ class BOGDIP(Learner):
         """The feasible point x."""
         return self._experts.point(0).copy()
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def check(self) -> None:
         super().check()
@@ -134,11 +129,10 @@ class BOGDIP(Learner):
 class LOOBOGD(BOGDIP):
     r"""LOO-BOGD, with Garber & Kretzu's own constants.
 
-    `BOGDIP` with :math:`\eta = (R/G) T^{-3/4}`, :math:`K = 5\sqrt T`,
-    :math:`\epsilon = 60 R^2/\sqrt T`: one gradient per round, at most T LMO calls in total, when blocks
-    end, and regret :math:`O(G R T^{3/4})` on every sub-interval. With the certified tuning nothing moves
-    unless T > 32,400, as :math:`3\epsilon` exceeds any distance from the centre. Blocks and tolerances do
-    not follow a budget.
+    `BOGDIP` with :math:`\eta = (R/G) T^{-3/4}`, :math:`K = 5\sqrt T`, :math:`\epsilon = 60 R^2/\sqrt T`: one
+    gradient per round, at most T LMO calls in total, when blocks end, and regret :math:`O(G R T^{3/4})` on every
+    sub-interval. With the certified tuning nothing moves unless T > 32,400, as :math:`3\epsilon` exceeds any
+    distance from the centre. Blocks and tolerances do not follow a budget.
 
     Parameters
     ----------
@@ -216,13 +210,8 @@ class SOOGD(BOGDIP):
                 f"SOOGD separates points from the set, which {type(domain.unwrapped).__name__} cannot; "
                 "use BOGDIP, which needs only linear minimisation"
             )
-        super().__init__(
-            domain,
-            horizon,
-            lipschitz,
-            oracle=Oracle("separation", tolerance_scale=tolerance_scale),
-            step_scale=step_scale,
-        )
+        oracle = Oracle("separation", tolerance_scale=tolerance_scale)
+        super().__init__(domain, horizon, lipschitz, oracle=oracle, step_scale=step_scale)
 
     def _plan(self, horizon: int) -> Plan:
         h = horizon**-0.5

@@ -15,7 +15,7 @@ from driftwolfe.ensemble import GeometricCover, Hedge, OptimisticHedge, Sleeping
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
-from driftwolfe.learners.base import Epoch, Learner, as_loss
+from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
@@ -81,10 +81,7 @@ class GridLearner(Learner):
             return [f"h = {step:.3g}" for step in steps]
         return [f"η = {float(f'{c * step:.3g}'):,g}" for step in steps]
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def check(self) -> None:
         super().check()
@@ -172,8 +169,7 @@ class CoverLearner(Learner):
         self._cover = GeometricCover()
         self._meta = meta
         self._experts = (experts or options.experts)(self._counted, [], domain.origin())
-        self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
-        self._lengths: list[int] = []  # rounds of its interval
+        self._lengths: list[int] = []  # rounds of each expert's interval
         self._add(self._cover.starting(1), domain.origin())
         self._weights = self._meta.weights  # of the coming round
 
@@ -203,8 +199,6 @@ class CoverLearner(Learner):
         number = min(len(starting), len(self._lengths))
         self._experts.restart(slice(number), start)
         self._meta.restart(slice(number))
-        self._ends = self._ends.copy()
-        self._ends[:number] = [self.t + length for length in starting[:number]]
         if longer := starting[number:]:
             self._add(longer, start)
         self._weights = self._meta.weights
@@ -217,24 +211,17 @@ class CoverLearner(Learner):
     @property
     def expert_ends(self) -> Indices:
         """The last round of each expert that is awake, in the order of `expert_weights`."""
-        return self._ends.copy()
+        return np.array([(self.t + 1) // n * n + n - 1 for n in self._lengths])
 
     @property
     def expert_names(self) -> list[str]:
         """The lengths of their intervals."""
         return [f"{n:,} round{'s' if n > 1 else ''}" for n in self._lengths]
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def derive(self) -> None:
-        awake = sorted((each.length, each.end) for each in self._cover.active(self.t + 1))
-        self._lengths, self._ends = (
-            [length for length, _ in awake],
-            np.array([end for _, end in awake]),
-        )
+        self._lengths = [each.length for each in self._cover.active(self.t + 1)]
         self._weights = self._meta.weights
 
     def check(self) -> None:
@@ -253,7 +240,6 @@ class CoverLearner(Learner):
         self._experts.add(start, [self._plan(length) for length in lengths])
         self._meta.add(lengths)
         self._lengths = self._lengths + lengths
-        self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         levels = self._level_bound, self._level_per_path

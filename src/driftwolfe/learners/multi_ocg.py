@@ -88,10 +88,7 @@ class MultiOCG(GridLearner):
         if scale is not None and options.get("step_scale") is None:
             scale *= 2.0  # the default step is c = 2D/G where other learners have D/G
         experts = partial(
-            Leaders,
-            step_scale=scale,
-            strong_convexity=curvature,
-            max_calls=self.max_inner,
+            Leaders, step_scale=scale, strong_convexity=curvature, max_calls=self.max_inner
         )
         # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
         weights = None if curvature is None or G is None else partial(_steady, G**2 / curvature)
@@ -135,17 +132,10 @@ class MultiOCG(GridLearner):
         return super()._bound(path_length, tau)
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
-        G, scale, curvature = self.lipschitz, self._experts.scale_for, self.strong_convexity
+        G, D, curvature = self.lipschitz, self.options.D, self.strong_convexity
+        scale, game = self._experts.scale_for(G), (epoch.rounds, path_length, curvature)
         regrets = [
-            leader_regret(
-                G,
-                self.options.D,
-                scale(G) / math.sqrt(plan.lifetime),
-                plan.lifetime,
-                epoch.rounds,
-                path_length,
-                curvature,
-            )
+            leader_regret(G, D, scale / math.sqrt(plan.lifetime), plan.lifetime, *game)
             for plan in self._plans(epoch.horizon)
         ]
         if curvature is None:

@@ -36,11 +36,8 @@ class ScaleOptions(TypedDict, total=False):
     tuning: str
 
 
-class WeightOptions(StepOptions, total=False):
+class WeightOptions(StepOptions, ScaleOptions, total=False):
     """Options of learners that weigh experts."""
-
-    loss_scale: float | str | None
-    feedback: str
 
 
 #: Vertices that leaders cache where LMO calls are scarce: with 16, vectors in benchmarks/budget had 6 %
@@ -53,10 +50,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "domain": (None, "The set."),
     "horizon": (None, "Rounds T; None: epochs of doubling length."),
     "lipschitz": ("auto", """G, a bound on gradient norms; ``"auto"``: the largest seen so far."""),
-    "start": (
-        "current",
-        """New experts start at ``"current"``, the last point, or ``"origin"``.""",
-    ),
+    "start": ("current", """New experts start at ``"current"``, the last point or ``"origin"``."""),
     "step_scale": (None, "c, in place of D/G."),
     "loss_scale": (
         None,

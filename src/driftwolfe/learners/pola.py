@@ -51,9 +51,8 @@ class POLA(CoverLearner):
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Algorithm 3, Theorems 3 and 4; `docs/theory/errata.md` lists what is
-    different here.
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive regret
+    guarantees, AAAI, Algorithm 3, Theorems 3 and 4; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------

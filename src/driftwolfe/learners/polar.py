@@ -14,7 +14,7 @@ from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import AGILE, CERTAIN_CALLS, FOREVER, Plan
 from driftwolfe.ensemble.pool import RULES, PoolDescent
-from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.base import Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import FactoredMatrix, checks
@@ -174,9 +174,8 @@ class POLAR(Learner):
         if kind in ("adaptive", "whole adaptive"):
             lazy = self._plan("lazy" if kind == "adaptive" else "whole", length)
             # By sums of blocks, whose squares are at most so many times those of their gradients.
-            h = (0.5 if kind == "adaptive" else 0.25) / math.sqrt(
-                lazy.block if options.certified else 1.0
-            )
+            summed = lazy.block if options.certified else 1.0
+            h = (0.5 if kind == "adaptive" else 0.25) / math.sqrt(summed)
             return lazy._replace(step=h, rule=rule)
         # From the centre no comparator is farther than R = D/2, so half the step is right.
         h = length**-0.5 / (2.0 if kind == "whole" else 1.0)
@@ -237,10 +236,7 @@ class POLAR(Learner):
         """Their kinds, and the rounds of their epochs."""
         return [WHOLE.get(kind, f"{kind}, {length:,} rounds") for kind, length in self._members()]
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+    lipschitz = property(largest_gradient)
 
     def derive(self) -> None:
         self._experts.set_rules([self._plan(*member).rule for member in self._members()])

@@ -134,10 +134,8 @@ class OneProjectionSAOL(CoverLearner):
         **options: Unpack[StepOptions],
     ) -> None:
         own: dict[str, Any] = {"oracle": oracle, "loss_scale": loss_scale, "feedback": "linear"}
-        names = "OneProjectionSAOL", "POLA"
-        checked = projecting_options(
-            *names, domain, horizon, lipschitz, on_ball=True, **own, **options
-        )
+        given = "OneProjectionSAOL", "POLA", domain, horizon, lipschitz
+        checked = projecting_options(*given, on_ball=True, **own, **options)
         experts = partial(BallDescent, checked.oracle, checked.step_scale)
         meta = MultiplicativeWeights(checked.loss_scale)
         super().__init__(domain, checked, partial(_ball_plan, checked), meta, start, experts)
@@ -150,12 +148,11 @@ def _ball_plan(options: Options, length: int) -> Plan:
 class PAMO(CoverLearner):
     r"""Projection-free adaptive regret with membership oracles (reconstructed).
 
-    On every interval I of a geometric cover, gradient descent in the ball R B with
-    :math:`\eta = c/\sqrt{|I|}`, :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge
-    (`GaugeDescent`); multiplicative weights as in `SAOL`. :math:`\kappa = R/r` is the aspect ratio
-    of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball. Every expert needs a gauge per round:
-    O(log T) membership tests by bisection, or one exact evaluation where the set offers it. Regret
-    :math:`O((1 + \kappa)\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against
+    On every interval I of a geometric cover, gradient descent in the ball R B with :math:`\eta = c/\sqrt{|I|}`,
+    :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge (`GaugeDescent`); multiplicative weights as in
+    `SAOL`. :math:`\kappa = R/r` is the aspect ratio of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball.
+    Every expert needs a gauge per round: O(log T) membership tests by bisection, or one exact evaluation where the
+    set offers it. Regret :math:`O((1 + \kappa)\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against
     comparators of path length P inside it; `bound` has the constants.
 
     Parameters
@@ -176,16 +173,14 @@ class PAMO(CoverLearner):
 
     Notes
     -----
-    Reconstructed from the abstract, "a simple lazy gradient-based algorithm with a Minkowski
-    regularization", and from the paper that compares with it: not the published algorithm. Lazy
-    steps are nearer to those words; the regularisation is the gauge in the
-    gradient; the constants of the weights are SAOL's.
+    Reconstructed from the abstract, "a simple lazy gradient-based algorithm with a Minkowski regularization", and
+    from the paper that compares with it: not the published algorithm. Lazy steps are nearer to those words; the
+    regularisation is the gauge in the gradient; the constants of the weights are SAOL's.
 
     References
     ----------
-    Lu, Brukhim, Gradu and Hazan (2023), Projection-free adaptive regret with membership oracles,
-    ALT; Mhammedi (2022), Efficient projection-free online convex optimization with membership
-    oracle, COLT.
+    Lu, Brukhim, Gradu and Hazan (2023), Projection-free adaptive regret with membership oracles, ALT; Mhammedi
+    (2022), Efficient projection-free online convex optimization with membership oracle, COLT.
 
     Examples
     --------
@@ -231,20 +226,14 @@ class PAMO(CoverLearner):
         if step_scale is not None and options.get("step_scale") is None:
             # Surrogate gradients are up to 1 + kappa times as long as true ones.
             step_scale /= 1.0 + self.kappa
-        bisection = None
+        T, bisection = checked.horizon or 10_000, None
         if gauge == "bisection":
-            T = checked.horizon or 10_000
             bisection = min(0.5, 1.0 / (self.kappa * T**2))
         if accuracy is not None:
             bisection = checks.positive(accuracy, "accuracy")
-        super().__init__(
-            domain,
-            checked,
-            _pamo_plan,
-            MultiplicativeWeights(checked.loss_scale),
-            start,
-            lambda counted, *_: GaugeDescent(counted, checked.oracle, step_scale, bisection, lazy),
-        )
+        meta, how = MultiplicativeWeights(checked.loss_scale), (step_scale, bisection, lazy)
+        parts = _pamo_plan, meta, start, lambda K, *_: GaugeDescent(K, checked.oracle, *how)
+        super().__init__(domain, checked, *parts)
 
     def _level_bound(self, k: int) -> float:
         known, length = self.options.measured(self._experts), 1 << k
@@ -254,15 +243,8 @@ class PAMO(CoverLearner):
         if self.steps == "agile":
             return super()._level_bound(k) + rough
         eta = known.step_scale * self._plan(length).step
-        static = bounds.lazy_descent(
-            known.surrogates,
-            known.D,
-            eta,
-            eta * length,
-            longest=1,
-            apart=0.0,
-            shrinking_steps=known.shrinking_steps,
-        )
+        given = known.surrogates, known.D, eta, eta * length, 1, 0.0
+        static = bounds.lazy_descent(*given, shrinking_steps=known.shrinking_steps)
         return static + rough + bounds.weighing(self._meta, length, self.t)
 
     def _level_per_path(self, k: int) -> float:

@@ -23,9 +23,13 @@ class SinglePointLearner(Learner):
 
     _x: Annotated[Point, POINT]
     _largest: float = 0.0  # gradient norm seen, of learners that use it
+    options: Options
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(
+        self, domain: Domain, horizon: Any = None, lipschitz: Any = "auto", **options: Any
+    ) -> None:
         super().__init__(domain)
+        self.options = make_options(domain, horizon, lipschitz, **options)
         self._x = domain.origin()
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -53,7 +57,7 @@ class SinglePointLearner(Learner):
     @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
-        return max((self.options and self.options.lipschitz) or 0.0, self._largest)
+        return max(self.options.lipschitz or 0.0, self._largest)
 
     def _size(self, gradient: Point) -> float:
         """The norm of a gradient, if it is in range."""
@@ -97,8 +101,7 @@ class Constant(SinglePointLearner):
         *,
         point: Any = None,
     ) -> None:
-        super().__init__(domain)
-        make_options(domain, horizon, lipschitz)  # checked as for any learner
+        super().__init__(domain, horizon, lipschitz)
         if point is not None:
             self._x = domain.check_point(point, "point") + 0.0 * self._x  # a copy of the set's kind
             if not domain.contains(self._x):
@@ -144,8 +147,7 @@ class OGD(SinglePointLearner):
         *,
         step_scale: float | None = None,
     ) -> None:
-        super().__init__(domain)
-        self.options: Options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
+        super().__init__(domain, horizon, lipschitz, step_scale=step_scale)
         require_projection(domain, "OGD", "BOGDIP")
         self._largest = self._steps = 0.0
 
@@ -219,10 +221,9 @@ class OnlineFrankWolfe(SinglePointLearner):
         step_scale: float | None = None,
         variant: str = "optimized",
     ) -> None:
-        super().__init__(domain)
+        super().__init__(domain, horizon, lipschitz, step_scale=step_scale)
         checks.one_of(variant, "variant", ("optimized", "classic"))
         self.variant = variant
-        self.options: Options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
         self._first = self._x
         self._gradients = 0.0 * self._x
         self._largest = 0.0
@@ -326,13 +327,10 @@ class KalhanOFW(SinglePointLearner):
     """
 
     def __init__(
-        self,
-        domain: Domain,
-        horizon: int | None = None,
-        lipschitz: float | str = "auto",
+        self, domain: Domain, horizon: int | None = None, lipschitz: float | str = "auto"
     ) -> None:
-        super().__init__(domain)
-        self.horizon = None if horizon is None else checks.count(horizon, "horizon")
+        super().__init__(domain, horizon)
+        self.horizon = self.options.horizon
         self.smoothness = None  # steps are constant
 
     def _step(self, gradient: Point) -> None:

@@ -178,8 +178,7 @@ class HuberEntries(EntryLoss):
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
 
-    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`: w times the absolute loss,
-    made smooth.
+    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`: w times the absolute loss, made smooth.
 
     Parameters
     ----------

@@ -125,8 +125,7 @@ def infeasible_projection(
     domain, x, y
         The set, the start (one of its points) and the point to project; none is changed.
     tolerance
-        Squared distance allowed between x' and y', the paper's :math:`3\epsilon`; positive, or 0 for
-        ``"exact"``.
+        Squared distance allowed between x' and y', the paper's :math:`3\epsilon`; positive, or 0 for ``"exact"``.
     method
         ``"paper"``, ``"halfspace"``, ``"corrective"``, ``"block"``, ``"exact"``, ``"separation"``, or
         ``"auto"``: exact where the set's projection is cheap, block on larger trace-norm balls, separation
@@ -140,8 +139,7 @@ def infeasible_projection(
         Limit on the LMO calls. If it ends the work before point 2 holds, the result says
         ``converged=False``; points 1, 3 and 4 hold. With 0, x does not move.
     rng
-        Source of block's random columns, or a seed for one; by default fixed, so that calls repeat
-        exactly.
+        Source of block's random columns, or a seed for one; by default fixed, so that calls repeat exactly.
     atoms
         Vertices of the set found before: halfspace tries them before every LMO call, and adds those
         that it finds. On a `CachedDomain`, an empty cache if not given.

@@ -158,8 +158,7 @@ def paper(domain: Domain, asked: Request) -> InfeasibleProjection:
     :math:`n = \lceil \ln(\rho/3) / (-2\ln(1 - 2/\rho))\rceil`, :math:`\rho = \lVert x_0 - y_0\rVert^2/\epsilon`,
     each at most :math:`4D^2/\epsilon` times.
 
-    The distance is tested before the LMO call, not after as in the paper's listing, which saves one
-    call per run.
+    The distance is tested before the LMO call, not after as in the paper's listing, which saves one call per run.
     """
     y = clip_to_ball(asked.y, domain.center, domain.radius)
     pair, eps = Pair(asked.x, y), asked.tolerance / 3.0

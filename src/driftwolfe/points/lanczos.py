@@ -303,13 +303,12 @@ def lanczos(
 ) -> list[Triplet]:
     r"""Return the leading triplet of a matrix, or of several of one shape that share a device's calls.
 
-    `starts` has one or more rows for each matrix. A residual cannot tell that a larger singular value
-    was missed. The Lanczos polynomial can: at the largest eigenvalue of :math:`A^\top A` it is at most
-    1/|c|, where c is the leading component of the start (Hochstenbach 2013), and a random c is rarely
-    tiny; those of p independent starts are all tiny with the p-th power of that probability. A run
-    therefore also goes on until, with probability 0.999, no singular value lies more than
-    max(`tolerance`, 0.05) s above s; or only until the residual is at most half of what s is above
-    that which is `enough`, and 0.1 s.
+    `starts` has one or more rows for each matrix. A residual cannot tell that a larger singular value was missed.
+    The Lanczos polynomial can: at the largest eigenvalue of :math:`A^\top A` it is at most 1/|c|, where c is the
+    leading component of the start (Hochstenbach 2013), and a random c is rarely tiny; those of p independent starts
+    are all tiny with the p-th power of that probability. A run therefore also goes on until, with probability
+    0.999, no singular value lies more than max(`tolerance`, 0.05) s above s; or only until the residual is at most
+    half of what s is above that which is `enough`, and 0.1 s.
     """
     number, n = starts[0].shape
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
@@ -430,9 +429,8 @@ def _estimate(
 
 def _missed(bases: Sequence[_Ritz], s: float, tolerance: float, luck: float) -> float | None:
     """Return how far above s a singular value may lie, relative to s; None: not yet ruled out."""
-    # The Lanczos polynomial, the product of (t - Ritz value) / off-diagonal, grows beyond s^2; where
-    # that of every start is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the
-    # residual must do.
+    # The Lanczos polynomial, the product of (t - Ritz value) / off-diagonal, grows beyond s^2; where that of every
+    # start is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the residual must do.
     above = max(tolerance, _LEAST_MISSED) * _FRACTIONS
     t = (s * s) * (1.0 + above[:, None]) ** 2
     with np.errstate(divide="ignore"):  # beyond a basis that holds all there is nothing

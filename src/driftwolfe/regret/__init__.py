@@ -13,18 +13,7 @@ from driftwolfe.regret.measures import (
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
 from driftwolfe.regret.windows import Certified, Record, Regret
 
-__all__ = [
-    "Certified",
-    "OfflineMinimum",
-    "Record",
-    "Regret",
-    "adaptive_regret",
-    "dynamic_regret",
-    "function_variation",
-    "offline_minimum",
-    "path_length",
-    "static_regret",
-    "violation",
-    "weak_adaptive_regret",
-    "worst_case_dynamic_regret",
-]
+__all__ = ["Certified", "OfflineMinimum", "Record", "Regret", "offline_minimum"]
+__all__ += ["adaptive_regret", "dynamic_regret", "static_regret", "violation"]
+__all__ += ["function_variation", "path_length"]
+__all__ += ["weak_adaptive_regret", "worst_case_dynamic_regret"]

@@ -131,11 +131,8 @@ def adaptive_regret(
     ----------
     history, tau
         A game with its losses kept, and the length of the windows, in rounds.
-    tolerance
-        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
-    time_limit, progress
-        Seconds after which the search ends, with the gap reached so far, None for no limit; whether to show
-        a progress bar with the gap, by default only on a terminal.
+    tolerance, time_limit, progress
+        As in `weak_adaptive_regret`.
 
     Examples
     --------
@@ -150,18 +147,14 @@ def adaptive_regret(
     ----------
     Daniely, Gonen, Shalev-Shwartz (2015), Strongly adaptive online learning.
     """
-    rounds = check_record(history)
-    length = checks.count(tau, "tau")
-    if length > rounds:
+    length = _window(tau, check_record(history))
+    return WindowSearch(history, tolerance, time_limit, progress).run((length,))
+
+
+def _window(tau: int, rounds: int) -> int:
+    if (length := checks.count(tau, "tau")) > rounds:
         raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
-    return _search(history, tolerance, time_limit, progress).run((length,))
-
-
-def _search(
-    history: Record, tolerance: float, time_limit: float | None, progress: bool | None
-) -> WindowSearch:
-    limit = None if time_limit is None else checks.nonnegative(time_limit, "time_limit")
-    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance"), limit, progress)
+    return length
 
 
 def weak_adaptive_regret(
@@ -215,7 +208,7 @@ def weak_adaptive_regret(
         chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
     elif lengths != "all":
         raise ValueError(f'lengths must be "all", "geometric" or some numbers, got {lengths!r}')
-    return _search(history, tolerance, time_limit, progress).run(chosen)
+    return WindowSearch(history, tolerance, time_limit, progress).run(chosen)
 
 
 def violation(
@@ -262,10 +255,7 @@ def violation(
     positive = np.maximum(values, 0.0)
     if tau is None:
         return math.fsum(positive)
-    length = checks.count(tau, "tau")
-    if length > rounds:
-        raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
-    return float(np.convolve(positive, np.ones(length), "valid").max())
+    return float(np.convolve(positive, np.ones(_window(tau, rounds)), "valid").max())
 
 
 def path_length(comparators: Sequence[Point] | Array) -> float:

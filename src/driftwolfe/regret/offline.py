@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from driftwolfe import oracles
 from driftwolfe.domains import Domain, Simplex
-from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Objective, Tangent, pool
@@ -105,13 +105,9 @@ def offline_minimum(
     for loss in losses:
         loss.check_shape(domain.shape)
     objective = pool(losses)
-    bracket = Bracket(
-        domain,
-        tolerance=checks.nonnegative(tolerance, "tolerance"),
-        scale=abs(objective.value(origin)),
-        lower=objective.lower_bound,
-        limit=checks.count(max_iterations, "max_iterations"),
-    )
+    limit, scale = checks.count(max_iterations, "max_iterations"), abs(objective.value(origin))
+    accuracy, lower = checks.nonnegative(tolerance, "tolerance"), objective.lower_bound
+    bracket = Bracket(domain, accuracy, scale, limit=limit, lower=lower)
     minimise(objective, first, bracket)
     return OfflineMinimum(bracket.point, bracket.value, bracket.gap, bracket.evaluations)
 
@@ -171,18 +167,17 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
         if smooth.linear:
             _, x = bracket.gap_at(smooth, x, smooth.evaluate(x))
             bracket.offer(x, smooth.value(x))
-        elif not domain.affordable_projection:
-            x = corrective(smooth, x, bracket)
         else:
-            if smooth.has_hessian(math.prod(domain.shape)) and not smooth.quadratic:
-                x = newton(smooth, x, bracket)
-            x = accelerated(smooth, x, bracket)
+            solve = accelerated if domain.affordable_projection else corrective
+            if solve is accelerated and smooth.has_hessian(math.prod(domain.shape)):
+                x = x if smooth.quadratic else newton(smooth, x, bracket)
+            x = solve(smooth, x, bracket)
             if objective.unknown:
                 first, bracket.limit = bracket.gap, min(limit, bracket.evaluations + _TRIAL)
-                x = accelerated(smooth, x, bracket)
-                if bracket.gap < 0.3 * first:  # no kinks so far
+                x = solve(smooth, x, bracket)
+                if bracket.gap < 0.5 * first:  # no kinks so far
                     bracket.limit = min(limit, bracket.evaluations + 200)
-                    x = accelerated(smooth, x, bracket)
+                    x = solve(smooth, x, bracket)
         smoothing *= 0.25
         if not (bracket.is_open() and objective.kinked and smoothing > 1e-11):
             break
@@ -355,48 +350,21 @@ def minimise_quadratic(
 
 
 def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
-    """Minimise by fully corrective Frank-Wolfe, each time over the hull of all vertices so far."""
-    atoms, weights = [x], np.ones(1)
-    has_hessian = isinstance(x, np.ndarray) and objective.has_hessian(x.size)
-    while bracket.has_work():
+    """Minimise by fully corrective Frank-Wolfe; every evaluation is a certificate."""
+
+    def told(x: Point) -> tuple[float, Point]:
         here = objective.evaluate(x)
-        gap, vertex = bracket.gap_at(objective, x, here)
+        bracket.gap_at(objective, x, here)
         if not bracket.has_work():
-            break
-        atoms.append(vertex)
-        hull, weights = _OnHull(objective, atoms), np.append(weights, 0.0)
-        inside = Bracket(Simplex(len(weights)), absolute=0.1 * gap, limit=100)
-        if has_hessian:
-            weights = newton(hull, weights, inside)
-        accelerated(hull, weights, inside)
-        bracket.evaluations += inside.evaluations
-        weights = np.asarray(inside.point)
-        if not hull.value(weights) < here.value:
-            break
-        used = weights > 1e-12  # idle vertices are dropped
-        atoms = [atom for atom, keep in zip(atoms, used, strict=True) if keep]
-        weights = weights[used] / weights[used].sum()
-        x = weighted_sum(weights, atoms)
-    return x
+            raise StopIteration
+        return here.value, here.gradient
 
-
-@dataclass(eq=False)
-class _OnHull(Objective):
-    """An objective as a function of the weights of some points."""
-
-    objective: Objective
-    atoms: Sequence[Point]
-
-    def value(self, x: Array) -> float:
-        return self.objective.value(weighted_sum(x, self.atoms))
-
-    def evaluate(self, x: Array) -> Tangent:
-        here = self.objective.evaluate(weighted_sum(x, self.atoms))
-        return Tangent(here.value, np.array([inner(here.gradient, v) for v in self.atoms]))
-
-    def hessian(self, x: Array) -> Array:
-        rows = np.array([atom.ravel() for atom in self.atoms])
-        return rows @ self.objective.hessian(weighted_sum(x, self.atoms)) @ rows.T
+    if bracket.has_work():
+        # It ends when the bracket says so, not at a gap of its own.
+        options: dict[str, Any] = {"method": "corrective", "max_lmo_calls": bracket.limit}
+        with suppress(StopIteration):
+            oracles.minimise(told, bracket.domain, math.ulp(0.0), start=x, **options)
+    return bracket.point
 
 
 def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
@@ -461,7 +429,7 @@ class _Dual(Objective):
         if self.domain.can("project"):
             return self.domain.project(y)
         origin, near = self.domain.origin(), 1e-16 * self.domain.radius**2
-        return infeasible_projection(
+        return oracles.infeasible_projection(
             self.domain, origin, y, near, method="corrective", accuracy=1e-8
         ).feasible
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor, pool
 from driftwolfe.regret.offline import Bracket, minimise
@@ -178,21 +179,18 @@ class WindowSearch:
 
     A window W that holds a core C has
     :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`. So one certified minimum over
-    the rounds that a set of windows shares bounds all their regrets from above, and its minimiser
-    bounds one of them from below. The set with the largest upper bound comes first: its core is
-    solved, then it is split.
+    the rounds that a set of windows shares bounds all their regrets from above, and its minimiser bounds one of
+    them from below. The set with the largest upper bound comes first: its core is solved, then it is split.
     """
 
     def __init__(
-        self,
-        record: Record,
-        tolerance: float,
-        time_limit: float | None = None,
-        progress: bool | None = None,
+        self, record: Record, tolerance: float, time_limit: float | None, progress: bool | None
     ) -> None:
-        self._deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
+        limit = math.inf if time_limit is None else checks.nonnegative(time_limit, "time_limit")
+        self._deadline = time.monotonic() + limit
+        self._tolerance = checks.nonnegative(tolerance, "tolerance")
         self._progress = sys.stderr.isatty() if progress is None else progress
-        self._domain, self._functions, self._tolerance = record.domain, record.functions, tolerance
+        self._domain, self._functions = record.domain, record.functions
         self._origin = self._domain.origin()
         at_origin = [function.value(self._origin) for function in self._functions]
         self._floors = _sums([floor(function, self._domain) for function in self._functions])

@@ -13,18 +13,7 @@ from driftwolfe.streams.datasets import (
 )
 from driftwolfe.streams.drift import Stream
 
-__all__ = [
-    "DataUnavailable",
-    "ResistingOracle",
-    "SignAdversary",
-    "Stream",
-    "against",
-    "drift",
-    "matrix_completion",
-    "movielens_100k",
-    "movielens_twin",
-    "multiclass",
-    "shuttle",
-    "shuttle_twin",
-    "synthetic",
-]
+__all__ = ["Stream", "drift", "synthetic"]
+__all__ += ["ResistingOracle", "SignAdversary", "against"]
+__all__ += ["DataUnavailable", "matrix_completion", "multiclass"]
+__all__ += ["movielens_100k", "movielens_twin", "shuttle", "shuttle_twin"]

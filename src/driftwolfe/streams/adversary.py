@@ -22,10 +22,9 @@ from driftwolfe.streams.synthetic import opposite_losses, wide_direction, width_
 class SignAdversary:
     r"""Answers every decision with the linear loss that hurts it.
 
-    Along a unit vector e the set reaches from a to b, with the middle :math:`m = (a + b)/2`. The
-    answer to x is :math:`f(z) = \pm G (\langle e, z\rangle - m)` with the sign that makes f(x)
-    non-negative. The far end has the loss :math:`-G (b - a)/2`: every round costs at least that much
-    against its minimiser.
+    Along a unit vector e the set reaches from a to b, with the middle :math:`m = (a + b)/2`. The answer to x is
+    :math:`f(z) = \pm G (\langle e, z\rangle - m)` with the sign that makes f(x) non-negative. The far end has the
+    loss :math:`-G (b - a)/2`: every round costs at least that much against its minimiser.
 
     Parameters
     ----------
@@ -254,10 +253,8 @@ class ResistingOracle:
         firsts, phases = self._firsts[: self.answers], self._phases[: self.answers]
         weights = sides / np.sqrt(self._xi_squared[phases])
         # The weight of the answers that hold a direction: those of its segment given after it.
-        ends = np.bincount(firsts, weights, self._most + 1) - np.bincount(
-            phases, weights, self._most + 1
-        )
-        gap = x[: self._most] / self.radius + self._lengths * np.cumsum(ends)[:-1]
+        before, after = (np.bincount(at, weights, self._most + 1) for at in (phases, firsts))
+        gap = x[: self._most] / self.radius + self._lengths * np.cumsum(after - before)[:-1]
         inside = np.all(sides >= -slack) and np.all(np.abs(gap) <= slack)
         return bool(inside and weights.sum() <= 1 + slack)
 

@@ -84,10 +84,8 @@ class Stream:
             return self.losses[index]
         comparators = None if self.comparators is None else self.comparators[index]
         # Number the pieces between drifts: where the number changes in the slice, it drifts.
-        pieces = [bisect_right(self.drifts, t) for t in range(len(self))[index]]
-        return replace(
-            self, losses=self.losses[index], comparators=comparators, drifts=change_points(pieces)
-        )
+        drifts = change_points(bisect_right(self.drifts, t) for t in range(len(self))[index])
+        return replace(self, losses=self.losses[index], comparators=comparators, drifts=drifts)
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, {len(self)} rounds, lipschitz={self.lipschitz:g})"
@@ -123,10 +121,8 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     >>> [new is old for new, old in zip(dw.streams.drift.sign_flip(stream, every=2), stream)]
     [True, True, False, False, True]
     """
-    length = checks.count(every, "every")
-    return replace(
-        recurring([stream, _mirrored(stream)], length), name=f"{stream.name}, signs flipped"
-    )
+    flipped = recurring([stream, _mirrored(stream)], checks.count(every, "every"))
+    return replace(flipped, name=f"{stream.name}, signs flipped")
 
 
 def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
@@ -242,8 +238,7 @@ def reordered(stream: Stream, seed: Seed) -> Stream:
     Parameters
     ----------
     stream, seed
-        A stream whose comparators, if it knows them, change at its drifts only; and what decides the
-        order.
+        A stream whose comparators, if it knows them, change at its drifts only; and what decides the order.
 
     Examples
     --------
@@ -256,10 +251,7 @@ def reordered(stream: Stream, seed: Seed) -> Stream:
     rng, ends = np.random.default_rng(seed), (0, *stream.drifts, len(stream))
     points = stream.comparators
     for start, end in pairwise(ends):
-        still = points is None or all(
-            distance(points[start], points[t]) == 0 for t in range(start, end)
-        )
-        if not still:
+        if points is not None and any(distance(points[start], u) for u in points[start:end]):
             raise ValueError(
                 "the comparators of this stream move between its drifts, so that its rounds have no other "
                 "order; make a stream for each seed instead"
