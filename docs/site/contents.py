@@ -83,6 +83,7 @@ BELOW = {
         "theory/delays": "",
         "theory/constraints": "",
         "theory/bandit": "",
+        "theory/alarm": "",
         "theory/oracles": "",
         "theory/budget": "",
         "theory/polytopes": "",

@@ -18,7 +18,7 @@ from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "DriftAlarm", "compare", "load", "set_threads"]
+__all__ = ["DriftAlarm", "__version__", "compare", "load", "set_threads"]
 __all__ += ["BOGDIP", "OGD", "POLA", "POLAR", "POLD", "Ader", "Learner", "OnlineFrankWolfe"]
 __all__ += ["FactoredMatrix", "History", "Oracle", "infeasible_projection", "minimise", "play"]
 __all__ += ["bounds", "domains", "ensemble", "learners", "losses", "oracles", "points"]

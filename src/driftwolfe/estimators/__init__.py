@@ -1,6 +1,6 @@
-"""Estimators for drifting streams with scikit-learn and river APIs: classifier, regressor, recommenders, intervals, alarms.
+"""For drifting streams, with scikit-learn and river APIs: classifier, regressor, recommenders, intervals, alarms.
 
-`MatrixCompleter` (ratings), `Recommender` (events), `AdaptiveIntervals` and `DriftAlarm` need nothing beyond driftwolfe;
+`MatrixCompleter` (ratings), `Recommender` (events), `AdaptiveIntervals` and `DriftAlarm` need nothing else;
 `TraceNormClassifier`, `TraceNormRegressor` and `MatrixCompletionRegressor` need scikit-learn
 (``pip install 'driftwolfe[estimators]'``); the classes named River... need river
 (``pip install 'driftwolfe[river]'``).

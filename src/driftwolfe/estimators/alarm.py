@@ -112,7 +112,7 @@ class DriftAlarm(Part, Guarded):
     changes_: Annotated[Indices, _ROWS]
     starts_: Annotated[Indices, _ROWS]
     rate: Annotated[float, Field(float, least=1e-300, most=1.0)]
-    two_sided: Annotated[bool, Field((bool, int), least=0, most=1)]
+    two_sided: Annotated[bool, Field(bool)]
     random_state: Count
     _known: Annotated[Array, Field(np.float64, ("known",))]  # the losses to compare with, in order
     _grown: Evidence

@@ -78,9 +78,11 @@ def learned_estimators():
         numbers.learn_one(dict(zip("ab", row, strict=True)), target)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
         completer.learn_one(user, item, rating)
-    small = {"rank": 1, "memory": 64}
+    small, alarm = {"rank": 1, "memory": 64}, estimators.DriftAlarm(rate=0.2)
+    alarm.update_many(np.arange(20.0))
     return {
         "AdaptiveIntervals": estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
+        "DriftAlarm": alarm,
         "MatrixCompleter": estimators.MatrixCompleter(**small).partial_fit(RATED, RATINGS),
         "MatrixCompletionRegressor": estimators.MatrixCompletionRegressor(**small).fit(
             np.array(RATED, dtype=object), RATINGS
@@ -101,6 +103,8 @@ def asked(name, model):
     """What an estimator predicts, as a list of numbers."""
     if name == "AdaptiveIntervals":
         return np.ravel(model.around([0.0, 1.0])).tolist()
+    if name == "DriftAlarm":
+        return [model.evidence_, *model.changes_.tolist(), *model.starts_.tolist()]
     if name == "TraceNormClassifier":
         return model.predict_proba(ROWS[:4]).ravel().tolist()
     if name == "RiverTraceNormClassifier":
