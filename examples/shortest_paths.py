@@ -6,7 +6,9 @@ the next day. Ways are chosen before the day's times are known; the loss is the 
 decision is a flow, one number per street, and the oracle of the flow polytope is Dijkstra's method.
 
 Most people would take the quickest ways for yesterday's times. That is fast, and it falls for what was
-quick by chance. Learners average over days, and pay for it with time and with their first weeks.
+quick by chance. Online Frank-Wolfe averages over days, and pays for it with time and with its first
+weeks. POLAR loses here: its steps suit the width of the set, which holds flows in circles all over the
+city.
 
 The streets of Coquimbo, Chile, are read from the folder that DRIFTWOLFE_DATA names
 (networks/coquimbo_links.csv.gz); without it, a made-up city takes their place.

@@ -4,7 +4,8 @@ Sioux Falls, the test network of traffic assignment (LeBlanc, Morlok and Pierska
 junctions, 76 roads and 360,600 trips. Every morning all trips are routed; then the day's capacities
 are seen: they vary by 5 %, and every 100 days six other roads lose 60 % of theirs. The loss is the
 time that all drivers spend. A decision is the flow on each road, summed over all trips; the set of
-these is a flow polytope, on which only a shortest path for each trip is cheap.
+these is a flow polytope, on which only a shortest path for each trip is cheap. Online Frank-Wolfe,
+which is told the number of days, does as well as POLAR, which is not.
 
 The network is read from the folder that DRIFTWOLFE_DATA names (networks/sioux_falls_links.csv and
 networks/sioux_falls_demand.csv); without it, a made-up town of that size takes its place.

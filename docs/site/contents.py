@@ -48,7 +48,7 @@ SIDEBAR = {
 #: Pages below others, some with a shorter title.
 BELOW = {
     "howto/index": {
-        "howto/own-set": "Your own set",
+        "howto/own-set": "My set",
         "howto/own-loss": "Your own loss",
         "howto/routes": "Routes through a network",
         "howto/compare": "Your own learner against ours",

@@ -8,6 +8,7 @@ import opcode
 import random
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,11 @@ class Moments:
         self.at, self.count, self._due = at, 0, set()
 
     def run(self, call):
+        # CPython may go on holding an exception that was being handled: this thread would, for all later tests.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(self._traced, call).result()
+
+    def _traced(self, call):
         sys.settrace(self._enter)
         try:
             return call()

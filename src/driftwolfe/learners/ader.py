@@ -9,6 +9,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import ader_grid
 from driftwolfe.ensemble.ball import BallDescent
 from driftwolfe.ensemble.plan import Plan
+from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, StepOptions, WeightOptions, projecting_options
 from driftwolfe.oracles import Oracle
@@ -43,6 +44,15 @@ class Ader(GridLearner):
     >>> learner.decision.round(3), learner.oracle_calls.projection
     (array([-1.,  0.]), 200)
     """
+
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Play the mean of the experts; weigh them by their losses; let each take its step."""
+        f = as_loss(loss)
+        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
+        self._meta.update(evaluation.losses)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
+        self._next_round()
+        return float(evaluation.value)
 
     def __init__(
         self,
