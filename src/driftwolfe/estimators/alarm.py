@@ -158,6 +158,10 @@ class DriftAlarm(Part, Guarded):
             raise ValueError(f"losses must be a list of numbers, got shape {values.shape}")
         return np.flatnonzero([self._update(loss) for loss in values.tolist()])
 
+    def __repr__(self) -> str:
+        numbers = f"rate={self.rate:g}, updates={self.n_updates_}, alarms={self.changes_.size}"
+        return f"DriftAlarm({numbers})"
+
     @property
     @reads
     def evidence_(self) -> float:
