@@ -28,7 +28,9 @@ def table(name: str) -> list[list[str]]:
     """The rows of a file, without its heads."""
     path = Path(os.environ.get("DRIFTWOLFE_DATA", "")) / "networks" / name
     if not path.exists():
-        raise SystemExit(f"no {path}: DRIFTWOLFE_DATA must name a folder that holds networks/{name}")
+        raise SystemExit(
+            f"no {path}: DRIFTWOLFE_DATA must name a folder that holds networks/{name}"
+        )
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     return list(csv.reader(text.splitlines()))[1:]
