@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.estimators.core.shared_kernels import add, descend, divisor, fill, map_row, reweigh
+from driftwolfe.estimators.core.shared_kernels import HELD, add, descend, divisor, fill, map_row, reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
@@ -23,7 +23,8 @@ from driftwolfe.points.compiling import (
 _FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE = range(9)
 _CONSTANT, _ROOM = 9, 10
 _RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(11, 18), 21)
-_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (27, *range(33, 40))
+_INNER = _MAP + HELD
+_SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = range(_INNER + HELD, _INNER + HELD + 7)
 #: Features that a wave sees, and tests of a fern.
 MOST_INPUTS, TESTS = 3, 5
 #: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
@@ -42,7 +43,7 @@ def _see(at, places, values, entries, part, spare):
     d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
     z, waves, ferns = spare, pointer(spare, row), pointer(spare, 2 * row)
     x, work = pointer(spare, _X * row), pointer(spare, _WORK * row)
-    if not fill(places, values, entries, x, d):
+    if not fill(places, values, entries, x, d, pointer(at, _MAP), work):
         return False
     map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:

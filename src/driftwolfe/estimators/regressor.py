@@ -44,7 +44,7 @@ MOST_INPUTS = 3
 MOST_RANDOM = 1 << 12
 _REAL, _WINDOWS = np.float64, ("windows",)
 #: Arrays with a row for each feature, and for each window and feature.
-_BY_FEATURE, _BY_WINDOW = ("row", "directions"), ("means", "moments", "cross", "narrow", "wide")
+_BY_FEATURE, _BY_WINDOW = ("directions",), ("means", "moments", "cross", "narrow", "wide")
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-LARGEST_SCALE, LARGEST_SCALE)
 #: Options as files hold them, besides a seed.
@@ -61,7 +61,6 @@ class RegressionState(NamedTuple):
     # Experts in balls: a row for each mapped feature, outputs within experts.
     points: Annotated[Array, Field(_REAL, ("mapped", "balls outputs"), *_LARGE)]
     norms: Annotated[Array, Field(_REAL, (2, "balls"), 0.0)]  # bounds on trace norms; squared norms
-    row: Annotated[Array, Field(_REAL, ("full",), *_LARGE)]  # the last one
     directions: Annotated[Array, Field(_REAL, ("full", "drawn"), *_LARGE)]  # of random features
     offsets: Annotated[Array, Field(_REAL, ("drawn",), *_LARGE)]
     totals: Annotated[Array, Field(_REAL, _WINDOWS, 0.0)]  # sums of the weights of rows
@@ -121,7 +120,7 @@ class RegressionLearner(MappedLearner):
             column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
         found = {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
         found |= {name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")}
-        found |= {"row": np.zeros(features), "means": np.zeros((windows, width))}
+        found |= {"means": np.zeros((windows, width))}
         return found | {"moments": np.zeros((windows, width, width))}
 
     def derive(self) -> None:
@@ -243,7 +242,7 @@ class RegressionLearner(MappedLearner):
 
     def _move(self, features: int) -> None:
         """Make room for so many features in all windows, or take it away for none."""
-        old, state = self.state.row.size, self.state
+        old, state = len(self.state.directions), self.state
         changed: dict[str, Any] = self._of_features(features, len(state.means), self.outputs)
         if old and features:  # else nothing is known of random features either
             more = [old] * (features - old)  # random ones come last

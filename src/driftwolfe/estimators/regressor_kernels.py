@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from driftwolfe.estimators.core.shared_kernels import (
+    HELD,
     NEGLIGIBLE,
     RATE,
     ROUNDING,
@@ -12,6 +13,7 @@ from driftwolfe.estimators.core.shared_kernels import (
     WILD,
     add,
     clip,
+    count_changes,
     descend,
     divisor,
     fill,
@@ -56,9 +58,10 @@ LOW, HIGH, LAST, ERROR, SQUARES = range(5)
 #: Where the loops find sizes (features, random ones, outputs, experts, those in balls, a row of working
 #: memory) and the addresses of the arrays of `regressor.RegressionState`, of the map, and of the balls.
 _D, _RANDOM, _OUTPUTS, _EXPERTS, _BALLS, _ROW, _FULL = range(7)
-_CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _BEFORE, _DIRECTIONS, _OFFSETS = range(7, 15)
-_TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(15, 23)
-_COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _LIMITS = range(23, 31)
+_CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _DIRECTIONS, _OFFSETS = range(7, 14)
+_TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(14, 22)
+_COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _LAST = range(22, 29)
+_STEPS, _LIMITS = _COUNTS + HELD, _COUNTS + HELD + 1
 
 
 @jit(allocates=False)
@@ -77,7 +80,7 @@ def _map(at, spare, part):
     windows, counts, totals = len(WINDOWS), numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS])
     means = pointer(numbers_at(at[_MEANS]), (windows - 1) * width)
     moments = pointer(numbers_at(at[_MOMENTS]), (windows - 1) * width * width)
-    before, centre, table = numbers_at(at[_BEFORE]), numbers_at(at[_CENTRE]), numbers_at(at[_TABLE])
+    before, centre, table = numbers_at(at[_LAST]), numbers_at(at[_CENTRE]), numbers_at(at[_TABLE])
     directions, offsets = numbers_at(at[_DIRECTIONS]), numbers_at(at[_OFFSETS])
     for i in range(d):
         value, mean = features[i], means[i]
@@ -228,6 +231,7 @@ def _count(at, spare, target, part):
     away, ahead, after = pointer(spare, 5 * row), pointer(spare, 6 * row), pointer(spare, 7 * row)
     inverse, factor = pointer(spare, 8 * row), pointer(spare, 9 * row)
     solved, count = pointer(factor, width * width), numbers_at(at[_COUNTS])[0]
+    count_changes(spare, d, part, t > 0, pointer(at, _COUNTS))
     for window in range(2 * windows - 1 if t > 0 else windows - 1, -1, -1):
         decay, before = 1.0 - 1.0 / WINDOWS[window % windows], totals[window]
         total = decay * before + part
@@ -270,7 +274,7 @@ def _count(at, spare, target, part):
                     kept[i] + count * mean * mean
                 ):
                     numbers_at(at[_SEEN])[i] += part
-                numbers_at(at[_AVERAGE])[i], numbers_at(at[_BEFORE])[i] = mean, value
+                numbers_at(at[_AVERAGE])[i] = mean
                 for j in range(i + 1):
                     kept[j] = own[j]
         age = ages[window] + 1
@@ -306,7 +310,8 @@ def follow(starts, places, values, targets, parts, begin, where, out, spare):
         own, z = pointer(places, starts[n]), pointer(values, starts[n])
         size = starts[n + 1] - starts[n]
         if at[_FULL]:
-            if not fill(own, z, size, features, d):
+            work = pointer(spare, 5 * row)
+            if not fill(own, z, size, features, d, pointer(at, _COUNTS), work):
                 return n
             length, z, size = _map(at, features, part), pointer(spare, 2 * row), d + 1
         for c in range(columns):

@@ -183,6 +183,8 @@ class FeatureMap(Part):
     squares: Annotated[Array, Field(_REAL, ("others",))]  # sums, of many features
     centre: Annotated[Array, Field(_REAL, ("full",), *_SCALE)]  # m of the last renewal
     table: Annotated[Array, Field(_REAL, ("full", "full"), *_SCALE)]  # A transposed
+    last: Annotated[Array, Field(_REAL, ("full",), *_SCALE)]  # the row before
+    changes: Annotated[Array, Field(_REAL, ("full",), 0.0)]  # sums of squares
 
     def __init__(self, features: int, intercept: bool) -> None:
         self.constant = 1.0 if intercept else 0.0
@@ -192,6 +194,7 @@ class FeatureMap(Part):
         self.mean, self.moments = np.zeros(width), np.zeros((width, width))
         self.centre, self.table = np.zeros(width), np.zeros((width, width))
         self.squares = np.zeros(features - width)
+        self.last, self.changes = np.zeros(width), np.zeros(width)
 
     def derive(self) -> None:
         self.full = self.mean.size == self.seen.size
@@ -220,7 +223,8 @@ class FeatureMap(Part):
     @property
     def held(self) -> tuple[Array, ...]:
         """The arrays of a map for few features."""
-        return self.totals, self.seen, self.mean, self.moments, self.centre, self.table
+        known = self.totals, self.seen, self.mean, self.moments, self.centre, self.table
+        return *known, self.last, self.changes
 
     def rows(self, given: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; count them if `parts` are given.
@@ -268,7 +272,9 @@ class FeatureMap(Part):
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far."""
         more = features - self.features
-        kept = ("mean", "centre", "moments", "table") if self.full else ("squares",)
+        kept = ("squares",)
+        if self.full:
+            kept = ("mean", "centre", "moments", "table", "last", "changes")
         for name in ("seen", *kept):
             old = getattr(self, name)
             new = np.zeros([size + more for size in old.shape])

@@ -103,9 +103,21 @@ def divisor(totals, squared, part):
     return mean if mean > length else length
 
 
+#: Where loops find the arrays of `FeatureMap.held`, from their first on.
+TOTALS, SEEN, MEAN, MOMENTS, CENTRE, TABLE, LAST, CHANGES = range(8)
+#: How many arrays these are.
+HELD = 8
+#: Times that what is missing is computed from the rest, one feature after the other.
+SWEEPS = 8
+
+
 @jit(allocates=False)
-def fill(places, values, entries, x, width):
-    """Write a row to x, 0 for values too small or of unknown places; return whether all are in range."""
+def fill(places, values, entries, x, width, at, work):
+    """Write a row to x, 0 for values too small or of unknown places; return whether all are in range.
+
+    The place of what is missing is -2 less that of its feature. `at` holds the addresses of the map's arrays.
+    """
+    missing = 0
     for i in range(width):
         x[i] = 0.0
     for e in range(entries):
@@ -114,19 +126,66 @@ def fill(places, values, entries, x, width):
             return False
         if place >= 0 and abs(value) >= SMALLEST:
             x[place] = value
+        missing += 1 if place < -1 else 0
+    if missing > 0:
+        _complete(places, entries, x, width, at, work)
     return True
+
+
+@jit(allocates=False)
+def _expected(at, width, i):
+    """What the last row and the mean say of a feature: between both, by its correlation with the row before."""
+    mean, moment = numbers_at(at[MEAN])[i], numbers_at(at[MOMENTS])[i * width + i]
+    ratio = 1.0 - 0.5 * numbers_at(at[CHANGES])[i] / moment if moment > 0.0 else 0.0
+    return mean + clip(ratio, 0.0, 1.0) * (numbers_at(at[LAST])[i] - mean)
+
+
+@jit(allocates=False)
+def _complete(places, entries, x, width, at, work):
+    """Fill in what is missing: it makes A (x - expected) as short as possible, A^T the table of the map."""
+    table = numbers_at(at[TABLE])
+    for e in range(entries):
+        if places[e] < -1:
+            x[-2 - places[e]] = _expected(at, width, -2 - places[e])
+    for i in range(width):
+        work[i] = 0.0
+    for j in range(width):
+        add(work, x[j] - _expected(at, width, j), pointer(table, j * width), width)
+    for _ in range(SWEEPS):
+        for e in range(entries):
+            if places[e] < -1:
+                j, inner, squared = -2 - places[e], 0.0, 0.0
+                own = pointer(table, j * width)
+                for i in range(width):
+                    inner += own[i] * work[i]
+                    squared += own[i] * own[i]
+                step = -inner / squared if squared > 0.0 else 0.0
+                if abs(x[j] + step) <= LARGEST:  # and so no NaN
+                    x[j] += step
+                    add(work, step, own, width)
+
+
+@jit(allocates=False)
+def count_changes(x, width, part, begun, at):
+    """Count by how much a row differs from the one before, if there is one, and keep it."""
+    last, changes = numbers_at(at[LAST]), numbers_at(at[CHANGES])
+    for i in range(width):
+        change = x[i] - last[i] if begun else 0.0
+        changes[i] += part * change * change
+        last[i] = x[i]
 
 
 @jit(allocates=False)
 def map_row(x, width, part, constant, factor, at, work, out):
     """Map a row to factor (constant, A (x - centre)) / length, A^T the table; count it, if it has a weight `part`.
 
-    `at` holds the addresses of the arrays of `FeatureMap.full_state`.
+    `at` holds the addresses of the arrays of `FeatureMap.held`.
     """
-    totals, seen, mean = numbers_at(at[0]), numbers_at(at[1]), numbers_at(at[2])
-    moments, centre, table = numbers_at(at[3]), numbers_at(at[4]), numbers_at(at[5])
+    totals, seen, mean = numbers_at(at[TOTALS]), numbers_at(at[SEEN]), numbers_at(at[MEAN])
+    moments, centre, table = numbers_at(at[MOMENTS]), numbers_at(at[CENTRE]), numbers_at(at[TABLE])
     mapped, squared = pointer(out, 1), constant * constant
     if part > 0.0:
+        count_changes(x, width, part, totals[0] > 0.0, at)
         totals[0] += part
         for i in range(width):  # means, and moments about them, as in Welford (1962)
             mapped[i] = x[i] - mean[i]

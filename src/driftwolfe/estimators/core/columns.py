@@ -1,0 +1,267 @@
+"""Columns of rows as people have them: numbers, categories and gaps, by name, as numbered features."""
+
+from __future__ import annotations
+
+import reprlib
+import zlib
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwolfe.estimators.core.ids import Ids, check_keys, is_missing, plain_key
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, dense_rows
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Indices
+
+#: First parts of the names of features that are no numbers: (CATEGORY, column, value) and (GAP, column).
+CATEGORY, GAP = "\0category", "\0missing"
+#: Categories of a column with features of their own.
+MOST_CATEGORIES = 64
+#: Random features are drawn once so many rows are known. Gaps are features only after that: on streams with a
+#: tenth of the cells missing at random, random features of gaps cost one to two points of accuracy.
+FIRST_GAPS = 32
+#: Types of numbers that need no further check, up to 64 bits.
+PLAIN = {float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_}
+LONG = 1 << 62
+
+
+class Table(NamedTuple):
+    """Rows by columns, checked."""
+
+    names: list[Any]
+    numbers: Array  # NaN where there is none
+    is_numeric: list[bool]  # whether a column can only hold numbers
+    #: For columns that have categories: the place of each row's among these values, -1 for none.
+    categories: dict[int, tuple[Indices, list[Any]]]
+
+    def with_gaps(self, names: Iterable[Any]) -> Table:
+        """Return the table with columns of which all is missing."""
+        more = list(names)
+        numbers = np.pad(self.numbers, ((0, 0), (0, len(more))), constant_values=np.nan)
+        numeric = [*self.is_numeric, *[False] * len(more)]
+        return Table([*self.names, *more], numbers, numeric, self.categories)
+
+    def taken(self, order: Any) -> Table:
+        """Return the rows of those numbers, or of a slice."""
+        some = {j: (codes[order], values) for j, (codes, values) in self.categories.items()}
+        return self._replace(numbers=self.numbers[order], categories=some)
+
+
+class Columns(Ids):
+    """What the features of rows are: the numbers of a column by its name, its categories, and its gaps.
+
+    Of arrays of numbers the first `plain` features are the columns, which have no other names than places.
+    """
+
+    plain = 0
+    limit = MOST_CATEGORIES
+
+    def __init__(self, names: Iterable[Hashable] = ()) -> None:
+        self.categories: dict[Any, list[Any]] = {}  # names of features, by column
+        super().__init__(names)
+
+    def add(self, keys: Iterable[Hashable]) -> None:
+        new = [key for key in keys if key not in self.numbers]
+        super().add(new)
+        for key in new:
+            if type(key) is tuple and len(key) == 3 and key[0] == CATEGORY:
+                self.categories.setdefault(key[1], []).append(key)
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return self.plain + len(self)
+
+    @property
+    def columns(self) -> list[Any]:
+        """The names of columns of numbers."""
+        return [*range(self.plain), *(name for name in self.names if not _is_mark(name))]
+
+    @property
+    def labels(self) -> list[Any]:
+        """A name for every feature, for people."""
+        return [*range(self.plain), *map(_label, self.names)]
+
+    def place(self, key: Any) -> int:
+        """Return the number of a feature, -1 of an unknown one."""
+        if type(key) is int and 0 <= key < self.plain:
+            return key
+        found = self.numbers.get(key, -1)
+        return found if found < 0 else found + self.plain
+
+    def feature(self, column: Any, value: Any) -> Any:
+        """Return the name of the feature of a category; beyond the limit several share one."""
+        key, known = (CATEGORY, column, value), self.categories.get(column, ())
+        if key in self.numbers or len(known) < self.limit:
+            return key
+        text = f"{type(value).__name__}:{value!r}"
+        return known[zlib.crc32(text.encode("utf-8", "surrogatepass")) % self.limit]
+
+    def new(self, table: Table, t: int) -> dict[Any, int]:
+        """Return the features that rows from round t on bring, each with its first row."""
+        found: dict[Any, int] = {}
+        gaps, first_gap = np.isnan(table.numbers), max(0, FIRST_GAPS - t)
+        for j, name in enumerate(table.names):
+            empty = gaps[:, j]
+            if self.place(name) < 0:
+                rows = np.zeros(1, np.int64) if table.is_numeric[j] else (~empty).nonzero()[0]
+                found |= {name: int(first) for first in rows[:1]}
+            if j in table.categories:
+                codes, values = table.categories[j]
+                empty, room = empty & (codes < 0), self.limit - len(self.categories.get(name, ()))
+                known, firsts = np.unique(codes, return_index=True)
+                for first in np.sort(firsts[known >= 0]).tolist():
+                    key = (CATEGORY, name, values[codes[first]])
+                    if key not in self.numbers and room > 0:
+                        found[key], room = first, room - 1
+            if (GAP, name) not in self.numbers:
+                rows = first_gap + empty[first_gap:].nonzero()[0]
+                found |= {(GAP, name): int(first) for first in rows[:1]}
+        # By name: the order of columns does not matter.
+        order = sorted(found, key=lambda key: (found[key], _is_mark(key), type(key).__name__, repr(key)))
+        return {key: found[key] for key in order}
+
+    def rows(self, table: Table) -> SparseRows:
+        """Return the features of rows that are known; the place of what is missing is -2 less its feature's."""
+        places = np.fromiter(map(self.place, table.names), np.int64, len(table.names))
+        order = places.argsort(kind="stable")[np.count_nonzero(places < 0) :]
+        known, gaps = table.numbers[:, order], np.isnan(table.numbers)
+        if not table.categories and not gaps.any():
+            starts, chosen, values = dense_rows(known)
+            return SparseRows(starts, places[order[chosen]], values)
+        starts, chosen, values = dense_rows(np.where(gaps[:, order], 0.0, known))
+        lines = np.repeat(np.arange(len(known)), np.diff(starts))
+        entries = [(lines, places[order[chosen]], values)]
+        for j, name in enumerate(table.names):
+            empty = gaps[:, j]
+            if places[j] >= 0:
+                lines = empty.nonzero()[0]
+                entries.append((lines, np.full(lines.size, -2 - places[j]), np.zeros(lines.size)))
+            if j in table.categories:
+                codes, values = table.categories[j]
+                own = [self.place(self.feature(name, value)) for value in values]
+                empty, lines = empty & (codes < 0), (codes >= 0).nonzero()[0]
+                entries.append((lines, np.array(own)[codes[lines]], np.ones(lines.size)))
+            if (gap := self.place((GAP, name))) >= 0:
+                lines = empty.nonzero()[0]
+                entries.append((lines, np.full(lines.size, gap), np.ones(lines.size)))
+        lines, found, values = map(np.concatenate, zip(*entries, strict=True))
+        order = np.lexsort((found, lines))
+        starts = lines[order].searchsorted(np.arange(len(known) + 1))
+        return SparseRows(starts, found[order], values[order])
+
+
+def _is_mark(name: Any) -> bool:
+    return type(name) is tuple and len(name) > 1 and name[0] in (CATEGORY, GAP)
+
+
+def _label(name: Any) -> Any:
+    if not _is_mark(name):
+        return name
+    return f"{name[1]} is missing" if name[0] == GAP else f"{name[1]}={name[2]}"
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame, of any library."""
+    return any(hasattr(X, name) for name in ("iloc", "__dataframe__", "__arrow_c_stream__"))
+
+
+def frame(X: Any, what: str) -> Any:
+    """Return a data frame of any library as narwhals sees it."""
+    try:
+        import narwhals.stable.v2 as nw
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "data frames need narwhals; install it with: pip install 'driftwolfe[estimators]'",
+            name=error.name,
+        ) from error
+    try:
+        return nw.from_native(X, eager_only=True)
+    except TypeError:
+        kinds = "a frame of pandas, polars or arrow that is in memory"
+        raise TypeError(f"{what} must be {kinds}, got {type(X).__name__}") from None
+
+
+#: Types of columns as narwhals calls them, with their parameters cut off.
+_TEXTS, _CATEGORIES = {"String", "Binary", "Object", "Unknown"}, {"Categorical", "Enum"}
+
+
+def frame_table(X: Any) -> Table:
+    """Return the rows of a data frame: columns of numbers, booleans, texts and categories."""
+    given, names = frame(X, "X"), list(X.columns)
+    numbers, numeric, categories = np.full((len(given), len(names)), np.nan), [], {}
+    for j, name in enumerate(names):
+        column, kind = given[:, j], str(given[:, j].dtype).partition("(")[0]
+        numeric.append(column.dtype.is_numeric() or kind == "Boolean")
+        if numeric[j]:
+            numbers[:, j] = column.cast(column.dtype if kind == "Float64" else FLOAT()).to_numpy()
+        elif kind in _TEXTS | _CATEGORIES:
+            numbers[:, j], found = _cells(column.to_list(), name, kind in _CATEGORIES)
+            categories |= found and {j: found}
+        else:
+            raise TypeError(f"feature {name!r} must hold numbers, texts or categories, got {kind}")
+    return Table(names, _in_range(numbers, names), numeric, categories)
+
+
+def object_table(X: Any, names: Collection[Any]) -> Table:
+    """Return the rows of an array of objects: numbers, texts and what is missing."""
+    numbers, categories = np.full(X.shape, np.nan), {}
+    for j, name in enumerate(names):
+        numbers[:, j], found = _cells(X[:, j].tolist(), name)
+        categories |= found and {j: found}
+    return Table(list(names), _in_range(numbers, names), [False] * len(names), categories)
+
+
+def record_table(x: Any) -> Table:
+    """Return a dict of features as a table of one row."""
+    if not isinstance(x, Mapping):
+        raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
+    cells = np.empty((1, len(x)), dtype=object)
+    for j, value in enumerate(x.values()):
+        cells[0, j] = value
+    checks.refuse_masked(cells[0].tolist(), "the row")
+    return object_table(cells, list(x))
+
+
+def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
+    """Return the numbers of a column, NaN for none, and its categories, if it has some."""
+    numbers, codes, known = [np.nan] * len(cells), [-1] * len(cells), {}
+    for k, cell in enumerate(cells):
+        if type(cell) in PLAIN and not categorical:
+            numbers[k] = cell
+        elif is_missing(cell):
+            continue
+        elif categorical or isinstance(cell, str | bytes):
+            codes[k] = known.setdefault(plain_key(cell), len(known))
+        else:
+            numbers[k] = number_of(cell, "feature", name)
+    return numbers, (np.array(codes), list(known)) if known else {}
+
+
+def number_of(value: Any, *what: Any) -> float:
+    """Return a number that is not written as text; `what` are a word for it and its name."""
+    named = " ".join([what[0], *map(repr, what[1:])])
+    try:
+        if isinstance(value, str | bytes | complex | np.complexfloating):  # float would read it
+            raise TypeError
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{named} is beyond the range of numbers") from None
+    except (TypeError, ValueError):
+        kinds = "a number or a text" if what[0] == "feature" else "a number"
+        raise TypeError(f"{named} must be {kinds}, got {reprlib.repr(value)}") from None
+
+
+def _in_range(numbers: Array, names: Collection[Hashable]) -> Array:
+    """Return numbers if the names of their columns are keys, and they are not too large."""
+    check_keys(names, "the name of a feature")
+    if len(set(names)) < len(names):
+        raise ValueError("the frame names a feature twice")
+    if (wrong := np.abs(numbers) > LARGEST).any():
+        row, column = np.argwhere(wrong)[0].tolist()
+        raise ValueError(
+            f"feature {list(names)[column]!r} must lie between -{LARGEST:g} and {LARGEST:g}, got "
+            f"{numbers[row, column]!r}; rescale it, or give NaN where it is missing"
+        )
+    return numbers
