@@ -119,16 +119,16 @@ def _learn_events(model, part):
 
 
 #: One row with a number out of range, and whole tables with a fault, for any label or target.
-BAD_ROWS = [np.array([[0.0, bad, 0.0, 0.0]]) for bad in (NAN, np.inf, 2e100)]
+BAD_ROWS = [np.array([[0.0, bad, 0.0, 0.0]]) for bad in (np.inf, -np.inf, 2e100)]
 #: Entries of one place whose sum is out of range.
 BAD_ROWS += [sp.csr_array(([bad, bad], [1, 1], [0, 2]), (1, 4)) for bad in (1e100, 1e308, -6e99)]
 
 
 #: Names that were never seen, and then a number that is none.
-BAD_RECORDS = [{"new": NAN}, {"a": 1.0, "new": np.inf}]
+BAD_RECORDS = [{"new": [1.0]}, {"a": 1.0, "new": np.inf}]
 #: Frames, and labels or targets of a name, that river's models do not take.
 BAD_FRAMES = [
-    (pd.DataFrame({"new": [1.0, NAN]}), [0, 1]),
+    (pd.DataFrame({"new": [1.0, np.inf]}), [0, 1]),
     (pd.DataFrame({"new": [1.0, 2.0]}), [0]),
     (pd.DataFrame([[1.0, 2.0]], columns=["new", "new"]), [0]),
 ]

@@ -34,7 +34,7 @@ def learned(rows, **options):
 
 def everything(model):
     held = None if model._learner is None else state_of(model._learner)
-    return model._classes.numbers, model._features.numbers, model.classes, model.feature_names, held
+    return model._classes.numbers, model._columns.numbers, model.classes, model.feature_names, held
 
 
 def test_before_anything_is_learned_nothing_is_said():
@@ -69,7 +69,8 @@ def test_classes_and_features_come_and_go():
     assert model.feature_names == ["x0", "x1", "x2", "x3"]
     before = model.predict_proba_one({"x3": 1.0})
     assert model.predict_proba_one({"x3": 1.0, "strange": 5.0}) == before
-    assert model.predict_proba_one({"x3": 1.0, "x0": 0.0}) == before  # missing is zero
+    zero = model.predict_proba_one({"x3": 1.0, "x0": 0.0, "x1": 0.0, "x2": 0.0})
+    assert zero != before == model.predict_proba_one({"x0": None, "x1": np.nan, "x3": 1.0})
     assert sum(model.predict_proba_one({}).values()) == pytest.approx(1.0)
     model.learn_one({}, "red")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from driftwolfe.estimators.core.ids import decode_keys, encode_keys
 from driftwolfe.estimators.core.models import (
     BLOCK,
     LARGEST_RADIUS,
+    LIMIT_OPTION,
     RADII_OPTION,
     SLACK,
     SMALLEST_RADIUS,
@@ -27,6 +30,7 @@ from driftwolfe.estimators.core.rows import (
     FeatureMap,
     RandomViews,
     SparseRows,
+    weights_of_rows,
 )
 from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh, one_blas_thread
@@ -75,6 +79,8 @@ OPTIONS = {
     "learner": Field(str, among=LEARNERS),
     "fit_intercept": Field((bool, int), least=0, most=1),
     "features": Field(str, among=KINDS),
+    "max_categories": LIMIT_OPTION,
+    "class_weight": Field(str, optional=True),
 }
 
 
@@ -439,6 +445,50 @@ def check_number(classes: int) -> None:
         )
 
 
+#: With balanced classes each counts as so many rows more: one row of a new class does not weigh hundreds.
+BALANCE = 10.0
+
+
+def weighed(
+    option: Any, keys: list[Any], labels: Indices, counts: Array, given: Any, what: str
+) -> tuple[Any, Array]:
+    """Return the weights of rows times those of their classes, and how many rows of each class there are then.
+
+    Labels are keys and their numbers; `counts` are the rows of each before, `given` the weights of rows.
+    """
+    if option is None:
+        return given, counts
+    weights = np.array(weights_of_rows(1.0 if given is None else given, labels.size, what))
+    if isinstance(option, Mapping):
+        factors = [option.get(key, 1.0) for key in keys]
+        return weights * weights_of_rows(factors, labels.size, "class_weight"), counts
+    if not (isinstance(option, str) and option == "balanced"):
+        kinds = 'None, "balanced" or a dict of weights by label'
+        raise ValueError(f"class_weight must be {kinds}, got {option!r:.80}")
+    counts = np.append(counts, np.zeros(max(0, labels.max(initial=-1) + 1 - counts.size)))
+    for k, label in enumerate(labels.tolist()):
+        counts[label] += weights[k]
+        classes = np.count_nonzero(counts) or 1
+        usual = (counts.sum() + BALANCE * classes) / classes
+        weights[k] *= usual / (counts[label] + BALANCE)
+    return weights, counts
+
+
+def written_weight(option: Any) -> str | None:
+    """Return the option `class_weight` as files have it."""
+    if isinstance(option, Mapping):
+        pairs = [(key, float(weight)) for key, weight in option.items()]
+        return encode_keys(pairs).tobytes().decode("ascii")
+    return None if option is None else str(option)
+
+
+def read_weight(written: str | None) -> Any:
+    """Return what was written."""
+    if written is None or written == "balanced":
+        return written
+    return dict(decode_keys(np.frombuffer(written.encode(), np.uint8)))
+
+
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
@@ -446,6 +496,9 @@ class ClassLearner(MappedLearner):
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     random: RandomViews
     experts: ClassExperts
+    counts: Annotated[
+        Array, Field(_REAL, ("counted",), 0.0)
+    ]  # rows of each class, if these are balanced
 
     def __init__(
         self,
@@ -468,12 +521,13 @@ class ClassLearner(MappedLearner):
             *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
             random=kind == "random",
         )
-        self.renewal = 1
+        self.renewal, self.counts = 1, np.zeros(0)
 
     def check(self) -> None:
         super().check()
         experts, random, width = self.experts, self.random, self.map.features + 1
         drawn = random.offsets.size > 0
+        require(self.counts.size <= experts.classes, "counts")
         require(experts.width == width and (random.inputs < width).all(), "features")
         rows = (WAVES + 1 + width, FERNS << TESTS) if drawn else (0, 0)
         require((len(experts.waves), len(experts.ferns)) == rows, "random features")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.estimators.core.shared_kernels import HELD, add, descend, divisor, fill, map_row, reweigh
+from driftwolfe.estimators.core.shared_kernels import (
+    HELD,
+    add,
+    descend,
+    divisor,
+    fill,
+    map_row,
+    reweigh,
+)
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,

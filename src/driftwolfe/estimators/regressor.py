@@ -8,6 +8,7 @@ import numpy as np
 
 from driftwolfe.estimators.core.models import (
     LARGEST_RADIUS,
+    LIMIT_OPTION,
     RADII_OPTION,
     SLACK,
     SMALLEST_RADIUS,
@@ -48,7 +49,11 @@ _BY_FEATURE, _BY_WINDOW = ("directions",), ("means", "moments", "cross", "narrow
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-LARGEST_SCALE, LARGEST_SCALE)
 #: Options as files hold them, besides a seed.
-OPTIONS = {"radii": RADII_OPTION, "random_features": Field(int, least=0)}
+OPTIONS = {
+    "radii": RADII_OPTION,
+    "random_features": Field(int, least=0),
+    "max_categories": LIMIT_OPTION,
+}
 
 
 class RegressionState(NamedTuple):

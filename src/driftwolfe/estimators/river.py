@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import reprlib
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from functools import wraps
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
@@ -16,13 +13,25 @@ from river.reco.base import Ranker
 from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
+from driftwolfe.estimators.core.columns import (
+    LONG,
+    MOST_CATEGORIES,
+    PLAIN,
+    Columns,
+    Table,
+    frame_table,
+    in_order,
+    is_frame,
+    number_of,
+    record_table,
+)
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
-from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
+from driftwolfe.estimators.core.models import SEED_OPTION, RowModel
+from driftwolfe.estimators.core.rows import LARGEST, copies
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
-from driftwolfe.points.access import Method, half_written, reads, writes_or_undoes
+from driftwolfe.points.access import not_undone, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
@@ -95,7 +104,7 @@ class RiverMatrixCompleter(_PairModel):
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
-        self.completer.learn_one(user, item, _number_of(y, "a rating"))
+        self.completer.learn_one(user, item, number_of(y, "a rating"))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Predict a rating, 0 before the first; x is not used."""
@@ -174,34 +183,21 @@ class RiverRecommender(_PairModel):
         return model
 
 
-def _not_undone(change: Method) -> Method:
-    """Mark a part of a write that leaves its object half written where it is interrupted."""
-
-    @wraps(change)
-    def changing(self: Any, *given: Any) -> Any:
-        try:
-            return change(self, *given)
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                half_written(self)
-            raise
-
-    return changing  # type: ignore[return-value]
+#: Rows before a column that does not come can count as missing.
+FIRST_USUAL = 16
 
 
-class _RowModel(SavedModel):
+class _RowModel(RowModel):
     """What models of rows share; features are numbered as they appear."""
 
     OPTIONAL = "learner"
-    _features: Ids
-    _learner: Any
     _learn: Any
 
     @property
     @reads
     def feature_names(self) -> list[Any]:
         """The features seen so far, in order of appearance, those of one row sorted."""
-        return list(self._features.names)
+        return self._columns.labels
 
     @property
     @reads
@@ -212,86 +208,97 @@ class _RowModel(SavedModel):
         return dict(zip(learner.names, learner.expert_weights.ravel().tolist(), strict=True))
 
     @writes_or_undoes
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
-        self._learn(_table_of(X), X.columns, y, w)
-
-    def _keys(self) -> list[Ids]:
-        """The ids that a learner has room for: those of classes, if there are some, and of features."""
-        return [getattr(self, f"_{name}") for name in self.PARTS if name != "learner"]
-
-    def _grow(self, names: Collection[Any]) -> None:
-        """Make room for what is new: features are sorted, so that their order in a row does not matter."""
-        if not self._features.numbers.keys() >= set(names):
-            new = (plain_key(name) for name in names if name not in self._features.numbers)
-            self._features.add(sorted(new, key=lambda name: (type(name).__name__, repr(name))))
-        self._learner.grow(*map(len, self._keys()))
+        self._learn(_table_of(X), y, w)
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
         sizes = learner.sizes if learner else (0,) * len(keys)
         require(sizes == tuple(map(len, keys)), "classes or features")
         cls.PARTS["learner"].check_options(settings, learner)
-        return super()._restored(settings, learner, *keys)
+        model = super()._restored(settings, learner, *keys)
+        model._columns.limit = model.max_categories
+        return model
 
-    def _learn_one(self, x: dict[Any, Any], target: Any) -> bool:
-        """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
-        if self._learner is None:
+    def _learn_one(self, x: Any, target: Any) -> bool:
+        """Learn a row of known types, for speed; return False, and do nothing, if that cannot be."""
+        if self._learner is None or (row := self._row(x)) is None:
             return False
-        values = _values(x)
-        try:
-            places = self._known(x)
-        except KeyError:
-            check_keys(x, "the name of a feature")
-            return bool((np.abs(values) <= LARGEST).all()) and self._learn_new(x, values, target)
-        return self._teach(self._learner, self._learner.one_row(places, values), target)
+        if (row[0] < 0).any():
+            plain = _is_plain(x) and (np.abs(row[1]) <= LARGEST).all()
+            return plain and self._learn_new(x, row[1], target)
+        return self._teach(self._learner, self._learner.one_row(*row), target)
 
-    @_not_undone
+    @not_undone
     def _learn_new(self, x: dict[Any, Any], values: Array, target: Any) -> bool:
-        """Learn a row with new features, as `_learn_one` does."""
-        self._grow(x)
-        row = self._learner.one_row(self._features.find(x), values)
+        """Learn a row of numbers with new columns, as `_learn_one` does."""
+        check_keys(x, "the name of a feature")
+        self._columns.add(in_order(plain_key(name) for name in x))
+        self._grow()
+        row = self._learner.one_row(self._columns.find(x), values)
         return bool(self._learner.learn_one(row, target))
 
-    def _known(self, x: dict[Any, Any]) -> Indices:
-        """The places of the features of a row; KeyError if one is new."""
-        return np.fromiter(map(self._features.numbers.__getitem__, x), np.int64, len(x))
+    def _row(self, x: Any) -> tuple[Indices, Array] | None:
+        """Return places and values of a row of known types, unless a column is missing; -1 is a new place."""
+        columns = self._columns
+        if _is_plain(x):
+            numbers = len(x)
+            try:
+                places = np.fromiter(map(columns.numbers.__getitem__, x), np.int64, numbers)
+            except KeyError:
+                check_keys(x, "the name of a feature")
+                places = columns.find(x)
+            values = np.fromiter(x.values(), np.float64, numbers)
+        elif (mixed := columns.mixed(x)) is None:
+            return None
+        else:
+            places, values, numbers = mixed
+        return None if numbers < columns.count and self._absent(x) else (places, values)
+
+    def _absent(self, names: Collection[Any]) -> list[Any]:
+        """Return the columns that are not among these and usually were: not 0 in half of all rows or more."""
+        scale = self._learner and self._learner.map
+        if scale is None or not scale.full or scale.totals[0] < FIRST_USUAL:
+            return []
+        usual, columns = 2.0 * scale.seen >= scale.totals[0], self._columns
+        places = (name for name in columns.columns if usual[columns.numbers[name]])
+        return [name for name in places if name not in names]
 
     def _predict_one(self, x: Mapping[Any, Any]) -> Any:
         """What is predicted for one row; None before anything was learned."""
-        if self._learner is not None and _is_plain(x):
-            try:
-                places = self._known(x)
-            except KeyError:
-                check_keys(x, "the name of a feature")
-                places = self._features.find(x)
-            found = self._learner.predict(self._learner.one_row(places, _values(x)))
+        if self._learner is not None and (row := self._row(x)) is not None:
+            found = self._learner.predict(self._learner.one_row(*row))
             if found.size:
                 return found[0]
-        predicted = self._predict(_row_of(x), x)
+        predicted = self._predict(record_table(x))
         return None if predicted is None else predicted[0]
 
-    def _predict(self, table: Array, names: Collection[Hashable]) -> Array | None:
+    def _predict(self, table: Table) -> Array | None:
         """What is predicted for the rows of a table; None before anything was learned."""
-        return self._learner and self._learner.predict(self._rows(table, names))
+        table = table.with_gaps(self._absent(table.names))
+        return self._learner and self._learner.predict(self._columns.rows(table))
 
-    def _rows(self, table: Array, names: Collection[Hashable]) -> SparseRows:
-        """The known features of the rows, their places rising: the order of names does not matter."""
-        places = self._features.find(names)
-        order = places.argsort()[np.count_nonzero(places < 0) :]
-        starts, chosen, values = dense_rows(table.take(order, axis=1))
-        return SparseRows(starts, places[order[chosen]], values)
+    def _learn_parts(self, table: Table, targets: Any, parts: Array, more: Any = ()) -> None:
+        """Learn a table, of which columns that do not come may be missing."""
+        cut = min(max(0, FIRST_USUAL - self._learner.t), len(parts))
+        for own in slice(cut), slice(cut, len(parts)):
+            if own.stop > (own.start or 0):
+                some = table.taken(own)
+                some = some.with_gaps(self._absent(some.names))
+                self._learn_more(some, targets[own], parts[own], more)
 
 
 class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     """A classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
-    Classes and features may appear at any time; a missing feature counts as 0. Labels are of any
-    hashable type, features are numbers. Mini-batches are learned row by row.
+    Classes and features may appear at any time. A feature that does not come counts as missing if it was not 0
+    in half of all rows so far or more, else as 0. Labels are of any hashable type. Mini-batches are learned row
+    by row.
 
     Parameters
     ----------
-    radii, learner, fit_intercept, features
+    radii, learner, fit_intercept, features, max_categories, class_weight
         As for `TraceNormClassifier`.
     seed
         `random_state` of `TraceNormClassifier`.
@@ -306,7 +313,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     """
 
     OPTIONS = SETTINGS = classifier.OPTIONS | {"seed": SEED_OPTION}
-    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "features": Ids}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "columns": Columns}
 
     def __init__(
         self,
@@ -315,10 +322,13 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         fit_intercept: bool = True,
         features: str = "random",
         seed: int = 0,
+        max_categories: int = MOST_CATEGORIES,
+        class_weight: str | None = None,
     ) -> None:
         self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
         self.features, self.seed = features, seed
-        self._features, self._classes = Ids(), Ids()
+        self.max_categories, self.class_weight = max_categories, class_weight
+        self._columns, self._classes = Columns(), Ids()
         self._learner = None
 
     _multiclass = True
@@ -333,9 +343,10 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
         known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
-        if known and _is_plain(x) and self._learn_one(x, np.array((self._classes.numbers[y],))):
+        known = known and self.class_weight is None
+        if known and self._learn_one(x, np.array((self._classes.numbers[y],))):
             return
-        self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
+        self._learn(record_table(x), [y], None if w == 1.0 else w)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
@@ -348,7 +359,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """Return the probabilities of the labels seen so far, one column each."""
         import pandas as pd
 
-        found = self._predict(_table_of(X), X.columns)
+        found = self._predict(_table_of(X))
         return pd.DataFrame(found, index=X.index, columns=pd.Index(self.classes))
 
     @reads
@@ -361,44 +372,49 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         return pd.Series([self._classes.names[k] for k in best] or [None] * len(X), index=X.index)
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"fit_intercept": bool(self.fit_intercept)}
+        weight = classifier.written_weight(self.class_weight)
+        own = {"fit_intercept": bool(self.fit_intercept), "class_weight": weight}
+        return super()._settings() | own
 
-    @_not_undone
-    def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        weight = classifier.read_weight(settings["class_weight"])
+        return super()._restored(settings | {"class_weight": weight}, *parts)
+
+    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
-        labels, (order, parts) = plain_keys(list(y), "a label"), copies(w, len(table), "w")
+        self._columns.limit = checks.count(self.max_categories, "max_categories")
+        labels = plain_keys(list(y), "a label")
         if None in labels:
             raise ValueError("a label is missing (None); leave such rows out or give it a name")
-        if len(labels) != len(table):
+        if len(labels) != len(table.numbers):
             raise ValueError(
-                f"y must hold a label for each of {len(table)} rows, got {len(labels)}"
+                f"y must hold a label for each of {len(table.numbers)} rows, got {len(labels)}"
             )
-        if w is not None:
-            table, labels = table[order], [labels[k] for k in order.tolist()]
-        # A class has its first row at the start of a piece: it joins there, not before.
-        known = self._classes.numbers
-        new = [labels.index(label) for label in set(labels) if label not in known]
-        classifier.check_number(len(known) + len(new))
-        for first, last in pairwise(sorted({0, *new, len(labels)})):
-            if self._learner is None:
-                options = self.radii, self.learner, self.fit_intercept
-                self._learner = ClassLearner(*options, 1, 0, self.features, self.seed)
-            self._classes.add(labels[first : first + 1])
-            self._grow(names)
-            numbers = self._classes.find(labels[first:last])
-            rows = self._rows(table[first:last], names)
-            self._learner.learn(rows, numbers, parts[first:last])
+        classifier.check_number(len(self._classes.numbers.keys() | set(labels)))
+        learner = self._learner or ClassLearner(
+            *(self.radii, self.learner, self.fit_intercept, 1, 0, self.features, self.seed)
+        )
+        numbers, _ = self._classes.number(labels)
+        weights, counts = classifier.weighed(
+            *(self.class_weight, labels, numbers, learner.counts, w, "w")
+        )
+        order, parts = copies(weights, len(labels), "w")
+        if order.size:
+            self._learner, labels = learner, [labels[k] for k in order.tolist()]
+            self._learn_parts(table.taken(order), labels, parts, {"counts": counts})
 
 
 class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
 
-    Features may appear at any time; a missing feature counts as 0. Those of the first row are the ones
-    that random features look at. Before the first row the prediction is 0.
+    Features may appear at any time. A feature that does not come counts as missing if it was not 0 in half of
+    all rows so far or more, else as 0. Those of the first row are the ones that random features look at. Before
+    the first row the prediction is 0.
 
     Parameters
     ----------
-    radii, random_features
+    radii, random_features, max_categories
         As for `TraceNormRegressor`.
     seed
         `random_state` of `TraceNormRegressor`.
@@ -413,20 +429,26 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     """
 
     OPTIONS = SETTINGS = regressor.OPTIONS | {"seed": SEED_OPTION}
-    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "features": Ids}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
-    def __init__(self, radii: Any = "auto", random_features: int = 64, seed: int = 0) -> None:
+    def __init__(
+        self,
+        radii: Any = "auto",
+        random_features: int = 64,
+        seed: int = 0,
+        max_categories: int = MOST_CATEGORIES,
+    ) -> None:
         self.radii, self.random_features, self.seed = radii, random_features, seed
-        self._features = Ids()
+        self.max_categories, self._columns = max_categories, Columns()
         self._learner = None
 
     @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
-        known = w == 1.0 and type(y) in _PLAIN and abs(y) <= LARGEST
-        if known and _is_plain(x) and self._learn_one(x, np.array([[y]], dtype=np.float64)):
+        known = w == 1.0 and type(y) in PLAIN and abs(y) <= LARGEST
+        if known and self._learn_one(x, np.array([[y]], dtype=np.float64)):
             return
-        self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
+        self._learn(record_table(x), [y], None if w == 1.0 else w)
 
     @reads
     def predict_one(self, x: Mapping[Any, Any]) -> float:
@@ -439,7 +461,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         """Return the prediction for every row."""
         import pandas as pd
 
-        found = self._predict(_table_of(X), X.columns)
+        found = self._predict(_table_of(X))
         return pd.Series(np.zeros(len(X)) if found is None else found[:, 0], index=X.index)
 
     @classmethod
@@ -447,101 +469,35 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         require(learner is None or learner.outputs == 1, "outputs")
         return super()._restored(settings, learner, *keys)
 
-    @_not_undone
-    def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
+    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        given = list(y)
+        self._columns.limit = checks.count(self.max_categories, "max_categories")
+        given, number = list(y), len(table.numbers)
         checks.refuse_masked(given, "y")
-        targets = np.array([_number_of(each, "a target") for each in given]).reshape(-1, 1)
-        if len(targets) != len(table):
-            raise ValueError(
-                f"y must hold a target for each of {len(table)} rows, got {len(targets)}"
-            )
+        targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
+        if len(targets) != number:
+            raise ValueError(f"y must hold a target for each of {number} rows, got {len(targets)}")
         if not (np.abs(targets) <= LARGEST).all():
             raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
-        order, parts = regressor.checked_weights(w, len(table), "w")
-        if not order.size:
-            return
-        if self._learner is None:
+        order, parts = regressor.checked_weights(w, number, "w")
+        if order.size:
             options = self.radii, self.random_features, self.seed
-            self._learner = RegressionLearner(*options, len(names), 1)
-        self._grow(names)
-        rows = self._rows(table[order], names)
-        self._learner.learn(rows, targets[order], parts)
-
-
-#: Types of numbers that need no further check, up to 64 bits.
-_LONG = 1 << 62
-_PLAIN = {float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_}
+            self._learner = self._learner or RegressionLearner(*options, 0, 1)
+            self._learn_parts(table.taken(order), targets[order], parts)
 
 
 def _is_plain(x: Any) -> TypeGuard[dict[Any, Any]]:
     """Whether a row is a dict of numbers of common types: for speed."""
     if type(x) is not dict:
         return False
-    if _PLAIN.issuperset(map(type, x.values())):
+    if PLAIN.issuperset(map(type, x.values())):
         return True
-    others = set(map(type, x.values())) - _PLAIN
-    return others == {int} and max(x.values()) < _LONG and min(x.values()) > -_LONG
+    others = set(map(type, x.values())) - PLAIN
+    return others == {int} and max(x.values()) < LONG and min(x.values()) > -LONG
 
 
-def _values(x: dict[Any, Any]) -> Array:
-    """The values of a row that `_is_plain`."""
-    return np.fromiter(x.values(), np.float64, len(x))
-
-
-def _row_of(x: Mapping[Any, Any]) -> Array:
-    """The values of one row as a table, checked."""
-    if not isinstance(x, Mapping):
-        raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
-    values = list(x.values())
-    checks.refuse_masked(values, "the row")
-    given = np.array(values)
-    if given.dtype.kind not in "fiub" or given.ndim != 1:  # of several types, or no numbers
-        given = np.array([_number_of(value, "feature", name) for name, value in x.items()])
-    return _in_range(given.astype(np.float64, copy=False)[None], x)
-
-
-def _table_of(X: pd.DataFrame) -> Array:
-    """The numbers in a frame, checked."""
-    if not hasattr(X, "columns"):
-        raise TypeError(f"X must be a pandas DataFrame, got {type(X).__name__}")
-    for name, column in X.items():
-        if column.dtype.kind not in "fiubO":
-            raise TypeError(f"feature {name!r} must hold numbers, got {column.dtype}")
-        if column.dtype.kind == "O":  # pandas would read numbers in text
-            for value in column:
-                _number_of(value, "feature", name)
-    table = _in_range(X.to_numpy(dtype=np.float64), X.columns)
-    if X.columns.has_duplicates:
-        raise ValueError("the frame names a feature twice")
-    return table
-
-
-def _number_of(value: Any, *what: Any) -> float:
-    """Return a number that is not written as text; `what` are a word for it and its name."""
-    try:
-        if isinstance(value, str | bytes | complex | np.complexfloating):  # float would read it
-            raise TypeError
-        return float(value)
-    except OverflowError:
-        raise ValueError(f"{_named(*what)} is beyond the range of numbers") from None
-    except (TypeError, ValueError):
-        raise TypeError(f"{_named(*what)} must be a number, got {reprlib.repr(value)}") from None
-
-
-def _named(word: str, *name: Any) -> str:
-    return " ".join([word, *map(repr, name)])
-
-
-def _in_range(table: Array, names: Collection[Hashable]) -> Array:
-    """Return the table if the names of its columns are keys and its numbers are not too large."""
-    check_keys(names, "the name of a feature")
-    allowed = np.abs(table) <= LARGEST
-    if not allowed.all():
-        row, column = np.argwhere(~allowed)[0].tolist()
-        raise ValueError(
-            f"feature {list(names)[column]!r} must be finite and lie between -{LARGEST:g} and "
-            f"{LARGEST:g}, got {table[row, column]!r}; rescale it, or give 0 where it is missing"
-        )
-    return table
+def _table_of(X: Any) -> Table:
+    """The rows of a frame, checked."""
+    if not is_frame(X):
+        raise TypeError(f"X must be a data frame, got {type(X).__name__}")
+    return frame_table(X)

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
+from driftwolfe.estimators.core.columns import (
+    MOST_CATEGORIES,
+    Columns,
+    Table,
+    frame_table,
+    in_range,
+    is_frame,
+    object_table,
+    objects,
+)
 from driftwolfe.estimators.core.ids import Ids, check_labels, columns, several
-from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
+from driftwolfe.estimators.core.models import SEED_OPTION, RowModel
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
@@ -25,13 +37,17 @@ from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import refused, require
 
+#: What files of both have besides options.
+SHARED = {"random_state": SEED_OPTION, "width": Field(int, least=0), "plain": Field(bool)}
 
-class _RowEstimator(SavedModel, BaseEstimator):
+
+class _RowEstimator(RowModel, BaseEstimator):
     """What estimators that learn rows of features share."""
 
-    _learner: Any
-    _checked: Any  # returns the learner and what it learns
     _single = True  # whether there is one output, as a number
+    _said: frozenset[Any] = frozenset()  # columns of which a warning told
+    _taught: Any  # returns the learner, which rows it learns, and what they teach
+    TARGETS: ClassVar[dict[str, Any]] = {}  # options of checks
 
     @writes_or_undoes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -57,12 +73,20 @@ class _RowEstimator(SavedModel, BaseEstimator):
         """What each expert is."""
         return self._fitted().names
 
+    @property
+    @reads
+    def inner_names_(self) -> list[Any]:
+        """The features that experts see: columns of numbers, categories, and gaps once there were some."""
+        self._fitted()
+        return self._columns.labels
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learner")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        allowed = tags.input_tags
+        allowed.sparse = allowed.allow_nan = allowed.string = allowed.categorical = True
         return tags
 
     def _fitted(self) -> Any:
@@ -74,40 +98,122 @@ class _RowEstimator(SavedModel, BaseEstimator):
         """Check rows and what they are to teach, then let the learner, a new one the first time, learn them."""
         before = self.__dict__.copy()
         try:
-            learner, *checked = self._checked(X, sound(y, "y"), sample_weight, first, *more)
+            rows, targets = self._validated(X, sound(y, "y"), reset=first)
+            learner, order, *taught = self._taught(targets, sample_weight, first, *more)
+            given = rows.taken(order), *taught
             if first:
-                learner.learn(*checked)
                 self._learner = learner
+                self._learn_pieces(*given)
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
         if not first:
-            self._teach(learner, *checked)
+            self._learn_more(*given)
 
     def _predict(self, X: Any) -> Array:
         """Return what is predicted for rows; one of the plainest kind needs no check."""
         learner, row = self._fitted(), as_one_row(self, X)
         if row is None or not (found := learner.predict(row)).size:
-            found = learner.predict(as_rows(self._validated(X)))
+            (rows,) = self._validated(X)
+            found = learner.predict(self._columns.rows(rows) if isinstance(rows, Table) else rows)
         return found
 
-    def _validated(self, X: Any, *y: Any, reset: bool = False, **more: Any) -> Any:
-        """Return what scikit-learn's checks return for rows, and targets if given."""
-        more |= {"accept_sparse": "csr", "dtype": np.float64}
-        return validate_data(self, sound(X, "X"), *y, reset=reset, **more)
+    def _validated(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
+        """Return rows, as a table unless they are mere numbers, and targets if given, by scikit-learn's checks."""
+        X, table = objects(sound(X, "X")), None
+        options = {
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan",
+            **(self.TARGETS if y else {}),
+        }
+        if is_frame(X):
+            table = self._by_name(frame_table(X), reset, bool(y))
+        elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2:
+            table = object_table(X, range(X.shape[1]))
+            if not table.categories:
+                X, table = table.numbers, None
+            else:
+                validate_data(self, table.numbers, reset=reset, skip_check_array=True)
+                table = table._replace(names=self._places())
+        if table is None:
+            found = validate_data(self, X, *y, reset=reset, accept_sparse="csr", **options)
+            X, sparse = found[0] if y else found, scipy.sparse.issparse(found[0] if y else found)
+            if reset:
+                self._start(self._places(), True)
+            if self._columns.plain and not np.isnan(X.data if sparse else X).any():
+                return as_rows(X), *(found[1:] if y else ())
+            numbers, names = X.toarray() if sparse else X, self._places()
+            table = Table(names, in_range(numbers, names), [True] * len(names), {})
+        else:
+            found = (check_X_y if y else check_array)(table.numbers, *y, **options)
+            if reset:
+                numeric = zip(table.names, table.is_numeric, strict=True)
+                plain = not (hasattr(self, "feature_names_in_") or table.categories)
+                self._start([name for name, is_numeric in numeric if is_numeric], plain)
+        return table, *(found[1:] if y else ())
+
+    def _places(self) -> list[Any]:
+        """The names of columns that come without any."""
+        return [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
+
+    def _start(self, numeric: Iterable[Any], is_plain: bool) -> None:
+        """Begin with these columns of numbers, by place or by name."""
+        self._columns = Columns(() if is_plain else numeric)
+        self._columns.plain = self.n_features_in_ if is_plain else 0
+        self._columns.limit = checks.count(self.max_categories, "max_categories")
+
+    def _by_name(self, table: Table, reset: bool, learning: bool) -> Table:
+        """Return a frame with the columns that are known, by name or, where these are no texts, by place."""
+        names = table.names
+        if len(kinds := {type(name) is str for name in names}) > 1:
+            raise TypeError("names of features must all be texts, or none of them")
+        if reset:
+            self.n_features_in_ = len(names)
+            self.__dict__.pop("feature_names_in_", None)
+            if kinds == {True}:
+                self.feature_names_in_ = np.array(names, dtype=object)
+        if kinds != {True} or not hasattr(self, "feature_names_in_"):
+            validate_data(self, table.numbers, reset=False, skip_check_array=True)
+            return table._replace(names=self._places())
+        known, given = self._places(), set(names)
+        gone = [name for name in known if name not in given]
+        new = [name for name in names if name not in {*known}]
+        if len(gone) == len(known):
+            raise ValueError(f"X has none of the columns that were learned: {known!r:.200}")
+        self._say(gone, "do not come: they count as missing")
+        joins = "they are learned from now on" if learning else "they do not count"
+        self._say(new, f"are new: {joins}")
+        if learning and new:
+            self.feature_names_in_ = np.array([*known, *new], dtype=object)
+            self.n_features_in_ = len(known) + len(new)
+        return table.with_gaps(gone)
+
+    def _say(self, names: list[str], what: str) -> None:
+        """Warn of columns, once of each."""
+        if unsaid := [name for name in names if (name, what) not in self._said]:
+            self._said |= {(name, what) for name in unsaid}
+            warnings.warn(f"columns {unsaid!r:.200} {what}", UserWarning, stacklevel=6)
 
     @property
     def _names(self) -> Ids:
         return Ids(getattr(self, "feature_names_in_", ()))
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"random_state": self._fitted().seed}
+        seed, width = self._fitted().seed, self.n_features_in_
+        plain = bool(self._columns.plain)
+        return super()._settings() | {"random_state": seed, "width": width, "plain": plain}
 
     @classmethod
-    def _restored(cls, settings: dict[str, Any], learner: Any, names: Ids, *_: Ids) -> Self:
+    def _restored(
+        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *_: Ids
+    ) -> Self:
         cls.PARTS["learner"].check_options(settings, learner)
         loaded = cls(**{name: settings[name] for name in (*cls.OPTIONS, "random_state")})
-        loaded._learner, loaded.n_features_in_ = learner, learner.map.features
+        columns.plain = settings["width"] if settings["plain"] else 0
+        columns.limit = loaded.max_categories
+        require(columns.size == learner.map.features, "columns")
+        loaded._learner, loaded._columns = learner, columns
+        loaded.n_features_in_ = settings["width"]
         if names.names:
             texts = all(type(name) is str for name in names.names)
             require(texts and len(names) == loaded.n_features_in_, "names of features")
@@ -146,16 +252,23 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         Whether scores of the linear views have a constant part; up to 256 features are then centred.
     random_state
         Seed of the random features, a whole number; None is 0.
+    max_categories
+        How many texts or categories of a column have a feature each; later ones share these, by a hash.
+    class_weight
+        ``"balanced"`` weighs rows by the inverse frequency of their class so far (and ten rows more of each);
+        None does not.
 
     Attributes
     ----------
     classes_
         The labels, sorted.
     n_features_in_, feature_names_in_
-        Number and, if the input had some, names of features.
+        Number and, if the input had some, names of columns.
 
     Notes
     -----
+    What is missing (NaN, None), texts, categories and frames: see docs/howto/rows.md.
+
     Rows are learned in their order, by `fit` too: it starts anew and goes through them once, as one call of
     `partial_fit` does. If rows are sorted, by label say, and the order means nothing, shuffle them first.
 
@@ -204,8 +317,15 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     """
 
     OPTIONS = classifier.OPTIONS
-    SETTINGS = OPTIONS | {"random_state": SEED_OPTION, "labels": Field(str)}
-    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "names": Ids, "classes": Ids}
+    SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "learner": ClassLearner,
+        "names": Ids,
+        "columns": Columns,
+        "classes": Ids,
+    }
+    _told = False  # whether `classes` named all that may come
+    _order: Any = None  # of the learner's classes, where `classes_` has another
 
     def __init__(
         self,
@@ -215,25 +335,31 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         fit_intercept: bool = True,
         features: str = "random",
         random_state: Any = 0,
+        max_categories: int = MOST_CATEGORIES,
+        class_weight: str | None = None,
     ) -> None:
         self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
         self.features, self.random_state = features, random_state
+        self.max_categories, self.class_weight = max_categories, class_weight
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn rows one by one, in their order; the first call names all classes that will ever come."""
+        """Learn rows one by one, in their order.
+
+        A new class joins with its first row, unless the first call names all that may ever come, as
+        scikit-learn's rule is.
+        """
         first = not self.__sklearn_is_fitted__()
-        if classes is None and first:
-            raise ValueError("classes must be passed on the first call to partial_fit")
-        given = self._checked_classes(classes, first)
+        given = None if classes is None else self._checked_classes(classes, first)
         if first or sample_weight is not None or not self._learn_one(X, y):
-            self._learn(X, y, sample_weight, first, given)
+            self._learn(X, y, sample_weight, first, given, first and classes is None)
         return self
 
     @reads
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
-        return self._predict(X)
+        found = self._predict(X)
+        return found if self._order is None else found[:, self._order]
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of `predict_proba`."""
@@ -268,16 +394,19 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         """The constant parts of the scores in the mean of the linear experts, shape (n_classes,)."""
         return self._coefficients()[1]
 
-    @property
-    def _classes(self) -> Ids:
-        return Ids(self.classes_)
-
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"labels": self.classes_.dtype.str}
+        weight, labels = classifier.written_weight(self.class_weight), self.classes_.dtype.str
+        own = {"labels": labels, "told": self._told, "class_weight": weight}
+        return super()._settings() | own
 
     @classmethod
-    def _restored(cls, settings: dict[str, Any], learner: Any, names: Ids, *keys: Ids) -> Self:
-        loaded = super()._restored(settings, learner, names)
+    def _restored(
+        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *keys: Ids
+    ) -> Self:
+        weight = classifier.read_weight(settings["class_weight"])
+        given = settings | {"class_weight": weight}, learner, names, columns
+        loaded = super()._restored(*given)
+        loaded._classes, loaded._told = keys[0], settings["told"]
         with refused("this archive holds classes that do not fit together"):
             dtype, labels = np.dtype(settings["labels"]), keys[0].names
             # At most 64 MB: a file of a few bytes can name a type of any width.
@@ -285,9 +414,21 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
             require(dtype.kind in "biufUSO" and small, "labels")
             classes = np.array(labels, dtype=dtype)
             require(classes.shape == (learner.experts.classes,), "classes")
-            require(np.array_equal(np.unique(classes), classes), "classes")
-        loaded.classes_ = classes
+            loaded.classes_ = np.unique(classes)
+            require(loaded.classes_.size == classes.size, "classes")
+            loaded._sort()
         return loaded
+
+    def _learn(self, X: Any, y: Any, *given: Any) -> None:
+        check_labels(y, "a label")
+        super()._learn(X, y, *given)
+        self._sort()
+
+    def _sort(self) -> None:
+        """Find the order of `classes_` among those of the learner."""
+        order = self._classes.find(self.classes_.tolist())
+        require(bool((order >= 0).all()), "classes")
+        self._order = None if (order == np.arange(order.size)).all() else order
 
     def _checked_classes(self, classes: Any, first: bool) -> NDArray[Any]:
         """Return the classes, sorted, if they are those of the first call."""
@@ -306,44 +447,69 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
             )
         return given
 
-    def _checked(
-        self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
+    def _taught(
+        self, labels: Any, sample_weight: Any, first: bool, classes: Any = None, new: bool = False
     ) -> tuple[Any, ...]:
-        """Return the learner, rows, numbers of labels and weights; set `classes_`."""
-        check_labels(y, "a label")
-        table, labels = self._validated(X, y, reset=first)
+        """Return the learner, which rows to learn, their labels or the numbers of these, and weights.
+
+        With `classes` given at first these are all; with `new`, the first ones join one by one. Set `classes_`.
+        """
         check_classification_targets(labels)
-        order, parts = copies(sample_weight, labels.size, "sample_weight")
-        self.classes_ = np.unique(labels) if classes is None else classes
-        numbers = self.classes_.searchsorted(labels)
-        known = self.classes_[np.minimum(numbers, self.classes_.size - 1)] == labels
-        if not np.all(known):
+        if first:
+            self._classes, self._told = Ids(), classes is not None
+            self.classes_ = np.unique(labels) if classes is None else classes
+            self._classes.add(() if new else self.classes_.tolist())
+        keys = labels.tolist()
+        numbers, unknown = self._classes.number(keys)
+        if unknown and self._told:
             raise ValueError(
-                f"y holds labels {np.unique(labels[~known]).tolist()} that are not among the "
-                f"classes {self.classes_.tolist()}; name all classes that will ever come in the "
-                "first call of partial_fit"
+                f"y holds labels {sorted(unknown)} that are not among the classes "
+                f"{self.classes_.tolist()}; name all classes that will ever come in the first call of "
+                "partial_fit, or none there"
             )
-        if classes is None and not order.size:
+        if unknown and not first:
+            kinds = [
+                "number" if each.dtype.kind in "biuf" else each.dtype.kind
+                for each in (self.classes_, labels)
+            ]
+            if kinds[0] != kinds[1]:
+                raise ValueError(
+                    f"labels must be like those so far, {self.classes_.tolist()!r:.200}"
+                )
+            self.classes_ = np.unique(np.concatenate((self.classes_, labels)))
+        classifier.check_number(self.classes_.size)
+        counts = np.zeros(0) if first else self._learner.counts
+        given = self.class_weight, keys, numbers, counts, sample_weight, "sample_weight"
+        weights, counts = classifier.weighed(*given)
+        order, parts = copies(weights, labels.size, "sample_weight")
+        if first and classes is None and not order.size:
             raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
         options = self.radii, self.learner, self.fit_intercept
-        sizes, drawn = (self.classes_.size, self.n_features_in_), (self.features, self.random_state)
+        sizes, drawn = (
+            (max(1, len(self._classes)), self._columns.size),
+            (self.features, self.random_state),
+        )
         learner = ClassLearner(*options, *sizes, *drawn) if first else self._learner
-        return learner, as_rows(table).taken(order), numbers[order].astype(np.int64), parts
+        taught = [keys[k] for k in order.tolist()] if unknown else numbers[order]
+        return learner, order, taught, parts, {"counts": counts}
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
         row = as_one_row(self, X)
-        if row is None or type(y) is not np.ndarray or y.shape != (1,):
+        if row is None or type(y) is not np.ndarray or y.shape != (1,) or self.class_weight:
             return False
         if y.dtype.kind not in "iubU" or y.dtype.kind != self.classes_.dtype.kind:
             return False
         number = self.classes_.searchsorted(y)
         if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
+        number = number if self._order is None else self._order[number]
         return self._teach(self._learner, row, number)
 
     def _coefficients(self) -> tuple[Array, Array]:
         weights, intercepts = self._fitted().coefficients()
+        if self._order is not None:
+            weights, intercepts = weights[self._order], intercepts[self._order]
         if self.classes_.size == 2:
             return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
         return weights, intercepts
@@ -367,14 +533,18 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         Number of cosines of one to three features each, for what is not linear; 0 for none.
     random_state
         Seed of these.
+    max_categories
+        How many texts or categories of a column have a feature each; later ones share these, by a hash.
 
     Attributes
     ----------
     n_features_in_, feature_names_in_
-        Number and, if the input had some, names of features.
+        Number and, if the input had some, names of columns.
 
     Notes
     -----
+    What is missing (NaN, None), texts, categories and frames: see docs/howto/rows.md.
+
     Rows are learned in their order, by `fit` too: it starts anew and goes through them once. What is
     learned does not depend on how they are split into calls. `predict` takes every row for the next
     one: the last target and row are those learned last.
@@ -423,13 +593,24 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     """
 
     OPTIONS = regressor.OPTIONS
-    SETTINGS = OPTIONS | {"random_state": SEED_OPTION, "single": Field(bool)}
-    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "names": Ids}
+    SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "learner": RegressionLearner,
+        "names": Ids,
+        "columns": Columns,
+    }
+    TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def __init__(
-        self, radii: Any = "auto", *, random_features: int = 64, random_state: int = 0
+        self,
+        radii: Any = "auto",
+        *,
+        random_features: int = 64,
+        random_state: int = 0,
+        max_categories: int = MOST_CATEGORIES,
     ) -> None:
         self.radii, self.random_features, self.random_state = radii, random_features, random_state
+        self.max_categories = max_categories
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -449,8 +630,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         return super()._settings() | {"single": self._single}
 
     @classmethod
-    def _restored(cls, settings: dict[str, Any], learner: Any, names: Ids, *_: Ids) -> Self:
-        loaded = super()._restored(settings, learner, names)
+    def _restored(cls, settings: dict[str, Any], learner: Any, *parts: Any) -> Self:
+        loaded = super()._restored(settings, learner, *parts)
         loaded._single = settings["single"]
         require(learner.outputs == 1 or not loaded._single, "outputs")
         return loaded
@@ -460,10 +641,9 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
-        """Return the learner, rows, targets as a table and weights, without rows of weight 0."""
-        table, numbers = self._validated(X, y, reset=first, multi_output=True, y_numeric=True)
-        targets = np.array(numbers, dtype=np.float64)
+    def _taught(self, given: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
+        """Return the learner, which rows to learn, their targets as a table, and weights."""
+        targets = np.array(given, dtype=np.float64)
         if first:
             self._single = targets.ndim == 1
         if not (np.abs(targets) <= LARGEST).all():
@@ -477,9 +657,9 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         if first and not order.size:
             raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
         options = self.radii, self.random_features, self.random_state
-        sizes = self.n_features_in_, targets.shape[1]
+        sizes = self._columns.size, targets.shape[1]
         learner = RegressionLearner(*options, *sizes) if first else self._learner
-        return learner, as_rows(table).taken(order), targets[order], parts
+        return learner, order, targets[order], parts
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""

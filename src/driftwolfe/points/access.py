@@ -114,6 +114,21 @@ def is_half_written(owner: Any) -> bool:
     return access is not None and HALF_WRITTEN in access.writers
 
 
+def not_undone(change: Method) -> Method:
+    """Mark a part of a write that leaves its object half written where it is interrupted."""
+
+    @wraps(change)
+    def changing(self: Any, *given: Any) -> Any:
+        try:
+            return change(self, *given)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                half_written(self)
+            raise
+
+    return changing  # type: ignore[return-value]
+
+
 class Guarded(Constructed):
     """A class whose copies are reads too; a write during pickling goes unnoticed."""
 

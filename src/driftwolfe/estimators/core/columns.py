@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import zlib
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,18 +55,21 @@ class Columns(Ids):
     """
 
     plain = 0
-    limit = MOST_CATEGORIES
+    limit = MOST_CATEGORIES  # of the categories of a column that have features of their own
+    count = 0  # of columns of numbers that have names
 
     def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self.categories: dict[Any, list[Any]] = {}  # names of features, by column
         super().__init__(names)
 
     def add(self, keys: Iterable[Hashable]) -> None:
-        new = [key for key in keys if key not in self.numbers]
-        super().add(new)
-        for key in new:
-            if type(key) is tuple and len(key) == 3 and key[0] == CATEGORY:
-                self.categories.setdefault(key[1], []).append(key)
+        known = len(self)
+        super().add(keys)
+        for name in self.names[known:]:
+            if not _is_mark(name):
+                self.count += 1
+            elif name[0] == CATEGORY:
+                self.categories.setdefault(name[1], []).append(name)
 
     @property
     def size(self) -> int:
@@ -106,7 +109,7 @@ class Columns(Ids):
             empty = gaps[:, j]
             if self.place(name) < 0:
                 rows = np.zeros(1, np.int64) if table.is_numeric[j] else (~empty).nonzero()[0]
-                found |= {name: int(first) for first in rows[:1]}
+                found.update((name, first) for first in rows[:1].tolist())
             if j in table.categories:
                 codes, values = table.categories[j]
                 empty, room = empty & (codes < 0), self.limit - len(self.categories.get(name, ()))
@@ -117,10 +120,32 @@ class Columns(Ids):
                         found[key], room = first, room - 1
             if (GAP, name) not in self.numbers:
                 rows = first_gap + empty[first_gap:].nonzero()[0]
-                found |= {(GAP, name): int(first) for first in rows[:1]}
-        # By name: the order of columns does not matter.
-        order = sorted(found, key=lambda key: (found[key], _is_mark(key), type(key).__name__, repr(key)))
-        return {key: found[key] for key in order}
+                found.update(((GAP, name), first) for first in rows[:1].tolist())
+        found = {key: found[key] for key in in_order(found)}
+        return dict(sorted(found.items(), key=lambda pair: (pair[1], _is_mark(pair[0]))))
+
+    def mixed(self, x: Any) -> tuple[Indices, Array, int] | None:
+        """Return places and values of a record of numbers and texts, and how many numbers; None if that is not all.
+
+        For speed. The place of what is new is -1.
+        """
+        if type(x) is not dict:
+            return None
+        places, values, numbers, known = [], [], 0, self.numbers
+        for name, value in x.items():
+            kind = type(value)
+            if kind is str:
+                if name in known:  # a column of numbers, too
+                    return None
+                places.append(known.get(self.feature(name, value), -1))
+                values.append(1.0)
+            elif kind in PLAIN or (kind is int and -LONG < value < LONG):
+                places.append(known.get(name, -1))
+                values.append(float(value))
+                numbers += 1
+            else:
+                return None
+        return np.array(places, np.int64), np.array(values), numbers
 
     def rows(self, table: Table) -> SparseRows:
         """Return the features of rows that are known; the place of what is missing is -2 less its feature's."""
@@ -152,6 +177,11 @@ class Columns(Ids):
         return SparseRows(starts, found[order], values[order])
 
 
+def in_order(keys: Iterable[Any]) -> list[Any]:
+    """Return new names of features in the order in which they are numbered: that of columns does not matter."""
+    return sorted(keys, key=lambda key: (type(key).__name__, repr(key)))
+
+
 def _is_mark(name: Any) -> bool:
     return type(name) is tuple and len(name) > 1 and name[0] in (CATEGORY, GAP)
 
@@ -164,23 +194,26 @@ def _label(name: Any) -> Any:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame, of any library."""
-    return any(hasattr(X, name) for name in ("iloc", "__dataframe__", "__arrow_c_stream__"))
+    kinds = "iloc", "__dataframe__", "__arrow_c_stream__"
+    return hasattr(X, "columns") and any(hasattr(X, name) for name in kinds)
 
 
-def frame(X: Any, what: str) -> Any:
-    """Return a data frame of any library as narwhals sees it."""
+def frame(X: Any, what: str) -> tuple[Any, Any]:
+    """Return a data frame of any library as narwhals sees it, and narwhals."""
     try:
-        import narwhals.stable.v2 as nw
+        import narwhals.stable.v2 as narwhals
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "data frames need narwhals; install it with: pip install 'driftwolfe[estimators]'",
             name=error.name,
         ) from error
     try:
-        return nw.from_native(X, eager_only=True)
+        return narwhals.from_native(X, eager_only=True), narwhals
     except TypeError:
-        kinds = "a frame of pandas, polars or arrow that is in memory"
+        kinds = "a frame of pandas, polars or arrow, in memory"
         raise TypeError(f"{what} must be {kinds}, got {type(X).__name__}") from None
+    except narwhals.exceptions.DuplicateError:
+        raise ValueError("the frame names a feature twice") from None
 
 
 #: Types of columns as narwhals calls them, with their parameters cut off.
@@ -189,19 +222,29 @@ _TEXTS, _CATEGORIES = {"String", "Binary", "Object", "Unknown"}, {"Categorical",
 
 def frame_table(X: Any) -> Table:
     """Return the rows of a data frame: columns of numbers, booleans, texts and categories."""
-    given, names = frame(X, "X"), list(X.columns)
+    given, narwhals = frame(X, "X")
+    names = list(given.columns)
     numbers, numeric, categories = np.full((len(given), len(names)), np.nan), [], {}
     for j, name in enumerate(names):
         column, kind = given[:, j], str(given[:, j].dtype).partition("(")[0]
         numeric.append(column.dtype.is_numeric() or kind == "Boolean")
         if numeric[j]:
-            numbers[:, j] = column.cast(column.dtype if kind == "Float64" else FLOAT()).to_numpy()
+            numbers[:, j] = column.cast(narwhals.Float64).to_numpy()
         elif kind in _TEXTS | _CATEGORIES:
             numbers[:, j], found = _cells(column.to_list(), name, kind in _CATEGORIES)
             categories |= found and {j: found}
         else:
             raise TypeError(f"feature {name!r} must hold numbers, texts or categories, got {kind}")
-    return Table(names, _in_range(numbers, names), numeric, categories)
+    return Table(names, in_range(numbers, names), numeric, categories)
+
+
+def objects(X: Any) -> Any:
+    """Return lists, and arrays of texts, as arrays: of objects where not all are numbers; others as they are."""
+    if isinstance(X, list | tuple):
+        X, given = np.asarray(X), X
+        X = np.array(given, dtype=object) if X.dtype.kind in "US" else X
+    texts = isinstance(X, np.ndarray) and X.dtype.kind in "US"
+    return X.astype(object) if texts else X
 
 
 def object_table(X: Any, names: Collection[Any]) -> Table:
@@ -210,7 +253,7 @@ def object_table(X: Any, names: Collection[Any]) -> Table:
     for j, name in enumerate(names):
         numbers[:, j], found = _cells(X[:, j].tolist(), name)
         categories |= found and {j: found}
-    return Table(list(names), _in_range(numbers, names), [False] * len(names), categories)
+    return Table(list(names), in_range(numbers, names), [False] * len(names), categories)
 
 
 def record_table(x: Any) -> Table:
@@ -230,7 +273,7 @@ def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
     for k, cell in enumerate(cells):
         if type(cell) in PLAIN and not categorical:
             numbers[k] = cell
-        elif is_missing(cell):
+        elif cell is None or is_missing(cell):
             continue
         elif categorical or isinstance(cell, str | bytes):
             codes[k] = known.setdefault(plain_key(cell), len(known))
@@ -253,11 +296,11 @@ def number_of(value: Any, *what: Any) -> float:
         raise TypeError(f"{named} must be {kinds}, got {reprlib.repr(value)}") from None
 
 
-def _in_range(numbers: Array, names: Collection[Hashable]) -> Array:
+def in_range(numbers: Array, names: Collection[Hashable]) -> Array:
     """Return numbers if the names of their columns are keys, and they are not too large."""
     check_keys(names, "the name of a feature")
-    if len(set(names)) < len(names):
-        raise ValueError("the frame names a feature twice")
+    if any(map(_is_mark, names)):
+        raise ValueError('names of features must not be tuples that begin with "\\0"')
     if (wrong := np.abs(numbers) > LARGEST).any():
         row, column = np.argwhere(wrong)[0].tolist()
         raise ValueError(

@@ -29,6 +29,9 @@ class Ids:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.names!r})"
+
     def saved(self) -> NDArray[np.uint8]:
         """Return what a file has of them."""
         return encode_keys(self.names)
@@ -97,7 +100,7 @@ def check_keys(keys: Collection[Any], what: str) -> None:
             parts += held
     with suppress(TypeError):  # not hashable, which the caller says in its own words
         parts = list(set(parts))
-    if any(map(_is_missing, parts)):
+    if any(map(is_missing, parts)):
         raise ValueError(
             f"{what} is missing (NaN) or holds NaN; drop such rows or give them a name"
         )
@@ -120,7 +123,8 @@ def _parts(key: Any, what: str, depth: int = 1) -> Iterator[Any]:
             yield from _parts(part, what, depth + 1)
 
 
-def _is_missing(key: Any) -> bool:
+def is_missing(key: Any) -> bool:
+    """Whether something stands for what is not there: NaN and its like; not None, which is a key."""
     try:
         return bool(key != key)
     except (TypeError, ArithmeticError):  # the NA of pandas is neither equal nor different

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
+from itertools import pairwise
 from operator import is_
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from driftwolfe.estimators.core.columns import Columns, Table
 from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.estimators.core.rows import COUNT, FeatureMap, SparseRows, ends
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, half_written, reads, reads_whole
+from driftwolfe.points.access import Guarded, half_written, not_undone, reads, reads_whole
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Field, Part, read_state, write_state
 from driftwolfe.storage import require
@@ -73,6 +75,54 @@ class SavedModel(Guarded):
     def _settings(self) -> dict[str, Any]:
         """Return the settings as JSON has them, at least the options."""
         return {name: np.asarray(getattr(self, name)).tolist() for name in self.OPTIONS}
+
+
+class RowModel(SavedModel):
+    """A model of rows by columns: what is new in a row joins before it is learned."""
+
+    max_categories: Any
+    _learner: Any
+    _columns: Columns
+    _classes = Ids()  # none
+
+    @not_undone
+    def _learn_growing(self, *given: Any) -> None:
+        """Learn rows with what is new in them; an interrupt leaves the model half written."""
+        self._learn_pieces(*given)
+
+    def _learn_more(self, rows: Any, targets: Any, parts: Array, more: Any = ()) -> None:
+        """Learn rows as `_learn_pieces` does; if nothing in them is new, an interrupt is settled."""
+        table = isinstance(rows, Table)
+        if isinstance(targets, list) or (table and self._columns.new(rows, self._learner.t)):
+            self._learn_growing(rows, targets, parts, more)
+        else:
+            self._teach(self._learner, self._columns.rows(rows) if table else rows, targets, parts)
+            vars(self._learner).update(more)
+
+    def _learn_pieces(self, rows: Any, targets: Any, parts: Array, more: Any = ()) -> None:
+        """Learn rows that have been checked, a table or numbers, and set attributes of the learner.
+
+        Targets are an array, or a list of labels if some are new.
+        """
+        columns, classes = self._columns, self._classes
+        table, labels = isinstance(rows, Table), targets if isinstance(targets, list) else []
+        new = columns.new(rows, self._learner.t) if table else {}
+        firsts = {labels.index(label) for label in set(labels) if label not in classes.numbers}
+        # What is new has its first row at the start of a piece: it joins there, not before.
+        for first, last in pairwise(sorted({0, *firsts, *new.values(), len(parts)})):
+            columns.add(key for key, row in new.items() if row == first)
+            classes.add(labels[first : first + 1])
+            self._grow()
+            own = slice(first, last)
+            some = columns.rows(rows.taken(own)) if table else rows.stretch(first, last)
+            aims = classes.find(labels[own]) if labels else targets[own]
+            self._learner.learn(some, aims, parts[own])
+        vars(self._learner).update(more)
+
+    def _grow(self) -> None:
+        """Let the learner make room for what is known."""
+        sizes = len(self._classes), self._columns.size
+        self._learner.grow(*sizes[-len(self._learner.sizes) :])
 
 
 def not_fitted(model: Any) -> Exception:
@@ -139,6 +189,7 @@ class UsersAndItems(SavedModel):
 #: Options of several models as files hold them.
 RADII_OPTION = Field((str, list, int, float), items=Field((int, float)))
 SEED_OPTION = Field(int, least=0, below=1 << 32)
+LIMIT_OPTION = Field(int, least=1, below=1 << 32)
 #: Squares of scores do not overflow.
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
 #: By which fraction the trace norm may pass the radius before an expert is projected. Measured losses

@@ -124,7 +124,7 @@ def weights_of_rows(given: Any, number: int, what: str) -> Array:
 
 def as_one_row(model: Any, X: Any) -> SparseRows | None:
     """Return X if it is one row of numbers as a fitted model learned them, which needs no check but range."""
-    if type(X) is not np.ndarray or X.shape != (1, model.n_features_in_):
+    if type(X) is not np.ndarray or X.shape != (1, model._columns.plain):
         return None
     named = "feature_names_in_" in model.__dict__  # then scikit-learn warns
     if named or X.dtype != np.float64 or not X.flags.c_contiguous:
