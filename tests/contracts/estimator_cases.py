@@ -103,6 +103,27 @@ def _learn_records(model, part):
         model.learn_one(x, y)
 
 
+def _with_gaps():
+    """The same rows with texts in one column and a tenth of the cells missing, as a frame and as dicts."""
+    table = X.astype(object)
+    table[:, 1] = np.array(["low", "high"])[(X[:, 1] > 0.0).astype(int)]
+    table[np.random.default_rng(3).random(X.shape) < 0.1] = None
+    records = [
+        {name: cell for name, cell in zip("abcd", row, strict=True) if cell is not None}
+        for row in table.tolist()
+    ]
+    kinds = {"a": float, "b": str, "c": float, "d": float}
+    return pd.DataFrame(table, columns=[*"abcd"]).astype(kinds).where(table != None, None), records  # noqa: E711
+
+
+ROWS_WITH_GAPS, RECORDS_WITH_GAPS = _with_gaps()
+
+
+def _learn_gaps(model, part, targets):
+    for x, y in zip(RECORDS_WITH_GAPS[part], targets[part].tolist(), strict=True):
+        model.learn_one(x, y)
+
+
 def _learn_targets(model, part):
     for x, y in zip(RECORDS[part], TARGETS[part, 0].tolist(), strict=True):
         model.learn_one(x, y)
@@ -266,8 +287,23 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             ),
         )
         for settings in ({}, {"learner": "pold", "radii": (5.0, 50.0), "fit_intercept": False})
+    ]
+    + [
+        EstimatorCase(
+            lambda: estimators.TraceNormClassifier(class_weight={"one": 2.0}),
+            lambda model, part: model.partial_fit(ROWS_WITH_GAPS[part], LABELS[part]),
+            lambda model: model.predict_proba(ROWS_WITH_GAPS[:50]).ravel(),
+            calls("predict", (pd.DataFrame({"z": [1.0]}),)),
+        )
     ],
     "RiverTraceNormClassifier": [
+        EstimatorCase(
+            lambda: estimators.RiverTraceNormClassifier(class_weight="balanced", max_categories=1),
+            lambda model, part: _learn_gaps(model, part, LABELS),
+            lambda model: np.array(
+                [[*model.predict_proba_one(x).values()] for x in RECORDS_WITH_GAPS[:20]]
+            ),
+        ),
         EstimatorCase(
             lambda: estimators.RiverTraceNormClassifier(),
             _learn_records,
@@ -277,7 +313,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
                 *calls("learn_many", (pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["red", None]))),
             ),
-        )
+        ),
     ],
     "TraceNormRegressor": [
         EstimatorCase(
@@ -298,8 +334,22 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             ({"random_features": 0, "radii": (5.0, 50.0)}, slice(None)),
             ({"random_features": 7, "random_state": 3}, slice(0, 1)),
         )
+    ]
+    + [
+        EstimatorCase(
+            lambda: estimators.TraceNormRegressor(),
+            lambda model, part: model.partial_fit(ROWS_WITH_GAPS[part], TARGETS[part, 0]),
+            lambda model: model.predict(ROWS_WITH_GAPS[:50]),
+            calls("predict", (pd.DataFrame({"z": [1.0]}),)),
+            exact=False,
+        )
     ],
     "RiverTraceNormRegressor": [
+        EstimatorCase(
+            lambda: estimators.RiverTraceNormRegressor(),
+            lambda model, part: _learn_gaps(model, part, TARGETS[:, 0]),
+            lambda model: np.array([model.predict_one(x) for x in RECORDS_WITH_GAPS[:20]]),
+        ),
         EstimatorCase(
             lambda: estimators.RiverTraceNormRegressor(),
             _learn_targets,
@@ -308,7 +358,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *calls("learn_one", *((x, 1.0) for x in BAD_RECORDS)),
                 *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
             ),
-        )
+        ),
     ],
 }
 

@@ -33,7 +33,8 @@ def learned(X, y, batch=50, classes=CLASSES, weights=None, **options):
 
 def everything(model):
     """All that a model knows, byte by byte."""
-    known = {name: repr(value) for name, value in vars(model).items() if name != "_learner"}
+    besides = "_learner", "_told"
+    known = {name: repr(value) for name, value in vars(model).items() if name not in besides}
     return known, state_of(model._learner) if hasattr(model, "_learner") else None
 
 

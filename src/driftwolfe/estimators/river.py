@@ -383,7 +383,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
 
     def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
-        self._columns.limit = checks.count(self.max_categories, "max_categories")
+        limit = checks.count(self.max_categories, "max_categories")
         labels = plain_keys(list(y), "a label")
         if None in labels:
             raise ValueError("a label is missing (None); leave such rows out or give it a name")
@@ -401,7 +401,8 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         )
         order, parts = copies(weights, len(labels), "w")
         if order.size:
-            self._learner, labels = learner, [labels[k] for k in order.tolist()]
+            self._columns.limit, self._learner = limit, learner
+            labels = [labels[k] for k in order.tolist()]
             self._learn_parts(table.taken(order), labels, parts, {"counts": counts})
 
 
@@ -471,7 +472,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
 
     def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        self._columns.limit = checks.count(self.max_categories, "max_categories")
+        limit = checks.count(self.max_categories, "max_categories")
         given, number = list(y), len(table.numbers)
         checks.refuse_masked(given, "y")
         targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
@@ -481,7 +482,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
             raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
         order, parts = regressor.checked_weights(w, number, "w")
         if order.size:
-            options = self.radii, self.random_features, self.seed
+            options, self._columns.limit = (self.radii, self.random_features, self.seed), limit
             self._learner = self._learner or RegressionLearner(*options, 0, 1)
             self._learn_parts(table.taken(order), targets[order], parts)
 

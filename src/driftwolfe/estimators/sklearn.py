@@ -255,8 +255,8 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     max_categories
         How many texts or categories of a column have a feature each; later ones share these, by a hash.
     class_weight
-        ``"balanced"`` weighs rows by the inverse frequency of their class so far (and ten rows more of each);
-        None does not.
+        ``"balanced"`` weighs rows by the inverse frequency of their class so far: those of the rarest by 1,
+        of others less. A dict gives a weight for each label, 1 if it has none.
 
     Attributes
     ----------
@@ -395,9 +395,9 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         return self._coefficients()[1]
 
     def _settings(self) -> dict[str, Any]:
-        weight, labels = classifier.written_weight(self.class_weight), self.classes_.dtype.str
-        own = {"labels": labels, "told": self._told, "class_weight": weight}
-        return super()._settings() | own
+        settings, weight = super()._settings(), classifier.written_weight(self.class_weight)
+        own = {"labels": self.classes_.dtype.str, "told": self._told, "class_weight": weight}
+        return settings | own
 
     @classmethod
     def _restored(
