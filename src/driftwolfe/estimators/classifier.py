@@ -130,6 +130,7 @@ class ClassExperts(Part):
     ]  # bounds on trace norms, squared norms
     weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
     view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
+    losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: logarithmic
     _bound: Any = UNBOUND  # no part of the state
 
     def __init__(
@@ -146,6 +147,7 @@ class ClassExperts(Part):
         self.rests = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])
         self.last_rests = np.zeros(len(VIEWS), np.int64)
         self.view_weights = np.full(self.views, 1.0 / self.views)
+        self.losses = np.zeros(BLOCK)
         self.derive()
         sizes = np.array(self.sizes)
         side = int(sizes[-1]) * classes if random else 0
@@ -271,8 +273,16 @@ class ClassExperts(Part):
         self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
     ) -> int:
         """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
-        held: tuple[Any, ...] = (self.rests, self.view_weights, self.weights, self.norms)
-        held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
+        held: tuple[Any, ...] = (self.losses, self.rests, self.view_weights, self.weights)
+        held += (
+            self.norms,
+            self._steps,
+            self._limits,
+            self.points,
+            self.noisy,
+            self.waves,
+            self.ferns,
+        )
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
         _, at, spare, *_kept = self._bound = bound(self._bound, held, self._sizes, views)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from driftwolfe.estimators.core.models import BLOCK
 from driftwolfe.estimators.core.shared_kernels import add, descend, divisor, fill, map_row, reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
@@ -22,8 +23,8 @@ from driftwolfe.points.compiling import (
 #: Where the loop finds sizes, and the addresses of the arrays of experts, of the map, and of random features.
 _FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE = range(9)
 _CONSTANT, _ROOM = 9, 10
-_RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(11, 18), 21)
-_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (27, *range(33, 40))
+_LOSSES, _RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(11, 19), 22)
+_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (28, *range(34, 41))
 #: Features that a wave sees, and tests of a fern.
 MOST_INPUTS, TESTS = 3, 5
 #: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
@@ -175,6 +176,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                 out[k, c] /= mixed
             continue
         mixed = mixed / awake if mixed > LEAST * awake else LEAST
+        numbers_at(at[_LOSSES])[(t + k) % BLOCK] = -math.log(mixed)
         for v in range(at[_VIEWS]):
             if rests[v] != 0:  # it says what the others say, so its weight stays
                 gains[v] = math.log(mixed)

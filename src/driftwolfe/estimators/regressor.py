@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from driftwolfe.estimators.core.models import (
+    BLOCK,
     LARGEST_RADIUS,
     RADII_OPTION,
     SLACK,
@@ -73,6 +74,7 @@ class RegressionState(NamedTuple):
     # Coefficients without random features, and with them.
     narrow: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
     wide: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
+    losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: mean errors
 
 
 class RegressionLearner(MappedLearner):
@@ -108,6 +110,7 @@ class RegressionLearner(MappedLearner):
             totals=np.zeros(windows),
             ages=np.zeros(windows, np.int64),
             centres=np.zeros((windows, outputs)),
+            losses=np.zeros(BLOCK),
             **self._of_features(d, windows, outputs),
         )
         self.derive()
