@@ -127,7 +127,8 @@ def spoilt(field, value, sizes):
             wrong.append(np.nextafter(kind(limit), kind(beyond)))
         elif abs(limit) < 1e30:
             wrong.append(limit + np.sign(beyond))
-    wrong += [np.nan, np.inf, -np.inf] if value.dtype.kind == "f" else []
+    endless = (each for each in (np.inf, -np.inf) if not field.least <= each <= field.most)
+    wrong += [np.nan, *endless] if value.dtype.kind == "f" else []
     for each in wrong if value.size else ():
         spoiled = value.copy()
         spoiled.flat[-1] = each

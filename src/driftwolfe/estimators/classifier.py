@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.models import (
     BLOCK,
     LARGEST_RADIUS,
@@ -478,7 +479,7 @@ class ClassLearner(MappedLearner):
             *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
             random=kind == "random",
         )
-        self.renewal = 1
+        self.renewal, self.alarm = 1, DriftAlarm()
 
     def check(self) -> None:
         super().check()
@@ -493,6 +494,10 @@ class ClassLearner(MappedLearner):
     @property
     def t(self) -> int:
         return self.experts.t
+
+    @property
+    def losses(self) -> Array:
+        return self.experts.losses
 
     @property
     def names(self) -> list[str]:

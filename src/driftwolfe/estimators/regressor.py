@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.models import (
     BLOCK,
     LARGEST_RADIUS,
@@ -98,7 +99,7 @@ class RegressionLearner(MappedLearner):
         self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
         self.map = FeatureMap(features, True)
-        self.renewal = 1
+        self.renewal, self.alarm = 1, DriftAlarm()
         balls, d = len(self.radii) * len(LENGTHS), features if features <= FULL_FEATURES else 0
         experts, windows = kernels().PLAIN + balls, 2 * len(kernels().WINDOWS)
         self.state = RegressionState(
@@ -151,6 +152,10 @@ class RegressionLearner(MappedLearner):
     @property
     def t(self) -> int:
         return int(self.state.clock.item(0))
+
+    @property
+    def losses(self) -> Array:
+        return self.state.losses
 
     @property
     def outputs(self) -> int:
