@@ -117,7 +117,9 @@ def spoilt(field, value, sizes):
         )
         return
     kind = value.dtype.type
-    yield from (value[None], value.astype(np.int16 if value.dtype.kind == "f" else np.float64))
+    with np.errstate(invalid="ignore"):  # infinite ones
+        other = value.astype(np.int16 if value.dtype.kind == "f" else np.float64)
+    yield from (value[None], other)
     for axis, size in enumerate(field.shape):
         if value.shape[axis] and isinstance(size, int | str):
             yield np.take(value, [*range(value.shape[axis])] * 2 + [0], axis)

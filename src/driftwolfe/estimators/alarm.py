@@ -105,13 +105,14 @@ class DriftAlarm(Part, Guarded):
         self.derive()
 
     def derive(self) -> None:
-        self._recent, self._sizes = np.zeros(RECENT), np.array([self._known.size, 0])
+        self._sizes, self._table = np.array([self._known.size, 0]), np.zeros(RECENT)
+        self._table = np.append(self._table, self._known)
         self._chunk, self._draws = -1, np.empty(0)
 
     def __getstate__(self) -> dict[str, Any]:
         many, few = self._sizes
-        known = np.sort(np.append(self._known[:many], self._recent[:few]))
-        return super().__getstate__() | {"_known": known}
+        known = np.append(self._table[:few], self._table[RECENT : RECENT + many])
+        return super().__getstate__() | {"_known": np.sort(known)}
 
     def check(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
@@ -157,17 +158,18 @@ class DriftAlarm(Part, Guarded):
 
     def take(self, losses: Array) -> Indices:
         """Take losses that have been checked, infinite where there is none; return where the alarm sounded."""
-        begin, alarms, done, follow = self.n_updates_, self.changes_.size, 0, kernels().follow
+        begin, alarms, done = self.n_updates_, self.changes_.size, 0
         while done < losses.size:
             t = self.n_updates_
             if self._chunk != t // CHUNK:
                 self._chunk = t // CHUNK
                 self._draws = np.random.default_rng((self.random_state, self._chunk)).random(CHUNK)
-            if (many := self._sizes.item(0) + 2 * RECENT) > self._known.size:
-                self._known = np.append(self._known, np.zeros(many))
+            if (many := self._sizes.item(0) + 3 * RECENT) > self._table.size:
+                self._table = np.append(self._table, np.zeros(many))
             some = losses[done : done + CHUNK - t % CHUNK]
-            given = self.rate, self.two_sided, MOST, self._known, self._recent, self._sizes
-            found = follow.unchecked(some, self._draws, t, *given, self._evidence, self._starts)
+            given = self.rate, self.two_sided, MOST, self._table, self._sizes
+            given += self._evidence, self._starts
+            found = kernels().follow.unchecked(some, self._draws, t, *given)
             done, self.n_updates_ = done + abs(found), t + abs(found)
             if found < 0:
                 self._sound(self.n_updates_)
