@@ -88,7 +88,7 @@ class DriftAlarm(Part, Guarded):
     _known: Annotated[Array, Field(np.float64, ("known",))]  # the losses to compare with, in order
     # That ranks have become smaller, and larger: of each bet the sum over all starts of what 1 at that time has
     # become, and that of the best start.
-    _evidence: Annotated[Array, Field(np.float64, (4, _BETS), 0.0)]
+    _evidence: Annotated[Array, Field(np.float64, (4 * _BETS,), 0.0)]
     _starts: Annotated[Indices, Field(np.int64, (2 * _BETS,), 0)]  # the best ones
 
     def __init__(
@@ -101,7 +101,7 @@ class DriftAlarm(Part, Guarded):
         self.random_state = checks.count(random_state, "random_state", least=0)
         self.n_updates_, self._known = 0, np.zeros(0)
         self.changes_ = self.starts_ = np.zeros(0, np.int64)
-        self._evidence, self._starts = np.zeros((4, _BETS)), np.zeros(2 * _BETS, np.int64)
+        self._evidence, self._starts = np.zeros(4 * _BETS), np.zeros(2 * _BETS, np.int64)
         self.derive()
 
     def derive(self) -> None:
@@ -142,8 +142,8 @@ class DriftAlarm(Part, Guarded):
     @reads
     def evidence_(self) -> float:
         """How near the alarm is: 1 when it sounds."""
-        both = self._evidence[0].mean() + self.two_sided * self._evidence[2].mean()
-        return float(self.rate * both / (1 + self.two_sided))
+        sums = self._evidence.reshape(4, _BETS)[: 2 * self.two_sided + 1 : 2]
+        return float(self.rate * sums.mean())
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -167,9 +167,9 @@ class DriftAlarm(Part, Guarded):
             if (many := self._sizes.item(0) + 3 * RECENT) > self._table.size:
                 self._table = np.append(self._table, np.zeros(many))
             some = losses[done : done + CHUNK - t % CHUNK]
-            given = self.rate, self.two_sided, MOST, self._table, self._sizes
-            given += self._evidence, self._starts
-            found = kernels().follow.unchecked(some, self._draws, t, *given)
+            given: Any = (self._draws, t, self.rate, self.two_sided, MOST)
+            given += (self._table, self._sizes, self._evidence, self._starts)
+            found = kernels().follow.unchecked(some, *given)
             done, self.n_updates_ = done + abs(found), t + abs(found)
             if found < 0:
                 self._sound(self.n_updates_)
@@ -177,7 +177,7 @@ class DriftAlarm(Part, Guarded):
 
     def _sound(self, t: int) -> None:
         """Note an alarm before update t, and begin anew."""
-        sums = self._evidence[::2]
+        sums = self._evidence.reshape(4, _BETS)[::2]
         side = int(sums.mean(axis=1).argmax()) if self.two_sided else 0
         start = self._starts[side * _BETS + sums[side].argmax()]
         self.changes_ = np.append(self.changes_, t - 1)

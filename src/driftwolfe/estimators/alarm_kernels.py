@@ -7,16 +7,7 @@ import math
 import numpy as np
 
 from driftwolfe.estimators.alarm import RECENT, SHAPES
-from driftwolfe.points.compiling import (
-    ANSWER,
-    NEW_NUMBERS,
-    NEW_PLACES,
-    NEW_TABLE,
-    NUMBER,
-    NUMBERS,
-    WHOLE,
-    jit,
-)
+from driftwolfe.points.compiling import NEW_NUMBERS, NEW_PLACES, NUMBER, NUMBERS, WHOLE, jit
 
 #: Of every bet a, a b, and twice b - 1: so many roots of 1 - p^a are multiplied.
 _BETS, _POWERS = len(SHAPES), np.array([a for a, _ in SHAPES])
@@ -24,7 +15,7 @@ _FACTORS, _ROOTS = (
     np.array([a * b for a, b in SHAPES]),
     np.array([int(2 * b) - 2 for _, b in SHAPES]),
 )
-#: Random numbers stay so far from 0 and 1, of which bets have no price.
+#: Ranks stay so far from 0 and 1, of which bets have no price.
 _LEAST = 1e-12
 
 
@@ -40,8 +31,8 @@ def _place(values, first, end, loss, after):
 
 
 @jit(
-    *(NUMBERS, NUMBERS, WHOLE, NUMBER, ANSWER, WHOLE),
-    *(NEW_NUMBERS, NEW_PLACES, NEW_TABLE, NEW_PLACES),
+    *(NUMBERS, NUMBERS, WHOLE, NUMBER, WHOLE, WHOLE),
+    *(NEW_NUMBERS, NEW_PLACES, NEW_NUMBERS, NEW_PLACES),
     allocates=False,
 )
 def follow(losses, draws, t, rate, two_sided, most, known, sizes, evidence, starts):
@@ -64,9 +55,8 @@ def follow(losses, draws, t, rate, two_sided, most, known, sizes, evidence, star
             if first < end and known[first] == loss:
                 place = _place(known, first, end, loss, part >= 0)
             larger, equal = larger + end - place, equal + place - first
-        draw = draws[now % draws.size]
-        draw = _LEAST if draw < _LEAST else 1.0 - _LEAST if draw > 1.0 - _LEAST else draw
-        rank = (larger + draw * equal) / (many + few + 1.0)
+        rank = (larger + draws[now % draws.size] * equal) / (many + few + 1.0)
+        rank = _LEAST if rank < _LEAST else 1.0 - _LEAST if rank > 1.0 - _LEAST else rank
         for j in range(few, place, -1):
             known[j] = known[j - 1]
         known[place], few = loss, few + 1
@@ -84,21 +74,22 @@ def follow(losses, draws, t, rate, two_sided, most, known, sizes, evidence, star
             p, grown, total = 1.0 - rank if side else rank, fallen, 0.0
             log = math.log(p)
             for b in range(_BETS):
+                place, run = 2 * side * _BETS + b, (2 * side + 1) * _BETS + b
                 power = math.exp(_POWERS[b] * log)
                 factor, root = _FACTORS[b] * power / p, math.sqrt(1.0 - power)
                 for _ in range(_ROOTS[b]):
                     factor *= root
-                held, run = (1.0 + evidence[2 * side, b]) * factor, evidence[2 * side + 1, b]
-                if run <= 1.0:
-                    run, starts[side * _BETS + b] = 1.0, now
-                evidence[2 * side, b], evidence[2 * side + 1, b] = held, run * factor
-                total += held
+                if evidence[run] <= 1.0:
+                    evidence[run], starts[side * _BETS + b] = 1.0, now
+                evidence[run] *= factor
+                evidence[place] = (1.0 + evidence[place]) * factor
+                total += evidence[place]
             fallen = total / _BETS
         if (0.5 * (grown + fallen) if two_sided else grown) * rate >= 1.0:
             return -k - 1
         if not two_sided and fallen * rate >= 1.0:  # what came before the fall is forgotten
             sizes[0] = sizes[1] = 0
             for b in range(_BETS):
-                evidence[2, b] = evidence[3, b] = 0.0
+                evidence[2 * _BETS + b] = evidence[3 * _BETS + b] = 0.0
                 starts[_BETS + b] = now + 1
     return losses.size

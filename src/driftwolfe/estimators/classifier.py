@@ -131,7 +131,7 @@ class ClassExperts(Part):
     ]  # bounds on trace norms, squared norms
     weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
     view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
-    losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: logarithmic
+    losses: Annotated[Array, Field(_REAL, (BLOCK,), 0.0)]  # of the rows of this block
     _bound: Any = UNBOUND  # no part of the state
 
     def __init__(
@@ -275,15 +275,8 @@ class ClassExperts(Part):
     ) -> int:
         """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
         held: tuple[Any, ...] = (self.losses, self.rests, self.view_weights, self.weights)
-        held += (
-            self.norms,
-            self._steps,
-            self._limits,
-            self.points,
-            self.noisy,
-            self.waves,
-            self.ferns,
-        )
+        held += (self.norms, self._steps, self._limits)
+        held += (self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
         _, at, spare, *_kept = self._bound = bound(self._bound, held, self._sizes, views)
@@ -453,7 +446,7 @@ def check_number(classes: int) -> None:
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
-    RADII = RADII
+    RADII, LOSSES = RADII, "experts"
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     random: RandomViews
     experts: ClassExperts
@@ -494,10 +487,6 @@ class ClassLearner(MappedLearner):
     @property
     def t(self) -> int:
         return self.experts.t
-
-    @property
-    def losses(self) -> Array:
-        return self.experts.losses
 
     @property
     def names(self) -> list[str]:

@@ -130,9 +130,7 @@ class MatrixCompleter(UsersAndItems):
     SETTINGS: ClassVar[dict[str, Any]] = {"wrapper": Field(dict)}
     PARTS: ClassVar[dict[str, Any]] = {
         "pool": CompleterPool,
-        "users": Ids,
-        "items": Ids,
-        "watch": Watch,
+        **UsersAndItems.KNOWN,
         "features": FeatureModel,
     }
     OPTIONAL, COUNTED = "features", "ratings"

@@ -109,12 +109,7 @@ class Recommender(UsersAndItems):
         "note": Field(dict, optional=True),
         "times": Field(list, (3,), items=Field(float)),
     }
-    PARTS: ClassVar[dict[str, Any]] = {
-        "pool": RecommenderPool,
-        "users": Ids,
-        "items": Ids,
-        "watch": Watch,
-    }
+    PARTS: ClassVar[dict[str, Any]] = {"pool": RecommenderPool, **UsersAndItems.KNOWN}
 
     def __init__(self) -> None:
         self._pool = RecommenderPool()

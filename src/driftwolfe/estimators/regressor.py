@@ -87,7 +87,7 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    RADII = RADII
+    RADII, LOSSES = RADII, "state"
     radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
     random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
@@ -152,10 +152,6 @@ class RegressionLearner(MappedLearner):
     @property
     def t(self) -> int:
         return int(self.state.clock.item(0))
-
-    @property
-    def losses(self) -> Array:
-        return self.state.losses
 
     @property
     def outputs(self) -> int:

@@ -37,7 +37,6 @@ class _PairModel(checks.Constructed, Watched, Ranker):
 
     MODEL: ClassVar[str]  # the attribute that is the model behind it
 
-    @property
     def _alarm(self) -> DriftAlarm:
         return getattr(self, self.MODEL).alarm_
 
@@ -202,7 +201,6 @@ class _RowModel(SavedModel):
     _learner: Any
     _learn: Any
 
-    @property
     def _alarm(self) -> DriftAlarm:
         return self._learner.alarm if self._learner else DriftAlarm()
 

@@ -40,7 +40,6 @@ class _RowEstimator(SavedModel, BaseEstimator):
         self._learn(X, y, sample_weight, True)
         return self
 
-    @property
     def _alarm(self) -> DriftAlarm:
         return self._fitted().alarm
 
@@ -576,7 +575,6 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
             check_is_fitted(self)  # which takes longer, and says what to do
         return self.completer_.predict(X)
 
-    @property
     def _alarm(self) -> DriftAlarm:
         check_is_fitted(self)
         return self.completer_.alarm_

@@ -40,13 +40,8 @@ class Watch(Part):
 
     def take(self, losses: Array) -> None:
         """Take the losses of rows."""
-        rows = np.append(self.losses[: self.t % BLOCK], losses)
-        self.alarm.take(rows[: rows.size - rows.size % BLOCK])
-        last = losses[-BLOCK:]
-        self.losses[np.arange(self.t + losses.size - last.size, self.t + losses.size) % BLOCK] = (
-            last
-        )
-        self.t += losses.size
+        for loss in losses.tolist():
+            self.take_one(loss)
 
     def take_one(self, loss: float) -> None:
         """Take the loss of a row."""
@@ -65,13 +60,13 @@ class Watched:
     @reads
     def alarm_(self) -> DriftAlarm:
         """A copy of the `DriftAlarm` that watches the loss of each prediction, in blocks of 16 rows."""
-        return copy.deepcopy(self._alarm)
+        return copy.deepcopy(self._alarm())
 
     @property
     @reads
     def changes_(self) -> Indices:
         """For each alarm, the number of rows learned before the one at which it sounded."""
-        return self._alarm.changes_.copy()
+        return self._alarm().changes_.copy()
 
 
 class SavedModel(Guarded, Watched):
@@ -143,12 +138,12 @@ class UsersAndItems(SavedModel):
     """The ids that recommenders know."""
 
     COUNTED: ClassVar[str]  # what they learn
+    KNOWN: ClassVar[dict[str, Any]] = {"users": Ids, "items": Ids, "watch": Watch}
     _pool: Any
     _users: Ids
     _items: Ids
     _watch: Watch
 
-    @property
     def _alarm(self) -> DriftAlarm:
         return self._watch.alarm
 
@@ -238,10 +233,10 @@ class MappedLearner(Part, ABC):
     """What learners on top of a feature map share."""
 
     RADII: ClassVar[tuple[float, ...]]  # default ones
+    LOSSES: ClassVar[str]  # the attribute that has those of the rows of this block
     map: FeatureMap
     renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
     alarm: DriftAlarm
-    losses: Any  # of the rows of this block
 
     def check(self) -> None:
         gap = renewal_gap(self.map.features, self.t)
@@ -277,7 +272,7 @@ class MappedLearner(Part, ABC):
         """Recompute the map, if it is time, and at the end of a block let the alarm see its losses."""
         ended = t % BLOCK == 0
         if ended:
-            self.alarm.take(self.losses)
+            self.alarm.take(getattr(self, self.LOSSES).losses)
         if t >= self.renewal or (ended and self.map.is_behind):
             self.map.renew()
             self.renewal = t + renewal_gap(self.map.features, t)
