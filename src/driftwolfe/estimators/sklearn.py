@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from driftwolfe.estimators import classifier, regressor
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
@@ -28,7 +29,7 @@ from driftwolfe.estimators.core.columns import (
     objects,
 )
 from driftwolfe.estimators.core.ids import Ids, check_labels, columns, several
-from driftwolfe.estimators.core.models import SEED_OPTION, RowModel
+from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
@@ -54,6 +55,9 @@ class _RowEstimator(RowModel, BaseEstimator):
         """Learn from scratch, going through the rows once, in their order."""
         self._learn(X, y, sample_weight, True)
         return self
+
+    def _alarm(self) -> DriftAlarm:
+        return self._fitted().alarm
 
     @property
     def t_(self) -> int:
@@ -672,7 +676,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         return self._teach(self._learner, row, y.reshape(1, -1))
 
 
-class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
+class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator):
     """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
 
     Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
@@ -750,6 +754,10 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         if not hasattr(self, "completer_"):
             check_is_fitted(self)  # which takes longer, and says what to do
         return self.completer_.predict(X)
+
+    def _alarm(self) -> DriftAlarm:
+        check_is_fitted(self)
+        return self.completer_.alarm_
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
