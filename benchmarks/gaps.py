@@ -1,0 +1,113 @@
+"""What missing cells and rare classes cost: `python -m benchmarks.gaps`, three minutes.
+
+A tenth of the cells of each row is hidden at random, for the model and for river's, which get the running mean or
+the most frequent value in their place. Everything is predicted before it is learned. Numbers are means over three
+seeds of what is hidden.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from river import compose, datasets, linear_model, preprocessing, stats
+from sklearn.metrics import balanced_accuracy_score
+
+from benchmarks.output import markdown
+from benchmarks.streams import LABELS
+from driftwolfe.estimators import RiverTraceNormClassifier, RiverTraceNormRegressor
+
+SEEDS, ROWS = (0, 1, 2), 3000
+
+
+def hidden(rows: list[Any], seed: int) -> list[Any]:
+    """The rows with a tenth of their cells missing."""
+    chance = random.Random(seed)
+    return [
+        ({name: None if chance.random() < 0.1 else cell for name, cell in x.items()}, y)
+        for x, y in rows
+    ]
+
+
+def linear(two: bool) -> Any:
+    """River's softmax or logistic regression, with what is missing filled in, and scaled."""
+    family = linear_model.LogisticRegression if two else linear_model.SoftmaxRegression
+    return compose.Pipeline(
+        preprocessing.StatImputer(default=stats.Mean()), preprocessing.StandardScaler(), family()
+    )
+
+
+def right(model: Any, rows: list[Any]) -> float:
+    """The share of labels that are predicted."""
+    found = 0
+    for x, y in rows:
+        found += model.predict_one(x) == y
+        model.learn_one(x, y)
+    return found / len(rows)
+
+
+def error(model: Any, rows: list[Any]) -> float:
+    """The mean error."""
+    found = 0.0
+    for x, y in rows:
+        found += abs(model.predict_one(x) - y)
+        model.learn_one(x, y)
+    return found / len(rows)
+
+
+def of_gaps(
+    score: Callable[[Any, list[Any]], float], make: Callable[[], Any], rows: list[Any]
+) -> tuple[float, float]:
+    """The score of a model on whole rows, and the mean of those with gaps."""
+    return score(make(), rows), float(np.mean([score(make(), hidden(rows, s)) for s in SEEDS]))
+
+
+def balanced(rows: list[Any], **options: Any) -> float:
+    """The balanced accuracy of the classifier."""
+    model, told = RiverTraceNormClassifier(**options), []
+    for x, y in rows:
+        told.append(model.predict_one(x) if model.classes else y)
+        model.learn_one(x, y)
+    return float(balanced_accuracy_score([y for _, y in rows], told))
+
+
+def rare(rows: list[Any]) -> list[Any]:
+    """The rows of the most frequent label, and every twentieth of the others."""
+    labels = [y for _, y in rows]
+    most = max(set(labels), key=labels.count)
+    others = [k for k, y in enumerate(labels) if y != most][::20]
+    kept = {*others, *(k for k, y in enumerate(labels) if y == most)}
+    return [row for k, row in enumerate(rows) if k in kept]
+
+
+def main() -> None:
+    streams = {name: make()[0][:ROWS] for name, make in LABELS.items() if "Shuttle" not in name}
+    table = [["share of right labels", "whole", "with gaps", "ratio", "river's linear: ratio"]]
+    for name, rows in streams.items():
+        whole, holed = of_gaps(right, RiverTraceNormClassifier, rows)
+        two = len({y for _, y in rows}) <= 2
+        other = of_gaps(right, lambda two=two: linear(two), rows)  # type: ignore[misc]
+        numbers = f"{whole:.3f}", f"{holed:.3f}", f"{holed / whole:.3f}"
+        table.append([name, *numbers, f"{other[1] / other[0]:.3f}"])
+    print(markdown(table), end="\n\n")
+    table = [["mean error", "whole", "with gaps", "ratio"]]
+    for name, data in (
+        ("TrumpApproval", datasets.TrumpApproval),
+        ("ChickWeights", datasets.ChickWeights),
+    ):
+        rows = [({k: v for k, v in x.items() if isinstance(v, int | float)}, y) for x, y in data()]
+        whole, holed = of_gaps(error, RiverTraceNormRegressor, rows)
+        table.append([name, f"{whole:.3f}", f"{holed:.3f}", f"{holed / whole:.3f}"])
+    print(markdown(table), end="\n\n")
+    table = [["balanced accuracy, a rare class", "plain", '`class_weight="balanced"`']]
+    for name, rows in streams.items():
+        few = rare(rows)
+        scores = balanced(few), balanced(few, class_weight="balanced")
+        table.append([f"{name}, {len(few):,} rows", *(f"{score:.3f}" for score in scores)])
+    print(markdown(table))
+
+
+if __name__ == "__main__":
+    main()
