@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,13 @@ def hidden(rows: list[Any], seed: int) -> list[Any]:
     ]
 
 
-def linear(two: bool) -> Any:
+def linear(two: bool, names: Any) -> Any:
     """River's softmax or logistic regression, with what is missing filled in, and scaled."""
     family = linear_model.LogisticRegression if two else linear_model.SoftmaxRegression
     return compose.Pipeline(
-        preprocessing.StatImputer(default=stats.Mean()), preprocessing.StandardScaler(), family()
+        preprocessing.StatImputer(*((name, stats.Mean()) for name in names)),
+        preprocessing.StandardScaler(),
+        family(),
     )
 
 
@@ -88,7 +91,7 @@ def main() -> None:
     for name, rows in streams.items():
         whole, holed = of_gaps(right, RiverTraceNormClassifier, rows)
         two = len({y for _, y in rows}) <= 2
-        other = of_gaps(right, lambda two=two: linear(two), rows)  # type: ignore[misc]
+        other = of_gaps(right, partial(linear, two, rows[0][0]), rows)
         numbers = f"{whole:.3f}", f"{holed:.3f}", f"{holed / whole:.3f}"
         table.append([name, *numbers, f"{other[1] / other[0]:.3f}"])
     print(markdown(table), end="\n\n")

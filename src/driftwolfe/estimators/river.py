@@ -256,7 +256,8 @@ class _RowModel(RowModel):
             except KeyError:
                 check_keys(x, "the name of a feature")
                 places = columns.find(x)
-            values = np.fromiter(x.values(), np.float64, numbers)
+                numbers = np.count_nonzero(places >= 0)
+            values = np.fromiter(x.values(), np.float64, len(x))
         elif (mixed := columns.mixed(x)) is None:
             return None
         else:
@@ -367,7 +368,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         import pandas as pd
 
         found = self._predict(_table_of(X))
-        return pd.DataFrame(found, index=X.index, columns=pd.Index(self.classes))
+        return pd.DataFrame(found, index=getattr(X, "index", None), columns=pd.Index(self.classes))
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -376,7 +377,10 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
 
         found = self.predict_proba_many(X).to_numpy()
         best = found.argmax(axis=1) if found.size else []
-        return pd.Series([self._classes.names[k] for k in best] or [None] * len(X), index=X.index)
+        return pd.Series(
+            [self._classes.names[k] for k in best] or [None] * len(X),
+            index=getattr(X, "index", None),
+        )
 
     def _settings(self) -> dict[str, Any]:
         weight = classifier.written_weight(self.class_weight)
@@ -470,7 +474,9 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         import pandas as pd
 
         found = self._predict(_table_of(X))
-        return pd.Series(np.zeros(len(X)) if found is None else found[:, 0], index=X.index)
+        return pd.Series(
+            np.zeros(len(X)) if found is None else found[:, 0], index=getattr(X, "index", None)
+        )
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:

@@ -37,7 +37,8 @@ class Table(NamedTuple):
 
     def with_gaps(self, names: Iterable[Any]) -> Table:
         """Return the table with columns of which all is missing."""
-        more = list(names)
+        if not (more := list(names)):
+            return self
         numbers = np.pad(self.numbers, ((0, 0), (0, len(more))), constant_values=np.nan)
         numeric = [*self.is_numeric, *[False] * len(more)]
         return Table([*self.names, *more], numbers, numeric, self.categories)
@@ -142,7 +143,7 @@ class Columns(Ids):
             elif kind in PLAIN or (kind is int and -LONG < value < LONG):
                 places.append(known.get(name, -1))
                 values.append(float(value))
-                numbers += 1
+                numbers += places[-1] >= 0
             else:
                 return None
         return np.array(places, np.int64), np.array(values), numbers
