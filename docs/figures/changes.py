@@ -1,6 +1,6 @@
 """Draw docs/figures/changes.svg: errors of a regressor on river's WaterFlow, its experts' weights, and alarms.
 
-python docs/figures/changes.py, from the repository's folder; some seconds. The code is that of docs/howto/changes.md.
+python docs/figures/changes.py, from the repository's folder; some seconds. The code is in docs/howto/changes.md.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def swapped(rows, at, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 4))
     score = X @ [1.0, 1.0, 0.0, -1.0] * np.where(np.arange(rows) < at, 1.0, -1.0)
-    return X, score + rng.normal(size=rows)
+    return X, score + rng.normal(0.0, 0.5, rows)
 
 
 def learned(name, X, y):
