@@ -7,6 +7,7 @@ import math
 from driftwolfe.estimators.core.shared_kernels import add, descend, divisor, fill, map_row, reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
+    NEW_PLACES,
     NEW_TABLE,
     NUMBER,
     NUMBERS,
@@ -18,6 +19,7 @@ from driftwolfe.points.compiling import (
     places_at,
     pointer,
 )
+from driftwolfe.points.ops import TIE
 
 #: Where the loop finds sizes, and the addresses of the arrays of experts, of the map, and of random features.
 _FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE = range(9)
@@ -130,28 +132,31 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                 for i in range(first, last):
                     begins = (i - first) * room
                     ends, right = begins + classes, begins + label
-                    top, total, sure = scores[begins], 0.0, 1.0
+                    top, total, others, sure = scores[begins], 0.0, 0.0, 1.0
                     for c in range(begins, ends):
                         top = scores[c] if scores[c] > top else top
                     for c in range(begins, ends):
                         slopes[c] = math.exp(scores[c] - top)
                         total += slopes[c]
+                        others += slopes[c] if c != right else 0.0
                     if not learning:
                         for c in range(classes):
                             chance = slopes[begins + c] / total
                             chance = (1.0 - NOISE) * chance + noise if v == 1 else chance
                             out[k, c] += view_weights[v] * weights[i] * chance
                         continue
-                    logs[i] = scores[right] - (top + math.log(total))
-                    miss = math.expm1(logs[i])  # p - 1, also where p is nearly 1
+                    inverse = 1.0 / total
+                    chance = slopes[right] * inverse
                     if v == 1:
                         # The slope of -log((1 - NOISE) p + noise): less for labels that are probably wrong.
-                        sure = (1.0 - NOISE) * math.exp(logs[i])
-                        logs[i] = math.log(sure + noise)
-                        sure = sure / (sure + noise)
-                    found += weights[i] * math.exp(logs[i])
-                    for c in range(begins, ends):
-                        slopes[c] = (miss if c == right else slopes[c] / total) * sure
+                        sure = (1.0 - NOISE) * chance
+                        chance = sure + noise
+                        sure, logs[i] = sure / chance, math.log(chance)
+                    else:
+                        logs[i] = scores[right] - (top + math.log(total))
+                    found += weights[i] * chance
+                    for c in range(begins, ends):  # of p - 1 the others, as p may be nearly 1
+                        slopes[c] = (-others if c == right else slopes[c]) * inverse * sure
                     score, slope, step = (
                         pointer(scores, begins),
                         pointer(slopes, begins),
@@ -184,31 +189,59 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     return starts.size - 1
 
 
-@jit(NEW_TABLE, PLACES, WHOLE, WHOLE, allocates=False)
-def copy_experts(points, sources, first, classes):
-    """Copy the columns of some experts to those of as many from the expert `first` on."""
-    for j in range(points.shape[0]):
-        row = points[j]
-        for k in range(sources.size):
-            source, target = sources[k] * classes, (first + k) * classes
-            for c in range(classes):
-                row[target + c] = row[source + c]
+@jit(
+    *(NEW_TABLE, NUMBERS, NEW_TABLE, PLACES, NUMBERS, NEW_PLACES, WHOLE, WHOLE, WHOLE),
+    allocates=False,
+)
+def end_round(points, weights, norms, lengths, rates, sources, begin, t, classes):
+    """Let the means of a view move, one for each rate, and experts whose interval has ended start at the heaviest.
 
-
-@jit(NEW_TABLE, NUMBERS, NUMBERS, WHOLE, allocates=False)
-def average_experts(points, weights, rates, classes):
-    """Move the last experts, one for each rate, towards the weighted mean of those before them."""
-    number = weights.size * classes
-    for j in range(points.shape[0]):
+    Experts of the view are those from `begin` on, means last. `sources` become the heaviest of every radius, by
+    their place in the view.
+    """
+    radii, total = sources.size, 0.0
+    moving = points.shape[1] // classes - rates.size
+    number, levels = moving * classes, moving // radii
+    for i in range(begin, begin + moving):
+        total += weights[i]
+    inverse = 1.0 / total
+    for j in range(points.shape[0] if rates.size > 0 else 0):
         row, used = points[j], False
         for c in range(row.size):
             used |= row[c] != 0.0
         for c in range(classes if used else 0):  # most leaves of ferns are not at first
             mean = 0.0
-            for i in range(weights.size):
-                mean += weights[i] * row[i * classes + c]
+            for i in range(moving):
+                mean += weights[begin + i] * row[i * classes + c]
+            mean *= inverse
             for k in range(rates.size):
                 row[number + k * classes + c] += rates[k] * (mean - row[number + k * classes + c])
+    for m in range(2 if rates.size > 0 else 0):  # norms are convex, so these are bounds still
+        mean, last = 0.0, begin + moving
+        for i in range(moving):
+            mean += inverse * weights[begin + i] * norms[m, begin + i]
+        for k in range(rates.size):
+            norms[m, last + k] += rates[k] * (mean - norms[m, last + k])
+    for r in range(radii):
+        # Among equally heavy ones, rounding apart, the one of the longest interval.
+        top, place = 0.0, moving - radii + r
+        for i in range(r, moving, radii):
+            top = weights[begin + i] if weights[begin + i] > top else top
+        while weights[begin + place] < (1.0 - TIE) * top:
+            place -= radii
+        sources[r] = place
+    for k in range(levels):
+        if t % lengths[begin + k * radii] == 0:
+            # An expert that is both is copied to itself, so none is overwritten before it is copied.
+            for r in range(radii):
+                for m in range(2):
+                    norms[m, begin + k * radii + r] = norms[m, begin + sources[r]]
+            for j in range(points.shape[0]):
+                row = points[j]
+                for r in range(radii):
+                    source, target = sources[r] * classes, (k * radii + r) * classes
+                    for c in range(classes):
+                        row[target + c] = row[source + c]
 
 
 @fast_jit(allocates=False)

@@ -7,7 +7,8 @@ import reprlib
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
+from operator import is_
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from river import base
@@ -196,6 +197,7 @@ class _RowModel(SavedModel):
     _features: Ids
     _learner: Any
     _learn: Any
+    _latest: Any = (None, None, None)  # names, values and row: no part of the state
 
     @property
     @reads
@@ -226,6 +228,7 @@ class _RowModel(SavedModel):
             new = (plain_key(name) for name in names if name not in self._features.numbers)
             self._features.add(sorted(new, key=lambda name: (type(name).__name__, repr(name))))
         self._learner.grow(*map(len, self._keys()))
+        self._latest = (None, None, None)
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
@@ -234,40 +237,54 @@ class _RowModel(SavedModel):
         cls.PARTS["learner"].check_options(settings, learner)
         return super()._restored(settings, learner, *keys)
 
-    def _learn_one(self, x: dict[Any, Any], target: Any) -> bool:
-        """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
-        if self._learner is None:
+    def _learn_one(self, x: Mapping[Any, Any], target: Any) -> bool:
+        """Learn a row that needs few checks, for speed; return False, and do nothing, for others."""
+        row = self._row(x)
+        if row is None:
             return False
-        values = _values(x)
-        try:
-            places = self._known(x)
-        except KeyError:
-            check_keys(x, "the name of a feature")
-            return bool((np.abs(values) <= LARGEST).all()) and self._learn_new(x, values, target)
-        return self._teach(self._learner, self._learner.one_row(places, values), target)
+        if row is not self._latest[2] and (row.places < 0).any():
+            return bool((np.abs(row.values) <= LARGEST).all()) and self._learn_new(x, target)
+        return self._teach(self._learner, row, target)
 
     @_not_undone
-    def _learn_new(self, x: dict[Any, Any], values: Array, target: Any) -> bool:
+    def _learn_new(self, x: Mapping[Any, Any], target: Any) -> bool:
         """Learn a row with new features, as `_learn_one` does."""
         self._grow(x)
-        row = self._learner.one_row(self._features.find(x), values)
-        return bool(self._learner.learn_one(row, target))
+        return bool(self._learner.learn_one(self._row(x), target))
 
-    def _known(self, x: dict[Any, Any]) -> Indices:
-        """The places of the features of a row; KeyError if one is new."""
-        return np.fromiter(map(self._features.numbers.__getitem__, x), np.int64, len(x))
+    def _row(self, x: Mapping[Any, Any]) -> SparseRows | None:
+        """A dict of numbers of common types as a row, new features at the place -1; None for other rows."""
+        if (learner := self._learner) is None or type(x) is not dict:
+            return None
+        names, values = [*x], [*x.values()]
+        known, same, row = self._latest
+        try:
+            alike = names == known
+        except (TypeError, ValueError, ArithmeticError):  # names that are no keys
+            alike = False
+        if alike and all(map(is_, values, same)):  # the row that was predicted
+            return row
+        if not _is_plain(values):
+            return None
+        numbers = np.fromiter(values, np.float64, len(values))
+        if alike:
+            row = learner.one_row(row.places, numbers)
+        else:
+            check_keys(x, "the name of a feature")
+            row = learner.one_row(self._features.find(x), numbers)
+            if not learner.map.full or (row.places < 0).any():
+                return row
+        self._latest = names, values, row  # at once: several threads may predict
+        return row
+
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_latest"}
 
     def _predict_one(self, x: Mapping[Any, Any]) -> Any:
         """What is predicted for one row; None before anything was learned."""
-        if self._learner is not None and _is_plain(x):
-            try:
-                places = self._known(x)
-            except KeyError:
-                check_keys(x, "the name of a feature")
-                places = self._features.find(x)
-            found = self._learner.predict(self._learner.one_row(places, _values(x)))
-            if found.size:
-                return found[0]
+        row = self._row(x)
+        if row is not None and (found := self._learner.predict(row)).size:
+            return found[0]
         predicted = self._predict(_row_of(x), x)
         return None if predicted is None else predicted[0]
 
@@ -333,7 +350,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
         known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
-        if known and _is_plain(x) and self._learn_one(x, np.array((self._classes.numbers[y],))):
+        if known and self._learn_one(x, np.array((self._classes.numbers[y],))):
             return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
@@ -424,7 +441,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
         known = w == 1.0 and type(y) in _PLAIN and abs(y) <= LARGEST
-        if known and _is_plain(x) and self._learn_one(x, np.array([[y]], dtype=np.float64)):
+        if known and self._learn_one(x, np.array([[y]], dtype=np.float64)):
             return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
@@ -475,19 +492,12 @@ _LONG = 1 << 62
 _PLAIN = {float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_}
 
 
-def _is_plain(x: Any) -> TypeGuard[dict[Any, Any]]:
-    """Whether a row is a dict of numbers of common types: for speed."""
-    if type(x) is not dict:
-        return False
-    if _PLAIN.issuperset(map(type, x.values())):
+def _is_plain(values: list[Any]) -> bool:
+    """Whether all are numbers of common types: for speed."""
+    if _PLAIN.issuperset(map(type, values)):
         return True
-    others = set(map(type, x.values())) - _PLAIN
-    return others == {int} and max(x.values()) < _LONG and min(x.values()) > -_LONG
-
-
-def _values(x: dict[Any, Any]) -> Array:
-    """The values of a row that `_is_plain`."""
-    return np.fromiter(x.values(), np.float64, len(x))
+    others = set(map(type, values)) - _PLAIN
+    return others == {int} and max(values) < _LONG and min(values) > -_LONG
 
 
 def _row_of(x: Mapping[Any, Any]) -> Array:

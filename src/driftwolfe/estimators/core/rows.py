@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -147,6 +147,17 @@ def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     return order, weights[order] / times[order]
 
 
+class LoopPart(Part):
+    """A part whose arrays loops find by their addresses; `latest` is another object once any may have been replaced."""
+
+    latest: ClassVar[object] = object()  # of all such parts; no count, as threads could lose one
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name != "_bound" and not isinstance(value, (int, float)):
+            LoopPart.latest = object()
+
+
 #: Largest number of features for which second moments are kept and correlations removed.
 FULL_FEATURES = 256
 #: Exponent of that: 0 would only standardise, 1 whiten. Measured: 0.5 is better on small tables by up
@@ -158,7 +169,7 @@ PRIOR_ROWS = 30.0
 COUNT = Field(int, least=0, below=1 << 53)
 
 
-class FeatureMap(Part):
+class FeatureMap(LoopPart):
     r"""Rescales rows of features by statistics of the rows so far.
 
     Up to 256 features a row x becomes
@@ -325,7 +336,7 @@ FERNS, TESTS = 128, 5
 RENEWAL = 0.2
 
 
-class RandomViews(Part):
+class RandomViews(LoopPart):
     r"""Two ways to see a row through random features.
 
     Waves are cosines of two or three features of z, with normal slopes of deviation 2 where features
