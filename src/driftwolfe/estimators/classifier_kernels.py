@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.estimators.core.shared_kernels import add, descend, divisor, fill, map_row, reweigh
+from driftwolfe.estimators.core.shared_kernels import (
+    add,
+    descend,
+    divisor,
+    fill,
+    map_row,
+    replace_by_cosines,
+    reweigh,
+)
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_PLACES,
@@ -55,7 +63,8 @@ def _see(at, places, values, entries, part, spare):
             angle = offsets[m]
             for j in range(m * MOST_INPUTS, (m + 1) * MOST_INPUTS):
                 angle += slopes[j] * z[inputs[j]]
-            cosines[m] = math.cos(angle)
+            cosines[m] = angle
+        replace_by_cosines(cosines, number)
         # Each entry has the same variance in the end.
         factor = math.sqrt((number + 1.0) / size)
         map_row(cosines, number, part, 1.0, factor, pointer(at, _INNER), work, waves)
@@ -200,16 +209,17 @@ def end_round(points, weights, norms, lengths, rates, sources, begin, t, classes
     their place in the view.
     """
     radii, total = sources.size, 0.0
-    moving = points.shape[1] // classes - rates.size
+    columns = points.shape[1]
+    moving = columns // classes - rates.size
     number, levels = moving * classes, moving // radii
     for i in range(begin, begin + moving):
         total += weights[i]
     inverse = 1.0 / total
     for j in range(points.shape[0] if rates.size > 0 else 0):
-        row, used = points[j], False
-        for c in range(row.size):
-            used |= row[c] != 0.0
-        for c in range(classes if used else 0):  # most leaves of ferns are not at first
+        row, c = pointer(points, j * columns), 0
+        while c < columns and row[c] == 0.0:
+            c += 1
+        for c in range(classes if c < columns else 0):  # most leaves of ferns are not used at first
             mean = 0.0
             for i in range(moving):
                 mean += weights[begin + i] * row[i * classes + c]
@@ -237,7 +247,7 @@ def end_round(points, weights, norms, lengths, rates, sources, begin, t, classes
                 for m in range(2):
                     norms[m, begin + k * radii + r] = norms[m, begin + sources[r]]
             for j in range(points.shape[0]):
-                row = points[j]
+                row = pointer(points, j * columns)
                 for r in range(radii):
                     source, target = sources[r] * classes, (k * radii + r) * classes
                     for c in range(classes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -160,6 +161,8 @@ class LoopPart(Part):
 
 #: Largest number of features for which second moments are kept and correlations removed.
 FULL_FEATURES = 256
+#: So few features have correlations whose decomposition BLAS does in one thread anyway.
+FEW_FEATURES = 24
 #: Exponent of that: 0 would only standardise, 1 whiten. Measured: 0.5 is better on small tables by up
 #: to a tenth of the log loss, 1 on Shuttle with flipped signs by a fortieth.
 POWER = 0.75
@@ -259,7 +262,8 @@ class FeatureMap(LoopPart):
         # A rare feature has a larger scale than its deviation. The rest of its variance counts as noise of
         # its own, or whitening would blow it up after all: so ones on the diagonal.
         correlations.flat[:: factors.size + 1] = 1.0
-        with one_blas_thread():
+        # BLAS uses one thread for few features.
+        with one_blas_thread() if factors.size > FEW_FEATURES else nullcontext():
             values, vectors = eigh(correlations)
             powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
             inner = (vectors * powers) @ vectors.T
