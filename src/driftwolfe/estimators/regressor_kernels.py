@@ -42,6 +42,8 @@ FIRST_WIDE = 2
 PLAIN = 1 + 4 * len(WINDOWS) - FIRST_WIDE
 #: Rows' worth of uncorrelated data in ridge regressions.
 RIDGE = 1.0
+#: Ridge regressions of a window with less weight are fitted so many times more rarely.
+IDLE, PATIENCE = 0.001, 4.0
 #: Standardised features are clipped at this before random features are computed.
 CLIP = 4.0
 #: Rows that the running mean of errors looks back.
@@ -240,6 +242,21 @@ def _substitute(factor, solved, inverse, width, outputs, size, work, found):
 
 
 @jit(allocates=False)
+def _matters(at, window):
+    """Whether the ridge regressions of a window have weight for an output."""
+    experts, weights, k = at[_EXPERTS], numbers_at(at[_WEIGHTS]), window % len(WINDOWS)
+    ridge = 2 + 3 * k + (k - FIRST_WIDE if k > FIRST_WIDE else 0)  # then that with random features
+    first, last = ridge, ridge + 1 + (k >= FIRST_WIDE)
+    if window >= len(WINDOWS):
+        first, last = last, last + 1
+    for o in range(at[_OUTPUTS]):
+        for i in range(o * experts + first, o * experts + last):
+            if weights[i] > IDLE:
+                return True
+    return False
+
+
+@jit(allocates=False)
 def _count(at, spare, target, part):
     """Count a row in all windows, and fit those where it is time."""
     d, outputs, row = at[_D], at[_OUTPUTS], at[_ROW]
@@ -295,8 +312,9 @@ def _count(at, spare, target, part):
                 for j in range(i + 1):
                     kept[j] = own[j]
         age = ages[window] + 1
-        # One factor takes the time of many rows where there are many features.
-        if age >= total / 8.0 or (age >= total / 64.0 and age >= top * top / 512.0):
+        # One factor takes the time of many rows where there are many features; without weight it can wait.
+        due = age if _matters(at, window) else age / PATIENCE
+        if due >= total / 8.0 or (due >= total / 64.0 and due >= top * top / 512.0):
             age = 0
             panel = pointer(spare, 3 * row)  # until the next row
             _fit(moments, cross, inverse, width, outputs, top, factor, solved, panel, row)
