@@ -37,14 +37,16 @@ def stream(kind: str, labels: bool, rows: int = ROWS, seed: int = 0) -> Rows:
     y = score + 0.5 * rng.logistic(size=rows)
     targets = (y > 0.0).tolist() if labels else y.tolist()
     names = [f"x{j}" for j in range(FEATURES)]
-    return [
-        (dict(zip(names, x, strict=True)), t) for x, t in zip(X.tolist(), targets, strict=True)
-    ]
+    return [(dict(zip(names, x, strict=True)), t) for x, t in zip(X.tolist(), targets, strict=True)]
 
 
 def play(model: Any, rows: Rows, labels: bool) -> float:
     """Predict and learn all rows; return the mean log loss, or the mean absolute error."""
-    total, predict, learn = 0.0, model.predict_proba_one if labels else model.predict_one, model.learn_one
+    total, predict, learn = (
+        0.0,
+        model.predict_proba_one if labels else model.predict_one,
+        model.learn_one,
+    )
     for x, y in rows:
         if labels:
             total -= math.log(max(predict(x).get(y, 0.5), 1e-15))
@@ -69,24 +71,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     given = parser.parse_args()
-    print("| stream | error of ours, river's | us per row: ours | with scaler | without | ratio | without scaler |")
+    print(
+        "| stream | error of ours, river's | us per row: ours | with scaler | without | ratio | without scaler |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for labels in (True, False):
         for kind in ("one rule", "signs flipped", "not linear"):
-            rows, found, jobs = stream(kind, labels, given.rows), {}, {}
-            for name, make in contestants(labels).items():
-                play(make(), rows[:50], labels)  # compiles
-                jobs[name] = lambda name=name, make=make: found.update(
-                    {name: play(make(), rows, labels)}
-                )
-            timings = race(jobs, REPEATS, clock=time.process_time)
-            ours, scaled, raw = (1e6 * min(each) / len(rows) for each in timings.values())
-            what = f"{'labels' if labels else 'numbers'}, {kind}"
-            print(
-                f"| {what} | {found['ours']:.4f}, {found['with scaler']:.4f} | {ours:.1f} | {scaled:.1f} | {raw:.1f} | "
-                f"{ours / scaled:.2f} | {ours / raw:.2f} |",
-                flush=True,
-            )
+            print(line(kind, labels, given.rows), flush=True)
+
+
+def line(kind: str, labels: bool, count: int) -> str:
+    """The line of the table for a stream."""
+    rows, errors = stream(kind, labels, count), {}
+
+    def job(name: str, make: Callable[[], Any]) -> Callable[[], None]:
+        play(make(), rows[:50], labels)  # compiles
+        return lambda: errors.update({name: play(make(), rows, labels)})
+
+    jobs = {name: job(name, make) for name, make in contestants(labels).items()}
+    timings = race(jobs, REPEATS, clock=time.process_time)
+    ours, scaled, raw = (1e6 * min(each) / len(rows) for each in timings.values())
+    cells = (
+        f"{'labels' if labels else 'numbers'}, {kind}",
+        f"{errors['ours']:.4f}, {errors['with scaler']:.4f}",
+        *(f"{each:.1f}" for each in (ours, scaled, raw)),
+        *(f"{ours / each:.2f}" for each in (scaled, raw)),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

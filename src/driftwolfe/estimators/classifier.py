@@ -331,9 +331,10 @@ class ClassExperts(LoopPart):
         """Restart the experts whose interval has ended, and add those for longer intervals."""
         first, heaviest = 0, np.empty(self.radii.size, np.int64)
         t = self.t if self.adaptive else 1  # when no interval ends
+        moves = BLOCK / np.minimum(WINDOWS, self.t)
         for v, (table, size) in enumerate(zip(self.tables, self.sizes, strict=False)):
             if self.rests[v] == 0:
-                rates = BLOCK / np.minimum(WINDOWS, self.t) if v else _NO_PARTS
+                rates = moves if v else _NO_PARTS
                 sources = np.empty(self.side.size, np.int64) if v else heaviest
                 held = self.weights, self.norms, self._lengths, rates, sources
                 kernels().end_round.unchecked(table, *held, first, t, self.room)

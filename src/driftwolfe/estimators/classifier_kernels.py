@@ -216,10 +216,12 @@ def end_round(points, weights, norms, lengths, rates, sources, begin, t, classes
         total += weights[i]
     inverse = 1.0 / total
     for j in range(points.shape[0] if rates.size > 0 else 0):
-        row, c = pointer(points, j * columns), 0
-        while c < columns and row[c] == 0.0:
-            c += 1
-        for c in range(classes if c < columns else 0):  # most leaves of ferns are not used at first
+        row, zeros = pointer(points, j * columns), 0
+        while zeros < columns and row[zeros] == 0.0:
+            zeros += 1
+        for c in range(
+            classes if zeros < columns else 0
+        ):  # most leaves of ferns are not used at first
             mean = 0.0
             for i in range(moving):
                 mean += weights[begin + i] * row[i * classes + c]

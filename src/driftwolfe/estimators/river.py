@@ -19,12 +19,12 @@ from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows, label
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
 from driftwolfe.points.access import Method, half_written, reads, writes_or_undoes
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
 
@@ -268,7 +268,7 @@ class _RowModel(SavedModel):
             return None
         numbers = np.fromiter(values, np.float64, len(values))
         if alike:
-            row = learner.one_row(row.places, numbers)
+            row = SparseRows(row.starts, row.places, numbers)
         else:
             check_keys(x, "the name of a feature")
             row = learner.one_row(self._features.find(x), numbers)
@@ -284,9 +284,9 @@ class _RowModel(SavedModel):
         """What is predicted for one row; None before anything was learned."""
         row = self._row(x)
         if row is not None and (found := self._learner.predict(row)).size:
-            return found[0]
+            return found.tolist()[0]
         predicted = self._predict(_row_of(x), x)
-        return None if predicted is None else predicted[0]
+        return None if predicted is None else predicted.tolist()[0]
 
     def _predict(self, table: Array, names: Collection[Hashable]) -> Array | None:
         """What is predicted for the rows of a table; None before anything was learned."""
@@ -349,8 +349,8 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
-        known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
-        if known and self._learn_one(x, np.array((self._classes.numbers[y],))):
+        number = self._classes.numbers.get(y) if w == 1.0 and type(y) in SIMPLE else None
+        if number is not None and self._learn_one(x, label(number)):
             return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
@@ -358,7 +358,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
         found = self._predict_one(x)
-        return {} if found is None else dict(zip(self._classes.names, found.tolist(), strict=True))
+        return {} if found is None else dict(zip(self._classes.names, found, strict=True))
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -449,7 +449,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Return the prediction for a row."""
         found = self._predict_one(x)
-        return 0.0 if found is None else float(found[0])
+        return 0.0 if found is None else found[0]
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:

@@ -105,6 +105,12 @@ def ends(entries: int) -> Indices:
     return np.array((0, entries))
 
 
+@lru_cache(256)
+def label(number: int) -> Indices:
+    """Return the number of one row's label."""
+    return np.array((number,))
+
+
 #: A row of larger weight is learned as so many copies.
 MOST_COPIES = 100
 #: Larger weights are refused, smaller ones count as 0.
@@ -149,7 +155,7 @@ def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
 
 
 class LoopPart(Part):
-    """A part whose arrays loops find by their addresses; `latest` is another object once any may have been replaced."""
+    """A part whose arrays loops find by address; `latest` is another object once one may have been replaced."""
 
     latest: ClassVar[object] = object()  # of all such parts; no count, as threads could lose one
 
