@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.models import (
     BLOCK,
     LARGEST_RADIUS,
@@ -130,6 +131,7 @@ class ClassExperts(LoopPart):
     ]  # bounds on trace norms, squared norms
     weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
     view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
+    losses: Annotated[Array, Field(_REAL, (BLOCK,), 0.0)]  # of the rows of this block
     _bound: Any = UNBOUND  # no part of the state
 
     def __init__(
@@ -146,6 +148,7 @@ class ClassExperts(LoopPart):
         self.rests = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])
         self.last_rests = np.zeros(len(VIEWS), np.int64)
         self.view_weights = np.full(self.views, 1.0 / self.views)
+        self.losses = np.zeros(BLOCK)
         self.derive()
         sizes = np.array(self.sizes)
         side = int(sizes[-1]) * classes if random else 0
@@ -281,8 +284,9 @@ class ClassExperts(LoopPart):
 
     def _held(self, views: Views) -> tuple[Any, ...]:
         """Return the arrays that the loop is given."""
-        held: tuple[Any, ...] = (self.rests, self.view_weights, self.weights, self.norms)
-        held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
+        held: tuple[Any, ...] = (self.losses, self.rests, self.view_weights, self.weights)
+        held += (self.norms, self._steps, self._limits)
+        held += (self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
         return held
@@ -421,7 +425,7 @@ def check_number(classes: int) -> None:
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
-    RADII = RADII
+    RADII, LOSSES = RADII, "experts"
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     random: RandomViews
     experts: ClassExperts
@@ -447,7 +451,7 @@ class ClassLearner(MappedLearner):
             *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
             random=kind == "random",
         )
-        self.renewal = 1
+        self.renewal, self.alarm = 1, DriftAlarm()
 
     def check(self) -> None:
         super().check()
