@@ -15,6 +15,8 @@ from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from driftwolfe.estimators.core import shared_kernels
+from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.estimators.river import RiverTraceNormRegressor
 from driftwolfe.estimators.sklearn import TraceNormRegressor
 from driftwolfe.storage import read_archive, write_archive
@@ -330,3 +332,35 @@ def test_floors_on_friedmans_drifts(kind):
     position = {"lea": (2000, 3000, 4000), "gra": (2000, 4000)}[kind]
     rows = list(synth.FriedmanDrift(kind, position, seed=1).take(6000))
     assert progressive(RiverTraceNormRegressor(), rows) <= 0.85 * tuned(rows)
+
+
+def test_ridge_regressions_without_weight_are_fitted_more_rarely():
+    X, y = flipping(1600, 3)
+    model = TraceNormRegressor().fit(X, y)
+    state, windows = (
+        model._learner.state,
+        ("8 rows", "32 rows", "128 rows", "512 rows", "all rows"),
+    )
+    kinds = {"ridge": 0, "ridge with random features": 0, "ridge of changes": 5}
+    for i, name in enumerate(model.expert_names_):
+        kind, _, rows = name.partition(", ")
+        weights = np.full_like(state.weights, 1e-6)
+        weights[:, i] = 1.0 - 1e-6 * (weights.shape[1] - 1)
+        state.weights[:] = weights
+        # After one row more all are due that have weight; those of 8 rows always are.
+        totals = np.minimum(state.totals, 1e4)
+        widths = np.array([*[3, 3], *[67] * 3, *[3] * 5])
+        due = np.minimum(totals / 8.0, np.maximum(totals / 64.0, widths**2 / 512.0))
+        state.ages[:] = np.ceil(due + 0.1) - 1
+        assert model._learner.learn_one(as_rows(X[:1]), y[:1, None])
+        fitted = {k for k in range(10) if state.ages[k] == 0} - {0, 5}
+        own = {kinds[kind] + windows.index(rows)} if kind in kinds else set()
+        assert fitted == own - {0, 5}, name
+
+
+def test_cosines_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    angles = np.concatenate((rng.normal(size=500) * 10.0 ** rng.uniform(-8, 9, 500), [0.0, 1e70]))
+    found = angles.copy()
+    shared_kernels.replace_by_cosines.py_func(found, found.size)
+    np.testing.assert_allclose(found, np.cos(angles), rtol=0.0, atol=1e-9)

@@ -1,5 +1,7 @@
 """The classifier with the river API."""
 
+import copy
+import pickle
 import statistics
 import time
 from decimal import Decimal
@@ -230,3 +232,41 @@ def test_there_is_a_largest_number_of_classes(monkeypatch):
     assert everything(model) == before
     with pytest.raises(ValueError, match="at most 3 classes, got 4"):
         TraceNormClassifier().fit(np.eye(4), range(4))
+
+
+def test_a_row_that_was_predicted_is_learned_as_it_is_by_then():
+    """What is kept of the row that was predicted last is never seen."""
+    rows = stream(120)
+    plain, asked = learned(rows), learned(rows[:60])
+    for k, (x, y) in enumerate(rows[60:]):
+        given = dict(x)
+        before = pickle.dumps(asked)
+        asked.predict_proba_one({**x, "x0": 3.0})
+        asked.predict_proba_one(dict(reversed(given.items())) if k % 2 else given)
+        assert pickle.dumps(asked) == before
+        given["x0"] = 7.0
+        asked.predict_proba_one(given)
+        given["x0"] = x["x0"]
+        asked.learn_one(given, y)
+    assert everything(asked) == everything(plain)
+    asked.predict_proba_one({**x, "x0": 1.0})
+    for wrong in ("1.0", complex(1.0), np.complex128(1.0)):
+        with pytest.raises(TypeError, match="x0"):
+            asked.learn_one({**x, "x0": wrong}, y)
+    assert everything(asked) == everything(plain)
+
+
+def test_arrays_that_are_replaced_are_seen_by_the_loops():
+    rows = stream(200)
+    model = learned(rows[:100])
+    other = copy.deepcopy(model)
+    for x, y in rows[100:]:
+        model.learn_one(x, y)
+        other.learn_one(x, y)
+        parts = other._learner.experts, other._learner.map, other._learner.random
+        for part in parts:
+            for name, value in list(vars(part).items()):
+                if isinstance(value, np.ndarray):
+                    setattr(part, name, value.copy())
+                    value.fill(0)  # nobody reads the old one
+    assert everything(other) == everything(model)

@@ -29,6 +29,7 @@ from driftwolfe.estimators.core.rows import (
     TESTS,
     WAVES,
     FeatureMap,
+    LoopPart,
     RandomViews,
     SparseRows,
     weights_of_rows,
@@ -37,8 +38,7 @@ from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.lanczos import threshold_falling
-from driftwolfe.points.ops import TIE
-from driftwolfe.state import Field, Part
+from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")
@@ -89,7 +89,7 @@ OPTIONS = {
 Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
 
 
-class ClassExperts(Part):
+class ClassExperts(LoopPart):
     r"""POLA's experts for the multiclass logistic loss, weighted by their likelihood.
 
     The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts class
@@ -233,7 +233,7 @@ class ClassExperts(Part):
         first = np.resize(self.radii, self.plain)
         self._radii: Array = np.array([*first, *each * (self.views - 1)])
         self._limits = (1.0 + SLACK) * self._radii
-        self._lengths = self.lengths.tolist()
+        self._lengths = self.lengths
         moves = *[1.0] * self.moving, *[0.0] * len(WINDOWS)
         moves = *[1.0] * self.plain, *moves * (self.views - 1)
         self._steps: Array = moves * self._radii / np.sqrt(2.0 * self.lengths)
@@ -280,14 +280,22 @@ class ClassExperts(Part):
         self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
     ) -> int:
         """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
+        known = self._bound
+        if known.latest is not LoopPart.latest:
+            known = self._bound = bound(known, self._held(views), self._sizes, views)
+        # Several threads may predict.
+        spare = known.spare if labels.size else np.empty(known.spare.size)
+        given = *rows, labels, parts, begin, self.t, known.at, out, spare
+        return kernels().follow.unchecked(*given)
+
+    def _held(self, views: Views) -> tuple[Any, ...]:
+        """Return the arrays that the loop is given."""
         held: tuple[Any, ...] = (self.losses, self.rests, self.view_weights, self.weights)
         held += (self.norms, self._steps, self._limits)
         held += (self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
-        _, at, spare, *_kept = self._bound = bound(self._bound, held, self._sizes, views)
-        spare = spare if labels.size else np.empty(spare.size)  # several threads may predict
-        return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
+        return held
 
     def _sizes(self, views: Views) -> tuple[list[int], int]:
         """Return the sizes that the loop is given, and that of working memory."""
@@ -331,13 +339,15 @@ class ClassExperts(Part):
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
-        first, rates = 0, np.array([BLOCK / min(window, self.t) for window in WINDOWS])
+        first, heaviest = 0, np.empty(self.radii.size, np.int64)
+        t = self.t if self.adaptive else 1  # when no interval ends
+        moves = BLOCK / np.minimum(WINDOWS, self.t)
         for v, (table, size) in enumerate(zip(self.tables, self.sizes, strict=False)):
             if self.rests[v] == 0:
-                if v:
-                    self._average(table, slice(first, first + self.moving), rates)
-                if self.adaptive:
-                    self._restart(table, slice(first, first + (self.moving if v else size)), v)
+                rates = moves if v else _NO_PARTS
+                sources = np.empty(self.side.size, np.int64) if v else heaviest
+                held = self.weights, self.norms, self._lengths, rates, sources
+                kernels().end_round.unchecked(table, *held, first, t, self.room)
                 if v and self.view_weights[v] < IDLE:
                     self.last_rests[v] = self.rests[v] = min(
                         2 * self.last_rests[v] + 1, LONGEST_REST
@@ -348,42 +358,11 @@ class ClassExperts(Part):
                 self.rests[v] -= 1
             first += size
         if self._lengths[self.plain - 1] <= self.t:
-            self._lengthen()
+            self._lengthen(heaviest)
 
-    def _average(self, table: Array, own: slice, rates: Array) -> None:
-        """Let the means of a view move to the weighted mean of those of its experts that take steps."""
-        weights = self.weights[own] / self.weights[own].sum()
-        kernels().average_experts.unchecked(table, weights, rates, self.room)
-        # Norms are convex, so these are bounds still.
-        norms = self.norms[:, own.stop : own.stop + rates.size]
-        norms += rates * ((self.norms[:, own] @ weights)[:, None] - norms)
-
-    def _heaviest(self, own: slice, radii: int) -> Indices:
-        """The heaviest expert of every radius in a view, by its place there."""
-        # Among equally heavy ones, rounding apart, the one of the longest interval.
-        levels = self.weights[own].reshape(-1, radii)[::-1]
-        longest = (levels >= (1.0 - TIE) * levels.max(axis=0)).argmax(axis=0)
-        return (len(levels) - 1 - longest) * radii + np.arange(radii)
-
-    def _restart(self, table: Array, own: slice, view: int) -> None:
-        """Let the experts of a view whose interval has ended start at the heaviest ones."""
-        number, norms = (self.side if view else self.radii).size, self.norms[:, own]
-        lengths = self._lengths[own.start : own.stop : number]
-        if ended := [k * number for k, length in enumerate(lengths) if self.t % length == 0]:
-            sources = self._heaviest(own, number)
-            stacked = table.reshape(len(table), -1, self.room)
-            for place in ended:
-                norms[:, place : place + number] = norms[:, sources]
-                # An expert that is both is copied to itself, so none is overwritten before it is copied.
-                if len(table) > FULL_FEATURES:  # which is worth a loop of its own
-                    kernels().copy_experts.unchecked(table, sources, place, self.room)
-                else:
-                    stacked[:, place : place + number] = stacked.take(sources, axis=1)
-
-    def _lengthen(self) -> None:
-        """Add experts for longer intervals to the first view."""
+    def _lengthen(self, sources: Indices) -> None:
+        """Add experts for longer intervals to the first view, which start at these."""
         number, plain, points = self.radii.size, self.plain, self.tables[0]
-        sources = self._heaviest(slice(plain), number)
         starts = points.reshape(self.width, -1, self.room)[:, sources]
         self.points = np.hstack((points, starts.reshape(self.width, -1)))
         self.norms = np.insert(self.norms, [plain] * number, self.norms[:, sources], axis=1)

@@ -12,10 +12,12 @@ from driftwolfe.estimators.core.shared_kernels import (
     divisor,
     fill,
     map_row,
+    replace_by_cosines,
     reweigh,
 )
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
+    NEW_PLACES,
     NEW_TABLE,
     NUMBER,
     NUMBERS,
@@ -27,6 +29,7 @@ from driftwolfe.points.compiling import (
     places_at,
     pointer,
 )
+from driftwolfe.points.ops import TIE
 
 #: Where the loop finds sizes, and the addresses of the arrays of experts, of the map, and of random features.
 _FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE = range(9)
@@ -63,7 +66,8 @@ def _see(at, places, values, entries, part, spare):
             angle = offsets[m]
             for j in range(m * MOST_INPUTS, (m + 1) * MOST_INPUTS):
                 angle += slopes[j] * z[inputs[j]]
-            cosines[m] = math.cos(angle)
+            cosines[m] = angle
+        replace_by_cosines(cosines, number)
         # Each entry has the same variance in the end.
         factor = math.sqrt((number + 1.0) / size)
         map_row(cosines, number, part, 1.0, factor, pointer(at, _INNER), work, waves)
@@ -151,27 +155,30 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                 for i in range(first, last):
                     begins = (i - first) * room
                     ends, right = begins + classes, begins + label
-                    top, total, sure = scores[begins], 0.0, 1.0
+                    top, total, others, sure = scores[begins], 0.0, 0.0, 1.0
                     for c in range(begins, ends):
                         top = scores[c] if scores[c] > top else top
                     for c in range(begins, ends):
                         slopes[c] = math.exp(scores[c] - top)
                         total += slopes[c]
-                    weight, kept = view_weights[v] * weights[i], 1.0 - NOISE if v == 1 else 1.0
+                        others += slopes[c] if c != right else 0.0
+                    inverse, weight = 1.0 / total, view_weights[v] * weights[i]
+                    kept = (1.0 - NOISE if v == 1 else 1.0) * inverse
                     for c in range(classes):
-                        chances[c] += weight * (kept / total * slopes[begins + c] + noise)
+                        chances[c] += weight * (kept * slopes[begins + c] + noise)
                     if not learning:
                         continue
-                    logs[i] = scores[right] - (top + math.log(total))
-                    miss = math.expm1(logs[i])  # p - 1, also where p is nearly 1
+                    chance = slopes[right] * inverse
                     if v == 1:
                         # The slope of -log((1 - NOISE) p + noise): less for labels that are probably wrong.
-                        sure = (1.0 - NOISE) * math.exp(logs[i])
-                        logs[i] = math.log(sure + noise)
-                        sure = sure / (sure + noise)
-                    found += weights[i] * math.exp(logs[i])
-                    for c in range(begins, ends):
-                        slopes[c] = (miss if c == right else slopes[c] / total) * sure
+                        sure = (1.0 - NOISE) * chance
+                        chance = sure + noise
+                        sure, logs[i] = sure / chance, math.log(chance)
+                    else:
+                        logs[i] = scores[right] - (top + math.log(total))
+                    found += weights[i] * chance
+                    for c in range(begins, ends):  # of p - 1 the others, as p may be nearly 1
+                        slopes[c] = (-others if c == right else slopes[c]) * inverse * sure
                     score, slope, step = (
                         pointer(scores, begins),
                         pointer(slopes, begins),
@@ -209,31 +216,61 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     return starts.size - 1
 
 
-@jit(NEW_TABLE, PLACES, WHOLE, WHOLE, allocates=False)
-def copy_experts(points, sources, first, classes):
-    """Copy the columns of some experts to those of as many from the expert `first` on."""
-    for j in range(points.shape[0]):
-        row = points[j]
-        for k in range(sources.size):
-            source, target = sources[k] * classes, (first + k) * classes
-            for c in range(classes):
-                row[target + c] = row[source + c]
+@jit(
+    *(NEW_TABLE, NUMBERS, NEW_TABLE, PLACES, NUMBERS, NEW_PLACES, WHOLE, WHOLE, WHOLE),
+    allocates=False,
+)
+def end_round(points, weights, norms, lengths, rates, sources, begin, t, classes):
+    """Let the means of a view move, one for each rate, and experts whose interval has ended start at the heaviest.
 
-
-@jit(NEW_TABLE, NUMBERS, NUMBERS, WHOLE, allocates=False)
-def average_experts(points, weights, rates, classes):
-    """Move the last experts, one for each rate, towards the weighted mean of those before them."""
-    number = weights.size * classes
-    for j in range(points.shape[0]):
-        row, used = points[j], False
-        for c in range(row.size):
-            used |= row[c] != 0.0
-        for c in range(classes if used else 0):  # most leaves of ferns are not at first
+    Experts of the view are those from `begin` on, means last. `sources` become the heaviest of every radius, by
+    their place in the view.
+    """
+    radii, total = sources.size, 0.0
+    columns = points.shape[1]
+    moving = columns // classes - rates.size
+    number, levels = moving * classes, moving // radii
+    for i in range(begin, begin + moving):
+        total += weights[i]
+    inverse = 1.0 / total
+    for j in range(points.shape[0] if rates.size > 0 else 0):
+        row, zeros = pointer(points, j * columns), 0
+        while zeros < columns and row[zeros] == 0.0:
+            zeros += 1
+        # Most leaves of ferns are not used at first.
+        for c in range(classes if zeros < columns else 0):
             mean = 0.0
-            for i in range(weights.size):
-                mean += weights[i] * row[i * classes + c]
+            for i in range(moving):
+                mean += weights[begin + i] * row[i * classes + c]
+            mean *= inverse
             for k in range(rates.size):
                 row[number + k * classes + c] += rates[k] * (mean - row[number + k * classes + c])
+    for m in range(2 if rates.size > 0 else 0):  # norms are convex, so these are bounds still
+        mean, last = 0.0, begin + moving
+        for i in range(moving):
+            mean += inverse * weights[begin + i] * norms[m, begin + i]
+        for k in range(rates.size):
+            norms[m, last + k] += rates[k] * (mean - norms[m, last + k])
+    for r in range(radii):
+        # Among equally heavy ones, rounding apart, the one of the longest interval.
+        top, place = 0.0, moving - radii + r
+        for i in range(r, moving, radii):
+            top = weights[begin + i] if weights[begin + i] > top else top
+        while weights[begin + place] < (1.0 - TIE) * top:
+            place -= radii
+        sources[r] = place
+    for k in range(levels):
+        if t % lengths[begin + k * radii] == 0:
+            # An expert that is both is copied to itself, so none is overwritten before it is copied.
+            for r in range(radii):
+                for m in range(2):
+                    norms[m, begin + k * radii + r] = norms[m, begin + sources[r]]
+            for j in range(points.shape[0]):
+                row = pointer(points, j * columns)
+                for r in range(radii):
+                    source, target = sources[r] * classes, (k * radii + r) * classes
+                    for c in range(classes):
+                        row[target + c] = row[source + c]
 
 
 @fast_jit(allocates=False)

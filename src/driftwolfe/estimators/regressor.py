@@ -25,6 +25,7 @@ from driftwolfe.estimators.core.rows import (
     LARGEST_SCALE,
     SMALLEST_WEIGHT,
     FeatureMap,
+    LoopPart,
     SparseRows,
     weights_of_rows,
 )
@@ -215,10 +216,13 @@ class RegressionLearner(MappedLearner):
         self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
     ) -> int:
         """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
-        held = self.state, *self.map.held, self._steps, self._limits
-        _, at, spare, *_kept = self._bound = bound(self._bound, held, self._sizes)
-        spare = spare if parts.size else np.empty(spare.size)  # several threads may predict
-        return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
+        known = self._bound
+        if known.latest is not LoopPart.latest:
+            held = self.state, *self.map.held, self._steps, self._limits
+            known = self._bound = bound(known, held, self._sizes)
+        # Several threads may predict.
+        spare = known.spare if parts.size else np.empty(known.spare.size)
+        return kernels().follow.unchecked(*rows, targets, parts, begin, known.at, out, spare)
 
     def _sizes(self) -> tuple[list[int], int]:
         """Return the sizes that the loop is given, and that of working memory."""

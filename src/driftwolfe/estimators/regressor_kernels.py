@@ -19,6 +19,7 @@ from driftwolfe.estimators.core.shared_kernels import (
     divisor,
     fill,
     mean_error,
+    replace_by_cosines,
     reweigh,
 )
 from driftwolfe.points.compiling import (
@@ -44,6 +45,8 @@ FIRST_WIDE = 2
 PLAIN = 1 + 4 * len(WINDOWS) - FIRST_WIDE
 #: Rows' worth of uncorrelated data in ridge regressions.
 RIDGE = 1.0
+#: Ridge regressions of a window with less weight are fitted so many times more rarely.
+IDLE, PATIENCE = 0.001, 4.0
 #: Standardised features are clipped at this before random features are computed.
 CLIP = 4.0
 #: Rows that the running mean of errors looks back.
@@ -94,8 +97,7 @@ def _map(at, spare, part):
         value -= centre[i]
         for j in range(d):
             z[j + 1] = (z[j + 1] if i else 0.0) + value * table[i * d + j]
-    for r in range(d, width):
-        features[r] = math.cos(features[r])
+    replace_by_cosines(pointer(features, d), random)
     squared, z[0] = 1.0, 1.0
     for i in range(1, d + 1):
         z[i] = clip(z[i], -WILD, WILD)
@@ -201,21 +203,42 @@ def _descend(at, spare, target, squared, part):
 
 
 @fast_jit(allocates=False)
-def _fit(moments, cross, inverse, width, outputs, top, factor, solved):
-    """Compute the factor of a ridge regression with the first `top` features, and solve with it."""
+def _fit(moments, cross, inverse, width, outputs, top, factor, solved, panel, length):
+    """Compute the factor of a ridge regression with the first `top` features, and solve with it.
+
+    Four columns at a time, which are in `panel` too, one after the other, and before them the inverse pivots.
+    """
     for i in range(top):
-        row, scale = pointer(factor, i * width), inverse[i]
+        row, own, scale = pointer(factor, i * width), pointer(moments, i * width), inverse[i]
         for j in range(i + 1):
-            other, total = pointer(factor, j * width), moments[i * width + j] * scale * inverse[j]
-            for k in range(j):
-                total -= row[k] * other[k]
-            pivot = total + RIDGE if total > -0.5 * RIDGE else 0.5 * RIDGE
-            row[j] = total / other[j] if j < i else math.sqrt(pivot)
+            row[j] = own[j] * (scale * inverse[j])
+    one, two = pointer(panel, length), pointer(panel, 2 * length)
+    three, four = pointer(panel, 3 * length), pointer(panel, 4 * length)
+    for first in range(0, top, 4):
+        last = first + 4 if first + 4 < top else top
+        for i in range(first, top):
+            row = pointer(factor, i * width)
+            for j in range(first, last if last <= i else i + 1):
+                other, total = pointer(factor, j * width), row[j]
+                for k in range(first, j):
+                    total -= row[k] * other[k]
+                if j < i:
+                    row[j] = total * panel[j]
+                else:
+                    row[j] = math.sqrt(total + RIDGE if total > -0.5 * RIDGE else 0.5 * RIDGE)
+                    panel[j] = 1.0 / row[j]
+            if i >= last:
+                a, b, c, d = row[first], row[first + 1], row[first + 2], row[first + 3]
+                one[i], two[i], three[i], four[i] = a, b, c, d
+                for j in range(last, i + 1):
+                    row[j] -= (a * one[j] + b * two[j]) + (c * three[j] + d * four[j])
+    for i in range(top):
+        row = pointer(factor, i * width)
         for o in range(outputs):
-            own, total = pointer(solved, o * width), cross[i * outputs + o] * scale
+            own, total = pointer(solved, o * width), cross[i * outputs + o] * inverse[i]
             for k in range(i):
                 total -= row[k] * own[k]
-            own[i] = total / row[i]
+            own[i] = total * panel[i]
 
 
 @fast_jit(allocates=False)
@@ -230,6 +253,21 @@ def _substitute(factor, solved, inverse, width, outputs, size, work, found):
             for k in range(i):
                 work[k] -= row[k] * value
             found[i * outputs + o] = value * inverse[i]
+
+
+@jit(allocates=False)
+def _matters(at, window):
+    """Whether the ridge regressions of a window have weight for an output."""
+    experts, weights, k = at[_EXPERTS], numbers_at(at[_WEIGHTS]), window % len(WINDOWS)
+    ridge = 2 + 3 * k + (k - FIRST_WIDE if k > FIRST_WIDE else 0)  # then that with random features
+    first, last = ridge, ridge + 1 + (k >= FIRST_WIDE)
+    if window >= len(WINDOWS):
+        first, last = last, last + 1
+    for o in range(at[_OUTPUTS]):
+        for i in range(o * experts + first, o * experts + last):
+            if weights[i] > IDLE:
+                return True
+    return False
 
 
 @jit(allocates=False)
@@ -289,10 +327,12 @@ def _count(at, spare, target, part):
                 for j in range(i + 1):
                     kept[j] = own[j]
         age = ages[window] + 1
-        # One factor takes the time of many rows where there are many features.
-        if age >= total / 8.0 or (age >= total / 64.0 and age >= top * top / 512.0):
+        # One factor takes the time of many rows where there are many features; without weight it can wait.
+        due = age if _matters(at, window) else age / PATIENCE
+        if due >= total / 8.0 or (due >= total / 64.0 and due >= top * top / 512.0):
             age = 0
-            _fit(moments, cross, inverse, width, outputs, top, factor, solved)
+            panel = pointer(spare, 3 * row)  # until the next row
+            _fit(moments, cross, inverse, width, outputs, top, factor, solved, panel, row)
             for kind in range(1 + (top > d)):
                 size, own = top if kind else d, numbers_at(at[_WIDE if kind else _NARROW])
                 found = pointer(own, place)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
+from operator import is_
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from river import base
@@ -28,12 +29,12 @@ from driftwolfe.estimators.core.columns import (
 )
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
-from driftwolfe.estimators.core.rows import LARGEST, copies
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, label
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
 from driftwolfe.points.access import not_undone, reads, writes_or_undoes
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
 
@@ -196,6 +197,7 @@ class _RowModel(RowModel):
 
     OPTIONAL = "learner"
     _learn: Any
+    _latest: Any = (None, None, None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:
         return self._learner.alarm if self._learner else DriftAlarm()
@@ -229,40 +231,56 @@ class _RowModel(RowModel):
         return model
 
     def _learn_one(self, x: Any, target: Any) -> bool:
-        """Learn a row of known types, for speed; return False, and do nothing, if that cannot be."""
-        if self._learner is None or (row := self._row(x)) is None:
+        """Learn a row that needs few checks, for speed; return False, and do nothing, for others."""
+        if (row := self._row(x)) is None:
             return False
-        if (row[0] < 0).any():
-            plain = _is_plain(x) and (np.abs(row[1]) <= LARGEST).all()
-            return plain and self._learn_new(x, row[1], target)
-        return self._teach(self._learner, self._learner.one_row(*row), target)
+        if row is not self._latest[2] and (row.places < 0).any():
+            plain = _is_plain([*x.values()]) and bool((np.abs(row.values) <= LARGEST).all())
+            return plain and self._learn_new(x, target)
+        return self._teach(self._learner, row, target)
 
     @not_undone
-    def _learn_new(self, x: dict[Any, Any], values: Array, target: Any) -> bool:
+    def _learn_new(self, x: dict[Any, Any], target: Any) -> bool:
         """Learn a row of numbers with new columns, as `_learn_one` does."""
-        check_keys(x, "the name of a feature")
         self._columns.add(in_order(plain_key(name) for name in x))
         self._grow()
-        row = self._learner.one_row(self._columns.find(x), values)
-        return bool(self._learner.learn_one(row, target))
+        return bool(self._learner.learn_one(self._row(x), target))
 
-    def _row(self, x: Any) -> tuple[Indices, Array] | None:
-        """Return places and values of a row of known types, unless a column is missing; -1 is a new place."""
-        columns = self._columns
-        if _is_plain(x):
-            numbers = len(x)
-            try:
-                places = np.fromiter(map(columns.numbers.__getitem__, x), np.int64, numbers)
-            except KeyError:
-                check_keys(x, "the name of a feature")
-                places = columns.find(x)
-                numbers = np.count_nonzero(places >= 0)
-            values = np.fromiter(x.values(), np.float64, len(x))
+    def _grow(self) -> None:
+        super()._grow()
+        self._latest = (None, None, None)
+
+    def _row(self, x: Any) -> SparseRows | None:
+        """A dict of common types as a row, what is new at the place -1; None for others, and where one is missing."""
+        if (learner := self._learner) is None or type(x) is not dict:
+            return None
+        names, values, columns = [*x], [*x.values()], self._columns
+        known, same, row = self._latest
+        try:
+            alike = names == known
+        except (TypeError, ValueError, ArithmeticError):  # names that are no keys
+            alike = False
+        if alike and all(map(is_, values, same)):  # the row that was predicted
+            return row
+        if plain := _is_plain(values):
+            numbers = np.fromiter(values, np.float64, len(values))
+            if alike:
+                row = SparseRows(row.starts, row.places, numbers)
+                self._latest = names, values, row  # at once: several threads may predict
+                return row
+            check_keys(x, "the name of a feature")
+            row = learner.one_row(columns.find(x), numbers)
+            there = np.count_nonzero(row.places >= 0)
         elif (mixed := columns.mixed(x)) is None:
             return None
         else:
-            places, values, numbers = mixed
-        return None if numbers < columns.count and self._absent(x) else (places, values)
+            *given, there = mixed
+            row = learner.one_row(*given)
+        if there < columns.count:
+            return None if self._absent(x) else row
+        if plain and learner.map.full and there == len(names):
+            self._latest = names, values, row
+        return row
 
     def _absent(self, names: Collection[Any]) -> list[Any]:
         """Return the columns that are not among these and usually were: not 0 in half of all rows or more."""
@@ -273,14 +291,16 @@ class _RowModel(RowModel):
         places = (name for name in columns.columns if usual[columns.numbers[name]])
         return [name for name in places if name not in names]
 
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_latest"}
+
     def _predict_one(self, x: Mapping[Any, Any]) -> Any:
         """What is predicted for one row; None before anything was learned."""
-        if self._learner is not None and (row := self._row(x)) is not None:
-            found = self._learner.predict(self._learner.one_row(*row))
-            if found.size:
-                return found[0]
+        row = self._row(x)
+        if row is not None and (found := self._learner.predict(row)).size:
+            return found.tolist()[0]
         predicted = self._predict(record_table(x))
-        return None if predicted is None else predicted[0]
+        return None if predicted is None else predicted.tolist()[0]
 
     def _predict(self, table: Table) -> Array | None:
         """What is predicted for the rows of a table; None before anything was learned."""
@@ -350,9 +370,9 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
-        known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
-        known = known and self.class_weight is None
-        if known and self._learn_one(x, np.array((self._classes.numbers[y],))):
+        number = self._classes.numbers.get(y) if w == 1.0 and type(y) in SIMPLE else None
+        known = number is not None and self.class_weight is None
+        if known and self._learn_one(x, label(number)):
             return
         self._learn(record_table(x), [y], None if w == 1.0 else w)
 
@@ -360,7 +380,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
         found = self._predict_one(x)
-        return {} if found is None else dict(zip(self._classes.names, found.tolist(), strict=True))
+        return {} if found is None else dict(zip(self._classes.names, found, strict=True))
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -466,7 +486,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Return the prediction for a row."""
         found = self._predict_one(x)
-        return 0.0 if found is None else float(found[0])
+        return 0.0 if found is None else found[0]
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -500,14 +520,12 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
             self._learn_parts(table.taken(order), targets[order], parts)
 
 
-def _is_plain(x: Any) -> TypeGuard[dict[Any, Any]]:
-    """Whether a row is a dict of numbers of common types: for speed."""
-    if type(x) is not dict:
-        return False
-    if PLAIN.issuperset(map(type, x.values())):
+def _is_plain(values: list[Any]) -> bool:
+    """Whether all are numbers of common types: for speed."""
+    if PLAIN.issuperset(map(type, values)):
         return True
-    others = set(map(type, x.values())) - PLAIN
-    return others == {int} and max(x.values()) < LONG and min(x.values()) > -LONG
+    others = set(map(type, values)) - PLAIN
+    return others == {int} and max(values) < LONG and min(values) > -LONG
 
 
 def _table_of(X: Any) -> Table:

@@ -15,7 +15,7 @@ import numpy as np
 from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.columns import Columns, Table
 from driftwolfe.estimators.core.ids import Ids, plain_keys
-from driftwolfe.estimators.core.rows import COUNT, FeatureMap, SparseRows, ends
+from driftwolfe.estimators.core.rows import COUNT, FeatureMap, LoopPart, SparseRows, ends
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, half_written, not_undone, reads, reads_whole
 from driftwolfe.points.kinds import Array, Indices
@@ -280,7 +280,7 @@ def renewal_gap(features: int, t: int) -> int:
 ONE = np.ones(1)
 
 
-class MappedLearner(Part, ABC):
+class MappedLearner(LoopPart, ABC):
     """What learners on top of a feature map share."""
 
     RADII: ClassVar[tuple[float, ...]]  # default ones
@@ -362,7 +362,13 @@ class MappedLearner(Part, ABC):
 
     def learn_one(self, row: SparseRows, targets: Any) -> bool:
         """Learn one row; return False, and do nothing, if a number is out of range."""
-        return self.learn(row, targets, ONE)
+        t = self.t + 1
+        given = row if self.map.full else self.mapped(row, ONE)
+        if given is None or not self._learn(given, targets, ONE):
+            return False
+        if t >= self.renewal or t % BLOCK == 0:
+            self._renew(t)
+        return True
 
     @abstractmethod
     def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
@@ -392,6 +398,7 @@ class Bound(NamedTuple):
     spare: Any  # working memory
     kept: Any = None
     loops: Any = None  # the module, where asking for it takes too long
+    latest: Any = None  # `LoopPart.latest` when the arrays were these
 
 
 UNBOUND = Bound((None,), 0, None)
@@ -400,7 +407,7 @@ UNBOUND = Bound((None,), 0, None)
 def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given: Any) -> Bound:
     """Return what a loop is given of these arrays: what is known, unless one has been replaced."""
     if all(map(is_, held, known.held)) and len(held) == len(known.held):
-        return known
+        return known._replace(latest=LoopPart.latest)
     groups = (each if isinstance(each, tuple) else (each,) for each in held)
     arrays = [array for group in groups for array in group]
     if not all(array.flags.carray for array in arrays):
@@ -409,4 +416,4 @@ def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given
     spare = np.zeros(room)
     places = [array.__array_interface__["data"][0] for array in (*arrays, spare)]
     at = np.array([*numbers, *places])
-    return Bound(held, at.__array_interface__["data"][0], spare, at)
+    return Bound(held, at.__array_interface__["data"][0], spare, at, latest=LoopPart.latest)

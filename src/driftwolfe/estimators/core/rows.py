@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -104,6 +105,12 @@ def ends(entries: int) -> Indices:
     return np.array((0, entries))
 
 
+@lru_cache(256)
+def label(number: int) -> Indices:
+    """Return the number of one row's label."""
+    return np.array((number,))
+
+
 #: A row of larger weight is learned as so many copies.
 MOST_COPIES = 100
 #: Larger weights are refused, smaller ones count as 0.
@@ -147,8 +154,21 @@ def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     return order, weights[order] / times[order]
 
 
+class LoopPart(Part):
+    """A part whose arrays loops find by address; `latest` is another object once one may have been replaced."""
+
+    latest: ClassVar[object] = object()  # of all such parts; no count, as threads could lose one
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name != "_bound" and not isinstance(value, (int, float)):
+            LoopPart.latest = object()
+
+
 #: Largest number of features for which second moments are kept and correlations removed.
 FULL_FEATURES = 256
+#: So few features have correlations whose decomposition BLAS does in one thread anyway.
+FEW_FEATURES = 24
 #: Exponent of that: 0 would only standardise, 1 whiten. Measured: 0.5 is better on small tables by up
 #: to a tenth of the log loss, 1 on Shuttle with flipped signs by a fortieth.
 POWER = 0.75
@@ -158,7 +178,7 @@ PRIOR_ROWS = 30.0
 COUNT = Field(int, least=0, below=1 << 53)
 
 
-class FeatureMap(Part):
+class FeatureMap(LoopPart):
     r"""Rescales rows of features by statistics of the rows so far.
 
     Up to 256 features a row x becomes
@@ -252,7 +272,8 @@ class FeatureMap(Part):
         # A rare feature has a larger scale than its deviation. The rest of its variance counts as noise of
         # its own, or whitening would blow it up after all: so ones on the diagonal.
         correlations.flat[:: factors.size + 1] = 1.0
-        with one_blas_thread():
+        # BLAS uses one thread for few features.
+        with one_blas_thread() if factors.size > FEW_FEATURES else nullcontext():
             values, vectors = eigh(correlations)
             powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
             inner = (vectors * powers) @ vectors.T
@@ -331,7 +352,7 @@ FERNS, TESTS = 128, 5
 RENEWAL = 0.2
 
 
-class RandomViews(Part):
+class RandomViews(LoopPart):
     r"""Two ways to see a row through random features.
 
     Waves are cosines of two or three features of z, with normal slopes of deviation 2 where features
