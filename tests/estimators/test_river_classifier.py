@@ -250,7 +250,7 @@ def test_a_row_that_was_predicted_is_learned_as_it_is_by_then():
         asked.learn_one(given, y)
     assert everything(asked) == everything(plain)
     asked.predict_proba_one({**x, "x0": 1.0})
-    for wrong in ("1.0", complex(1.0), np.complex128(1.0)):
+    for wrong in ([1.0], complex(1.0), np.complex128(1.0)):
         with pytest.raises(TypeError, match="x0"):
             asked.learn_one({**x, "x0": wrong}, y)
     assert everything(asked) == everything(plain)

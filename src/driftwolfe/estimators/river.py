@@ -251,7 +251,7 @@ class _RowModel(RowModel):
         self._latest = (None, None, None)
 
     def _row(self, x: Any) -> SparseRows | None:
-        """A dict of common types as a row, what is new at the place -1; None for others, and where one is missing."""
+        """A dict of common types as a row, what is new at the place -1; None for others, or if one is missing."""
         if (learner := self._learner) is None or type(x) is not dict:
             return None
         names, values, columns = [*x], [*x.values()], self._columns

@@ -108,7 +108,7 @@ TOTALS, SEEN, MEAN, MOMENTS, CENTRE, TABLE, LAST, CHANGES = range(8)
 #: How many arrays these are.
 HELD = 8
 #: Times that what is missing is computed from the rest, one feature after the other.
-SWEEPS = 40
+SWEEPS = 8
 
 
 @jit(allocates=False)
