@@ -4,7 +4,8 @@ Ours, `AdaptiveIntervals`, with gains of 2 (the default) and 8; adaptive conform
 plain version, with the step 0.005 of its paper on the last 500 residuals, and with 0.05 on the last 100;
 and that of the package `mapie`, 0.005 on the last 100); and of the package `online-conformal`, strongly
 adaptive online conformal prediction (SAOCP), fully adaptive conformal inference (FACI; FACI-S on radii) and
-scale-free gradient descent (SF-OGD). The first 100 residuals are for calibration. Synthetic streams are
+scale-free gradient descent (SF-OGD); and the magnitude learners of Zhang, Bombara and Yang (2024) on radii,
+discounted by 0.999 (MagL-D) and not (MagL). The first 100 residuals are for calibration. Synthetic streams are
 means over three seeds, which no constant of ours was chosen on; TrumpApproval and the first ratings of
 MovieLens were looked at then. No constant was chosen on the last three streams, of any seed.
 
@@ -27,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from river import datasets, linear_model, preprocessing
 from scipy.linalg import solve_toeplitz
+from scipy.special import erfi
 
 from benchmarks.data import rating_streams
 from benchmarks.measure import Skipped
@@ -176,6 +178,35 @@ def mapie() -> Method:
     return play
 
 
+def magnitude(keep: float, unit: float = 1.0) -> Method:
+    """The magnitude learner of Zhang, Bombara and Yang (2024) on radii, with their unit.
+
+    Written from their pseudo-code: a potential of the discounted sum and squares of gradients of the pinball
+    loss, each cut to the size of the largest before it; a prediction below 0 counts as 0, and gradients
+    that drive it farther below as none. It learns from the first residuals as from the others.
+    """
+
+    def play(residuals: np.ndarray, coverage: float = COVERAGE) -> Ends:
+        radii = np.zeros(residuals.size)
+        total = squares = largest = 0.0
+        for t, size in enumerate(np.abs(residuals).tolist()):
+            free = 0.0
+            if largest > 0.0:
+                whole = squares + 2.0 * largest * total + 16.0 * largest**2
+                q = 0.5 * total / np.sqrt(whole)
+                grown = largest / np.sqrt(whole) * np.exp(q * q)
+                free = unit * (0.5 * np.sqrt(np.pi) * erfi(q) - grown)
+            radii[t] = max(0.0, free)
+            slope = (1.0 - coverage) - (size > radii[t])
+            slope *= slope * (free - radii[t]) >= 0.0
+            cut = min(max(slope, -keep * largest), keep * largest)
+            largest = max(keep * largest, abs(slope))
+            squares, total = keep**2 * squares + cut**2, keep * total - cut
+        return -radii, radii
+
+    return play
+
+
 def in_hindsight(play: Method, steps: int = 12) -> Method:
     """The method at the nominal level whose coverage over the stream is nearest to the wanted one."""
 
@@ -207,6 +238,8 @@ def methods(equal: bool = False) -> dict[str, Method]:
     found = mine | {
         "ACI, 0.005": aci(0.005, 500),
         "ACI, 0.05": aci(0.05, 100),
+        "MagL-D": magnitude(0.999),
+        "MagL": magnitude(1.0),
     }
     try:
         found["MAPIE's ACI"] = mapie()

@@ -142,7 +142,7 @@ RANKED = {"predict_one": (1, 2), "predict_many": (PAIRS,), "rank": (1, [2, 3])}
 #: Of each kind the class that all learn and predict with, and its methods that do.
 ENGINES = {
     "pool": (CompleterPool, "learn learn_one", "predict predict_one"),
-    "intervals": (dw.estimators.AdaptiveIntervals, "_observe", "_half_width"),
+    "intervals": (dw.estimators.AdaptiveIntervals, "_observe", "_limits"),
     "ranks": (RecommenderPool, "learn learn_single", "predict"),
     "classes": (ClassLearner, "learn", "predict"),
     "numbers": (RegressionLearner, "learn", "predict"),
