@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains import Simplex
 from driftwolfe.estimators.threshold import (
     FIRST,
-    HALF_LIVES,
     LARGEST,
     AdaptiveThreshold,
+    GroupScale,
     as_groups,
     learn_mix,
 )
@@ -21,7 +21,6 @@ from driftwolfe.learners.saol import SAOL
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.kinds import Array
-from driftwolfe.state import Field
 from driftwolfe.storage import require
 
 #: Candidates for the centre: 0, and the running means but the shortest; how often each. Chosen where those
@@ -101,17 +100,13 @@ class AdaptiveIntervals(AdaptiveThreshold):
     """
 
     _centre: SAOL
-    _means: Annotated[
-        Array, Field(np.float64, (len(HALF_LIVES),), -2.0 * LARGEST, 2.0 * LARGEST)
-    ]  # of residuals
 
     def __init__(
         self, model: Any = None, coverage: float = 0.9, *, gain: float = 2.0, group: Any = None
     ) -> None:
-        super().__init__(model, coverage, gain, group)
+        super().__init__(model, coverage, gain=gain, group=group)
         centres = int(CENTRE_COPIES.sum())
         self._centre = SAOL(Simplex(centres), lipschitz=math.sqrt(centres) / 2.0)
-        self._means = np.zeros(HALF_LIVES.size)
 
     @reads
     def predict_interval(self, X: Any) -> tuple[Any, Any]:
@@ -129,8 +124,8 @@ class AdaptiveIntervals(AdaptiveThreshold):
         named = as_groups(groups, values.size)
         if self.n_rows_ < FIRST:
             return np.full(values.shape, -math.inf), np.full(values.shape, math.inf)
-        centre, radii = self._centre.decision @ self._centres(), self._limits(named)
-        return values + (centre - radii), values + (centre + radii)
+        centres, radii = (self._by_group(named, say) for say in (self._middle, self._limit))
+        return values + (centres - radii), values + (centres + radii)
 
     def check(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
@@ -145,16 +140,23 @@ class AdaptiveIntervals(AdaptiveThreshold):
 
     def _observe(self, told: Array, targets: Array, groups: list[Any]) -> None:
         for residual, group in zip((targets - told).tolist(), groups, strict=True):
-            centres, rates = self._centres(), self._rates()
-            distance = abs(residual - float(self._centre.decision @ centres))
+            scales = self._scales(group)
+            distances = [abs(residual - self._middle(each)) for each in scales]
             if self.n_rows_ >= FIRST:
-                learn_mix(self._centre, centres, residual, 0.5, float(self._sizes.max()))
-            self._learn_score(distance, group)
-            self._means = self._means + rates * (residual - self._means)
+                own = scales[-1]
+                learn_mix(self._centre, _centres(own), residual, 0.5, float(own._sizes.max()))
+            for each in scales:
+                each._means = each._means + each._rates() * (residual - each._means)
+            self._learn_scores(scales, distances)
 
-    def _centres(self) -> Array:
-        """The candidates for the centre: none, and running means of residuals."""
-        return np.repeat(np.append(0.0, self._means[1:]), CENTRE_COPIES)
+    def _middle(self, scale: GroupScale) -> float:
+        """The centre, for the next row of a group."""
+        return float(self._centre.decision @ _centres(scale))
+
+
+def _centres(scale: GroupScale) -> Array:
+    """The candidates for the centre: none, and running means of residuals."""
+    return np.repeat(np.append(0.0, scale._means[1:]), CENTRE_COPIES)
 
 
 def _numbers(given: Any, name: str, shape: tuple[int, ...] | None = None) -> Array:

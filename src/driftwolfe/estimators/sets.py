@@ -31,12 +31,7 @@ class AdaptiveSets(AdaptiveThreshold):
         ``predict_proba_one`` and ``learn_one`` (river). It learns what the sets learn. None: give
         probabilities to `observe` and `around`.
     coverage, gain, group
-        As of `AdaptiveIntervals`.
-
-    Attributes
-    ----------
-    n_rows_, offset_, recent_
-        As of `AdaptiveIntervals`.
+        As of `AdaptiveIntervals`; its attributes, too.
 
     Notes
     -----
@@ -54,20 +49,14 @@ class AdaptiveSets(AdaptiveThreshold):
     >>> import numpy as np
     >>> rng, sets, inside = np.random.default_rng(0), AdaptiveSets(coverage=0.8), []
     >>> for t in range(600):
-    ...     p, sharp = rng.dirichlet(np.ones(5)), t < 300
-    ...     y = int(rng.choice(5, p=p if sharp else np.ones(5) / 5))
+    ...     p, y = rng.dirichlet(np.ones(5)), int(rng.integers(5))  # which say nothing of y
     ...     inside.append(y in sets.around([p])[0])
     ...     sets = sets.observe([p], [y])
-    >>> bool(0.78 < np.mean(inside) < 0.85), sets.around([{"a": 0.7, "b": 0.3, "c": 0.0}])[0][0]
-    (True, 'a')
+    >>> bool(0.78 < np.mean(inside) < 0.85), sets.around([{"a": 0.7, "b": 0.3, "c": 0.0}])[0]
+    (True, ['a', 'b'])
     """
 
     _VERBS = ("predict_proba", "predict_proba_one")
-
-    def __init__(
-        self, model: Any = None, coverage: float = 0.9, *, gain: float = 2.0, group: Any = None
-    ) -> None:
-        super().__init__(model, coverage, gain, group)
 
     @reads
     def predict_set(self, X: Any, allow_empty: bool = False) -> list[Any]:
@@ -84,7 +73,7 @@ class AdaptiveSets(AdaptiveThreshold):
         Probabilities are a list of dicts by label, or rows of numbers for the model's classes, or 0, 1, ...
         """
         scored, found = self._told(predictions), []
-        limits = self._limits(as_groups(groups, len(scored)))
+        limits = self._by_group(as_groups(groups, len(scored)), self._limit)
         for (labels, scores), limit in zip(scored, limits, strict=True):
             inside = int((scores <= limit).sum()) if self.n_rows_ >= FIRST else len(labels)
             order = np.argsort(scores, kind="stable")[: max(inside, not allow_empty)]
@@ -98,7 +87,8 @@ class AdaptiveSets(AdaptiveThreshold):
         for (labels, scores), label, group in zip(told, targets, groups, strict=True):
             known = label in labels
             score = scores[labels.index(label)] if known else -np.log(LEAST)
-            self._learn_score(float(score), group, missed=not known)
+            scales = self._scales(group)
+            self._learn_scores(scales, [float(score)] * len(scales), missed=not known)
 
     def _told(self, given: Any, count: int | None = None) -> list[tuple[list[Any], Array]]:
         """Return the labels of each row, and their scores."""

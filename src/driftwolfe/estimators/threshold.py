@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from statistics import NormalDist
 from typing import Annotated, Any, Self, cast
@@ -43,7 +42,7 @@ MOST_GAIN = 100.0
 #: Rows before the first threshold that is finite.
 FIRST = 10
 #: Groups that are remembered, and rows that what a new one starts from counts for.
-MOST_GROUPS, PRIOR = 10_000, 3
+MOST_GROUPS, PRIOR = 10_000, 1
 #: Largest size of predictions and targets.
 LARGEST = 1e100
 _RATES = 1.0 - 0.5 ** (1.0 / HALF_LIVES)
@@ -83,6 +82,8 @@ class GroupScale(Stateful):
     _sizes: Annotated[Array, _SIZES]  # running means of scores
     #: The logarithm of the quantile over the mean size.
     _levels: Annotated[Array, Field(np.float64, (len(HALF_LIVES),))]
+    #: Running means of the residuals of a regressor; 0 of a classifier.
+    _means: Annotated[Array, Field(np.float64, (len(HALF_LIVES),), -2.0 * LARGEST, 2.0 * LARGEST)]
     offset_: Annotated[float, Field(float, None, -MOST_OFFSET, MOST_OFFSET)]
     recent_: Annotated[float, Field(float, None, -1.0, 1.0)]
     n_rows_: Count
@@ -121,8 +122,13 @@ class AdaptiveThreshold(GroupScale, Guarded):
 
     _radius: SAOL
     _VERBS = ("predict", "predict_one")
+    _targets: Callable[[Any], Any]  # checks targets
+    _told: Callable[..., Any]  # checks predictions, of so many rows
+    _observe: Callable[[Any, Any, list[Any]], None]  # learns from rows, one after the other
 
-    def __init__(self, model: Any, coverage: float, gain: float, group: Any) -> None:
+    def __init__(
+        self, model: Any = None, coverage: float = 0.9, *, gain: float = 2.0, group: Any = None
+    ) -> None:
         checks.refuse_class(model)
         self.model, self.coverage = model, checks.positive(coverage, "coverage")
         if self.coverage >= 1.0:
@@ -135,7 +141,7 @@ class AdaptiveThreshold(GroupScale, Guarded):
         # Candidates are at most 1, in units of the largest: so are slopes, times their number's root.
         steepest = max(self.coverage, 1.0 - self.coverage)
         self._radius = SAOL(Simplex(many), lipschitz=math.sqrt(many) * steepest)
-        self._sizes = np.zeros(size)
+        self._sizes, self._means = np.zeros(size), np.zeros(size)
         # As for normal residuals, and then what is learned.
         normal = NormalDist().inv_cdf(0.5 + 0.5 * self.coverage) * math.sqrt(0.5 * math.pi)
         self._start = math.log(normal)
@@ -237,30 +243,28 @@ class AdaptiveThreshold(GroupScale, Guarded):
             loaded = cls(model, settings["coverage"], gain=settings["gain"], group=group)
             Reader(ensemble_kinds(), archive).restore(loaded)
             loaded._read_groups(archive.arrays)
+            loaded.check()
         return loaded
 
     def _read_groups(self, arrays: dict[str, Any]) -> None:
         """Take the groups of a file, if it has some."""
-        table = arrays.get("groups/scales", np.empty((0, 2 * HALF_LIVES.size + 3)))
-        names = arrays.get("groups/names", encode_keys([]))
-        require(names.dtype == np.uint8 and names.ndim == 1, "groups")
-        keys, ends = Ids.read(names).names, np.cumsum((HALF_LIVES.size, HALF_LIVES.size, 1, 1))
-        require(table.shape == (len(keys), int(ends[-1]) + 1), "groups")
+        size = HALF_LIVES.size
+        table = arrays.get("groups/scales", np.empty((0, 3 * size + 3)))
+        keys = Ids.read(arrays.get("groups/names", encode_keys([]))).names
+        require(table.shape == (len(keys), 3 * size + 3) and np.isfinite(table).all(), "groups")
         for key, row in zip(keys, table, strict=True):
-            sizes, levels, offset, recent, rows = np.split(row, ends)
-            values = (sizes, levels, offset.item(), recent.item(), int(rows.item()))
+            *numbers, rows = row[3 * size :].tolist()
+            values = (*row[: 3 * size].reshape(3, size), *numbers, int(rows))
             state = dict(zip(_PARTS, values, strict=True))
             check_fields(cast(Any, declared(GroupScale)), state, "group")
-            require(self._levels_fit(levels), "groups")
             self._groups[key] = scale = GroupScale()
             vars(scale).update(state)
 
-    def _levels_fit(self, levels: Array) -> bool:
-        return bool(np.abs(levels - self._start).max() <= WIDEST * (1.0 + 1e-9))
-
     def check(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self._levels_fit(self._levels), "radii")
+        for each in (self, *self._groups.values()):
+            distance = np.abs(each._levels - self._start).max()
+            require(distance <= WIDEST * (1.0 + 1e-9), "radii")
         require(max(0, self.n_rows_ - FIRST) == self._radius.t, "rows")
 
     def __repr__(self) -> str:
@@ -269,53 +273,44 @@ class AdaptiveThreshold(GroupScale, Guarded):
 
     # -- the method --------------------------------------------------------------------------------
 
-    def _learn_score(self, score: float, group: Any = None, missed: bool = False) -> None:
-        """Learn from the score of a row; whether it was missed, whatever its score."""
-        scales: list[GroupScale] = [self]
+    def _learn_scores(
+        self, scales: list[GroupScale], scores: list[float], missed: bool = False
+    ) -> None:
+        """Learn from a row's score, in all rows and in its group; whether it was missed in any case."""
         if self.n_rows_ >= FIRST:
-            if group is not None:
-                scales.append(self._remember(group))
-            wanted = 1.0 - self.coverage
-            excesses = [float(missed or score > self._limit(each)) - wanted for each in scales]
-            learn_mix(self._radius, scales[-1]._candidates(), score, self.coverage)
-            for each, excess in zip(scales, excesses, strict=True):
+            pairs, wanted = [*zip(scales, scores, strict=True)], 1.0 - self.coverage
+            excesses = [
+                float(missed or score > self._limit(each)) - wanted for each, score in pairs
+            ]
+            learn_mix(self._radius, scales[-1]._candidates(), scores[-1], self.coverage)
+            for (each, score), excess in zip(pairs, excesses, strict=True):
                 each._follow(score, excess, wanted, self._start)
-        for each in scales:
+        for each, score in zip(scales, scores, strict=True):
             each._average(score)
 
-    def _remember(self, group: Any) -> GroupScale:
-        """Return the scale of a group, which starts as that of all rows."""
+    def _scales(self, group: Any) -> list[GroupScale]:
+        """The scale of all rows, and that of a group, which starts as that."""
+        if group is None or self.n_rows_ < FIRST:
+            return [self]
         if (scale := self._groups.pop(group, None)) is None:
             scale = GroupScale()
             vars(scale).update({part: getattr(self, part) for part in _PARTS}, n_rows_=PRIOR)
             if len(self._groups) >= MOST_GROUPS:
                 del self._groups[next(iter(self._groups))]
         self._groups[group] = scale
-        return scale
+        return [self, scale]
 
     def _limit(self, scale: GroupScale) -> float:
         """The threshold for the next row of a group."""
         moved = scale.offset_ + self.gain * scale.recent_
         return float(self._radius.decision @ scale._candidates()) * math.exp(moved)
 
-    def _limits(self, groups: list[Any]) -> Array:
-        """The thresholds for the next row, by group."""
-        found = {group: self._limit(self._groups.get(group, self)) for group in {*groups}}
+    def _by_group(self, groups: list[Any], say: Callable[[GroupScale], float]) -> Array:
+        """What is said of the next row of each group."""
+        found = {group: say(self._groups.get(group, self)) for group in {*groups}}
         return np.array([found[group] for group in groups])
 
     # -- what is given -----------------------------------------------------------------------------
-
-    @abstractmethod
-    def _targets(self, y: Any) -> Any:
-        """Return targets, checked."""
-
-    @abstractmethod
-    def _told(self, predictions: Any, count: int | None = None) -> Any:
-        """Return predictions, checked, of so many rows."""
-
-    @abstractmethod
-    def _observe(self, told: Any, targets: Any, groups: list[Any]) -> None:
-        """Learn from rows, one after the other."""
 
     def _grouped(self, rows: Any) -> list[Any] | None:
         """The group of each row."""
