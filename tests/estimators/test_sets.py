@@ -121,7 +121,7 @@ def test_groups_are_found_in_rows(tmp_path):
         assert loaded.group_offset(1.0) == model.group_offset(1.0) != model.offset_
     before = copy.deepcopy(vars(model.model))
     model.group = "no such"
-    with pytest.raises(ValueError, match="must name a feature that every row has"):
+    with pytest.raises(ValueError, match="must be a feature of every row"):
         model.partial_fit(X, y)
     assert model.n_rows_ == 40 and np.array_equal(model.model.coef_, before["coef_"])
 

@@ -22,7 +22,7 @@ class AdaptiveSets(AdaptiveThreshold):
 
     A set holds the labels with :math:`-\ln p \le \rho\, e^{\theta + g m}`, most probable first, and the most
     probable one in any case. The right side is that of `AdaptiveIntervals`, learned from :math:`-\ln p` of
-    the true labels. Nothing need be tuned, and nothing is assumed of the labels or the classifier.
+    the true labels; a label that the classifier does not know is missed.
 
     Parameters
     ----------
@@ -35,14 +35,9 @@ class AdaptiveSets(AdaptiveThreshold):
 
     Notes
     -----
-    With ``allow_empty=True``, the most probable label is in the set only if the threshold says so, and on
-    every window of k rows, after the first ten, exactly
-
-    .. math:: \text{fraction inside} = \text{coverage} - \frac{\theta_{end} - \theta_{start}}{0.01\,k}
-
-    while θ is within ±2. Else it is at least that: more where the classifier is right too often for sets to
-    be that rarely right. A label that the classifier does not know is missed. docs/howto/sets.md has the
-    proof and measurements.
+    The fraction inside is exactly that of `AdaptiveIntervals`, on every window and in every group, with
+    ``allow_empty=True``, where the most probable label is as all others; else it is at least that.
+    docs/howto/sets.md has proofs and measurements.
 
     Examples
     --------
@@ -85,10 +80,9 @@ class AdaptiveSets(AdaptiveThreshold):
 
     def _observe(self, told: list[Any], targets: list[Any], groups: list[Any]) -> None:
         for (labels, scores), label, group in zip(told, targets, groups, strict=True):
-            known = label in labels
-            score = scores[labels.index(label)] if known else -np.log(LEAST)
-            scales = self._scales(group)
-            self._learn_scores(scales, [float(score)] * len(scales), missed=not known)
+            known, scales = label in labels, self._scales(group)
+            score = float(scores[labels.index(label)] if known else -np.log(LEAST))
+            self._learn_scores(scales, [score] * len(scales), missed=not known)
 
     def _told(self, given: Any, count: int | None = None) -> list[tuple[list[Any], Array]]:
         """Return the labels of each row, and their scores."""

@@ -96,17 +96,15 @@ class GroupScale(Stateful):
         """The candidates for the threshold."""
         return np.repeat(self._radii(), COPIES)
 
-    def _follow(self, score: float, excess: float, wanted: float, start: float) -> None:
-        """Move theta and m by a hit or a miss, and let the factors learn."""
-        self.offset_ = min(max(self.offset_ + LAST_STEP * excess, -MOST_OFFSET), MOST_OFFSET)
-        self.recent_ += RECENT * (excess - self.recent_)
-        # Longer steps at first.
-        step = min(0.1, max(STEP, 1.0 / (max(0, self.n_rows_ - FIRST) + 1)))
-        levels = self._levels + step * ((score > self._radii()) - wanted)
-        self._levels = np.clip(levels, start - WIDEST, start + WIDEST)
-
-    def _average(self, score: float) -> None:
-        """Let the means learn."""
+    def _learn(self, score: float, excess: float | None, wanted: float, start: float) -> None:
+        """Move theta and m by a hit or a miss, if there was one, and let factors and means learn."""
+        if excess is not None:
+            self.offset_ = min(max(self.offset_ + LAST_STEP * excess, -MOST_OFFSET), MOST_OFFSET)
+            self.recent_ += RECENT * (excess - self.recent_)
+            # Longer steps at first.
+            step = min(0.1, max(STEP, 1.0 / (max(0, self.n_rows_ - FIRST) + 1)))
+            levels = self._levels + step * ((score > self._radii()) - wanted)
+            self._levels = np.clip(levels, start - WIDEST, start + WIDEST)
         self._sizes = self._sizes + self._rates() * (score - self._sizes)
         self.n_rows_ += 1
 
@@ -149,8 +147,6 @@ class AdaptiveThreshold(GroupScale, Guarded):
         self.offset_, self.recent_, self.n_rows_ = 0.0, 0.0, 0
         self._groups: dict[Any, GroupScale] = {}  # the one that learned last is the last
 
-    # -- with a model ------------------------------------------------------------------------------
-
     @writes
     def partial_fit(self, X: Any, y: Any, **given: Any) -> Self:
         """Predict rows, let the model learn them, and learn from them, in their order.
@@ -174,8 +170,7 @@ class AdaptiveThreshold(GroupScale, Guarded):
     @writes
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a dict of features, or for numbers a (user, item) pair."""
-        given, targets = as_row(x), self._targets([y])
-        groups = as_groups(self._grouped([x]), 1)
+        given, targets, groups = as_row(x), self._targets([y]), as_groups(self._grouped([x]), 1)
         told = self._told([self._verb(self._VERBS[1])(*given)], 1)
         self._verb("learn_one")(*given, y)
         self._observe(told, targets, groups)
@@ -184,8 +179,8 @@ class AdaptiveThreshold(GroupScale, Guarded):
     def observe(self, predictions: Any, y: Any, groups: Any = None) -> Self:
         """Learn from predictions, of any model, the targets that came, and the group of each row."""
         targets = self._targets(y)
-        told = self._told(predictions, len(targets))
-        self._observe(told, targets, as_groups(groups, len(targets)))
+        count = len(targets)
+        self._observe(self._told(predictions, count), targets, as_groups(groups, count))
         return self
 
     @reads
@@ -207,12 +202,10 @@ class AdaptiveThreshold(GroupScale, Guarded):
     def pinball_bound(self, tau: int | None = None) -> float:
         r"""Return a bound on how much more :math:`\rho` lost than the best fixed mix of its candidates.
 
-        On all intervals of tau rows; None: on all rows. Losses are pinball losses of the scores (of
-        intervals, of :math:`|y - \hat y - c|`), each over the largest candidate of its row.
+        On all intervals of tau rows; None: on all rows. Losses are pinball losses of :math:`|y - \hat y - c|`,
+        or :math:`-\ln p`, each over the largest candidate of its row.
         """
         return self._radius.bound(tau=tau)
-
-    # -- files -------------------------------------------------------------------------------------
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -255,10 +248,9 @@ class AdaptiveThreshold(GroupScale, Guarded):
         for key, row in zip(keys, table, strict=True):
             *numbers, rows = row[3 * size :].tolist()
             values = (*row[: 3 * size].reshape(3, size), *numbers, int(rows))
-            state = dict(zip(_PARTS, values, strict=True))
-            check_fields(cast(Any, declared(GroupScale)), state, "group")
             self._groups[key] = scale = GroupScale()
-            vars(scale).update(state)
+            vars(scale).update(zip(_PARTS, values, strict=True))
+            check_fields(cast(Any, declared(GroupScale)), vars(scale), "group")
 
     def check(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
@@ -271,22 +263,18 @@ class AdaptiveThreshold(GroupScale, Guarded):
         numbers = f"coverage={self.coverage:g}, gain={self.gain:g}, rows={self.n_rows_}"
         return f"{type(self).__name__}({self.model!r}, {numbers})"
 
-    # -- the method --------------------------------------------------------------------------------
-
     def _learn_scores(
         self, scales: list[GroupScale], scores: list[float], missed: bool = False
     ) -> None:
         """Learn from a row's score, in all rows and in its group; whether it was missed in any case."""
+        wanted = 1.0 - self.coverage
+        excesses: list[float | None] = [None] * len(scales)
         if self.n_rows_ >= FIRST:
-            pairs, wanted = [*zip(scales, scores, strict=True)], 1.0 - self.coverage
-            excesses = [
-                float(missed or score > self._limit(each)) - wanted for each, score in pairs
-            ]
+            limits = [self._limit(each) for each in scales]
+            excesses = [(missed or s > q) - wanted for s, q in zip(scores, limits, strict=True)]
             learn_mix(self._radius, scales[-1]._candidates(), scores[-1], self.coverage)
-            for (each, score), excess in zip(pairs, excesses, strict=True):
-                each._follow(score, excess, wanted, self._start)
-        for each, score in zip(scales, scores, strict=True):
-            each._average(score)
+        for each, score, excess in zip(scales, scores, excesses, strict=True):
+            each._learn(score, excess, wanted, self._start)
 
     def _scales(self, group: Any) -> list[GroupScale]:
         """The scale of all rows, and that of a group, which starts as that."""
@@ -310,21 +298,16 @@ class AdaptiveThreshold(GroupScale, Guarded):
         found = {group: say(self._groups.get(group, self)) for group in {*groups}}
         return np.array([found[group] for group in groups])
 
-    # -- what is given -----------------------------------------------------------------------------
-
     def _grouped(self, rows: Any) -> list[Any] | None:
         """The group of each row."""
         if self.group is None:
             return None
+        find = self.group if callable(self.group) else itemgetter(self.group)
         try:
-            find = self.group if callable(self.group) else itemgetter(self.group)
-            return [
-                find(row) for row in (rows.to_dict("records") if hasattr(rows, "to_dict") else rows)
-            ]
+            return [find(row) for row in getattr(rows, "to_dict", lambda _: rows)("records")]
         except (LookupError, TypeError) as error:
             raise ValueError(
-                f"group, {self.group!r}, must name a feature that every row has, or be a function of a "
-                f"row: {error!r}"
+                f"group={self.group!r} must be a feature of every row, or a function of it: {error!r}"
             ) from error
 
     def _ask(self, X: Any) -> tuple[Any, list[Any] | None]:
