@@ -14,6 +14,9 @@ by bisection in hindsight, at which its coverage over the whole stream is neares
 
 `--least`: the least mean width that goes with a mean error on windows of 100, for normal residuals of known
 scale, where the logarithm of the radius is any linear function of past misses.
+
+`--groups`: coverage and width over that of the true quantiles, in rows of which three in ten, at random, are
+ten times as noisy, or a tenth, after 300 rows.
 """
 
 from __future__ import annotations
@@ -291,6 +294,34 @@ def least_widths(prices: tuple[float, ...] = (0.1, 0.04, 0.018, 0.01, 0.006)) ->
     return lines
 
 
+def by_group(rows: int) -> list[list[str]]:
+    """Rows of a table: with groups and without."""
+    lines, true = [], 2.0 * NormalDist().inv_cdf(0.5 + 0.5 * COVERAGE)
+    for ratio in (10.0, 0.1):
+        for told in (False, True):
+            found = []
+            for seed in SEEDS:
+                rng = np.random.default_rng(2000 + seed)
+                few, model = rng.random(rows) < 0.3, AdaptiveIntervals(coverage=COVERAGE)
+                scales = np.where(few, ratio, 1.0)
+                residuals, ends = scales * rng.standard_normal(rows), np.empty((2, rows))
+                for k in range(rows):
+                    groups = few[k : k + 1] if told else None
+                    ends[:, k] = np.ravel(model.around([0.0], groups))
+                    model.observe([0.0], residuals[k : k + 1], groups)
+                inside = (ends[0] <= residuals) & (residuals <= ends[1])
+                widths, late = (ends[1] - ends[0]) / scales / true, np.arange(rows) >= 300
+                parts = [
+                    each[late & (few == g)] for g in (False, True) for each in (inside, widths)
+                ]
+                found.append([part.mean() for part in parts])
+            name = (
+                f"{'ten times' if ratio > 1.0 else 'a tenth'}, {'by group' if told else 'together'}"
+            )
+            lines.append([name, *(f"{value:.3f}" for value in np.mean(found, axis=0))])
+    return lines
+
+
 def all_streams(rows: int) -> dict[str, list[np.ndarray]]:
     """Residuals by name, of each seed."""
     streams, last = {"TrumpApproval": [trump_approval()]}, {}
@@ -315,7 +346,12 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=4000, help="of each synthetic stream")
     parser.add_argument("--equal", action="store_true", help="levels in hindsight; slow")
     parser.add_argument("--least", action="store_true", help="the least widths alone")
+    parser.add_argument("--groups", action="store_true", help="coverage by group alone")
     given = parser.parse_args()
+    if given.groups:
+        title = ["three rows in ten are", "others: coverage", "width", "those: coverage", "width"]
+        print(markdown([title, *by_group(given.rows)]))
+        return 0
     if given.least:
         print(markdown([["mean error", "least mean width"], *least_widths()]))
         return 0
