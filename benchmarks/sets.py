@@ -97,7 +97,7 @@ def by_score(p: np.ndarray, y: np.ndarray, score: Callable) -> np.ndarray:
         scores = score(p[t], rng.random())
         if t >= 10:
             sizes[t] = (scores <= model._limit(model)).sum()
-        model._learn_scores([model], [float(scores[y[t]])])
+        model._learn_all([model], [float(scores[y[t]])])
     return sizes
 
 

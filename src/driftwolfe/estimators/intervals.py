@@ -52,8 +52,8 @@ class AdaptiveIntervals(AdaptiveThreshold):
         average: with 8, a third less error and widths 1 % to 4 % longer than with 2.
     group
         The name of a feature, or a function of a row: rows for which it is the same are a group, with a scale,
-        :math:`\theta` and m of its own, and what is said below of all rows holds in each. A new one starts with
-        those of all rows; so does one that 10,000 others have been learned after. None: no groups.
+        :math:`\theta` and m of its own, and the coverage below holds in each. A new one starts with those of
+        all rows. 10,000 are remembered.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class AdaptiveIntervals(AdaptiveThreshold):
                 learn_mix(self._centre, _centres(own), residual, 0.5, float(own._sizes.max()))
             for each in scales:
                 each._means = each._means + each._rates() * (residual - each._means)
-            self._learn_scores(scales, distances)
+            self._learn_all(scales, distances)
 
     def _middle(self, scale: GroupScale) -> float:
         """The centre, for the next row of a group."""

@@ -22,7 +22,9 @@ class AdaptiveSets(AdaptiveThreshold):
 
     A set holds the labels with :math:`-\ln p \le \rho\, e^{\theta + g m}`, most probable first, and the most
     probable one in any case. The right side is that of `AdaptiveIntervals`, learned from :math:`-\ln p` of
-    the true labels; a label that the classifier does not know is missed.
+    the true labels; a label that the classifier does not know is missed. The fraction inside is exactly that
+    of `AdaptiveIntervals`, on every window and in every group, with ``allow_empty=True``, where the most
+    probable label is as all others; else it is at least that. docs/howto/sets.md has proofs and measurements.
 
     Parameters
     ----------
@@ -32,12 +34,6 @@ class AdaptiveSets(AdaptiveThreshold):
         probabilities to `observe` and `around`.
     coverage, gain, group
         As of `AdaptiveIntervals`; its attributes, too.
-
-    Notes
-    -----
-    The fraction inside is exactly that of `AdaptiveIntervals`, on every window and in every group, with
-    ``allow_empty=True``, where the most probable label is as all others; else it is at least that.
-    docs/howto/sets.md has proofs and measurements.
 
     Examples
     --------
@@ -82,7 +78,7 @@ class AdaptiveSets(AdaptiveThreshold):
         for (labels, scores), label, group in zip(told, targets, groups, strict=True):
             known, scales = label in labels, self._scales(group)
             score = float(scores[labels.index(label)] if known else -np.log(LEAST))
-            self._learn_scores(scales, [score] * len(scales), missed=not known)
+            self._learn_all(scales, [score] * len(scales), miss=not known)
 
     def _told(self, given: Any, count: int | None = None) -> list[tuple[list[Any], Array]]:
         """Return the labels of each row, and their scores."""

@@ -196,8 +196,7 @@ class AdaptiveThreshold(GroupScale, Guarded):
     @reads
     def group_offset(self, group: Any) -> float:
         r"""Return :math:`\theta` for the next row of a group."""
-        (name,) = plain_keys([group], "a group")
-        return self._groups.get(name, self).offset_
+        return self._groups.get(plain_keys([group], "a group")[0], self).offset_
 
     def pinball_bound(self, tau: int | None = None) -> float:
         r"""Return a bound on how much more :math:`\rho` lost than the best fixed mix of its candidates.
@@ -221,11 +220,8 @@ class AdaptiveThreshold(GroupScale, Guarded):
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Any = None, group: Any = None) -> Self:
         """Return what `save` wrote, around a model; it resumes bit-identically."""
-        fields = {
-            "coverage": Field(float, least=0.0, most=1.0),
-            "gain": Field(float, least=0.0, most=MOST_GAIN),
-            "state": Field(dict),
-        }
+        numbers = [Field(float, least=0.0, most=most) for most in (1.0, MOST_GAIN)]
+        fields = {"coverage": numbers[0], "gain": numbers[1], "state": Field(dict)}
 
         def check(archive: Archive) -> None:
             check_fields(fields, archive.settings, cls.__name__)
@@ -263,15 +259,13 @@ class AdaptiveThreshold(GroupScale, Guarded):
         numbers = f"coverage={self.coverage:g}, gain={self.gain:g}, rows={self.n_rows_}"
         return f"{type(self).__name__}({self.model!r}, {numbers})"
 
-    def _learn_scores(
-        self, scales: list[GroupScale], scores: list[float], missed: bool = False
-    ) -> None:
+    def _learn_all(self, scales: list[GroupScale], scores: list[float], miss: bool = False) -> None:
         """Learn from a row's score, in all rows and in its group; whether it was missed in any case."""
         wanted = 1.0 - self.coverage
         excesses: list[float | None] = [None] * len(scales)
         if self.n_rows_ >= FIRST:
             limits = [self._limit(each) for each in scales]
-            excesses = [(missed or s > q) - wanted for s, q in zip(scores, limits, strict=True)]
+            excesses = [(miss or s > q) - wanted for s, q in zip(scores, limits, strict=True)]
             learn_mix(self._radius, scales[-1]._candidates(), scores[-1], self.coverage)
         for each, score, excess in zip(scales, scores, excesses, strict=True):
             each._learn(score, excess, wanted, self._start)
@@ -330,12 +324,10 @@ class AdaptiveThreshold(GroupScale, Guarded):
         return found
 
 
-def learn_mix(
-    learner: SAOL, mixed: Array, target: float, quantile: float, others: float = 0.0
-) -> None:
+def learn_mix(saol: SAOL, mixed: Array, target: float, quantile: float, least: float = 0) -> None:
     """Let a mix learn, in units of the largest candidate; a target far away pulls no more than a near one."""
-    unit = max(float(np.abs(mixed).max()), others, 1e-6 * abs(target)) or 1.0
-    learner.update(PinballOfMix(mixed / unit, target / unit, quantile))
+    unit = max(float(np.abs(mixed).max()), least, 1e-6 * abs(target)) or 1.0
+    saol.update(PinballOfMix(mixed / unit, target / unit, quantile))
 
 
 def as_row(x: Any) -> tuple[Any, ...]:
