@@ -270,7 +270,7 @@ class _RowModel(RowModel):
                 return row
             check_keys(x, "the name of a feature")
             row = learner.one_row(columns.find(x), numbers)
-            there = np.count_nonzero(row.places >= 0)
+            there = int(np.count_nonzero(row.places >= 0))
         elif (mixed := columns.mixed(x)) is None:
             return None
         else:

@@ -165,8 +165,8 @@ class Columns(Ids):
                 lines = empty.nonzero()[0]
                 entries.append((lines, np.full(lines.size, -2 - places[j]), np.zeros(lines.size)))
             if j in table.categories:
-                codes, values = table.categories[j]
-                own = [self.place(self.feature(name, value)) for value in values]
+                codes, texts = table.categories[j]
+                own = [self.place(self.feature(name, text)) for text in texts]
                 empty, lines = empty & (codes < 0), (codes >= 0).nonzero()[0]
                 entries.append((lines, np.array(own)[codes[lines]], np.ones(lines.size)))
             if (gap := self.place((GAP, name))) >= 0:
@@ -225,7 +225,8 @@ def frame_table(X: Any) -> Table:
     """Return the rows of a data frame: columns of numbers, booleans, texts and categories."""
     given, narwhals = frame(X, "X")
     names = list(given.columns)
-    numbers, numeric, categories = np.full((len(given), len(names)), np.nan), [], {}
+    numbers, numeric = np.full((len(given), len(names)), np.nan), []
+    categories: dict[int, Any] = {}
     for j, name in enumerate(names):
         column, kind = given[:, j], str(given[:, j].dtype).partition("(")[0]
         numeric.append(column.dtype.is_numeric() or kind == "Boolean")
@@ -250,7 +251,8 @@ def objects(X: Any) -> Any:
 
 def object_table(X: Any, names: Collection[Any]) -> Table:
     """Return the rows of an array of objects: numbers, texts and what is missing."""
-    numbers, categories = np.full(X.shape, np.nan), {}
+    numbers = np.full(X.shape, np.nan)
+    categories: dict[int, Any] = {}
     for j, name in enumerate(names):
         numbers[:, j], found = _cells(X[:, j].tolist(), name)
         categories |= found and {j: found}
@@ -270,7 +272,8 @@ def record_table(x: Any) -> Table:
 
 def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
     """Return the numbers of a column, NaN for none, and its categories, if it has some."""
-    numbers, codes, known = [np.nan] * len(cells), [-1] * len(cells), {}
+    numbers, codes = [np.nan] * len(cells), [-1] * len(cells)
+    known: dict[Any, int] = {}
     for k, cell in enumerate(cells):
         if type(cell) in PLAIN and not categorical:
             numbers[k] = cell

@@ -293,7 +293,7 @@ class FeatureMap(LoopPart):
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far."""
         more = features - self.features
-        kept = ("squares",)
+        kept: tuple[str, ...] = ("squares",)
         if self.full:
             kept = ("mean", "centre", "moments", "table", "last", "changes")
         for name in ("seen", *kept):
