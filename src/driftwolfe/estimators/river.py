@@ -23,10 +23,10 @@ from driftwolfe.estimators.core.columns import (
     Table,
     frame_table,
     in_order,
-    is_frame,
     number_of,
     record_table,
 )
+from driftwolfe.estimators.core.frames import is_frame
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, label

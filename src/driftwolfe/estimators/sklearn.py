@@ -24,10 +24,10 @@ from driftwolfe.estimators.core.columns import (
     Table,
     frame_table,
     in_range,
-    is_frame,
     object_table,
     objects,
 )
+from driftwolfe.estimators.core.frames import is_frame
 from driftwolfe.estimators.core.ids import Ids, check_labels, columns, several
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound

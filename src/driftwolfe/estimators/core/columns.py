@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwolfe.estimators.core.frames import frame
 from driftwolfe.estimators.core.ids import Ids, check_keys, is_missing, plain_key
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, dense_rows
 from driftwolfe.points import checks
@@ -191,30 +192,6 @@ def _label(name: Any) -> Any:
     if not _is_mark(name):
         return name
     return f"{name[1]} is missing" if name[0] == GAP else f"{name[1]}={name[2]}"
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X is a data frame, of any library."""
-    kinds = "iloc", "__dataframe__", "__arrow_c_stream__"
-    return hasattr(X, "columns") and any(hasattr(X, name) for name in kinds)
-
-
-def frame(X: Any, what: str) -> tuple[Any, Any]:
-    """Return a data frame of any library as narwhals sees it, and narwhals."""
-    try:
-        import narwhals.stable.v2 as narwhals
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "data frames need narwhals; install it with: pip install 'driftwolfe[estimators]'",
-            name=error.name,
-        ) from error
-    try:
-        return narwhals.from_native(X, eager_only=True), narwhals
-    except TypeError:
-        kinds = "a frame of pandas, polars or arrow, in memory"
-        raise TypeError(f"{what} must be {kinds}, got {type(X).__name__}") from None
-    except narwhals.exceptions.DuplicateError:
-        raise ValueError("the frame names a feature twice") from None
 
 
 #: Types of columns as narwhals calls them, with their parameters cut off.

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from driftwolfe.estimators.core.frames import frame, is_frame
 from driftwolfe.points import checks
 from driftwolfe.state import Field
 from driftwolfe.storage import require
@@ -198,23 +199,19 @@ def _decoded(item: Any) -> Any:
     return _KEYS[tag][2](content)
 
 
-#: Attributes of frames of pandas and polars, and of others, which are refused.
-_OF_FRAMES = ("iloc", "__dataframe__", "__arrow_c_stream__")
-
-
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     """Return the users and the items of pairs, or raise an error that says what is wrong with them."""
     if checks.has_masked_entries(pairs, depth=1):
         raise ValueError("pairs has masked entries; fill them in (with .filled) or leave them out")
     try:
-        if isinstance(pairs, np.ndarray) or any(hasattr(pairs, name) for name in _OF_FRAMES):
-            if len(pairs.shape) != 2 or pairs.shape[1] != 2:
+        if isinstance(pairs, np.ndarray) or is_frame(pairs):
+            table = pairs if isinstance(pairs, np.ndarray) else frame(pairs, "pairs")[0]
+            if len(table.shape) != 2 or table.shape[1] != 2:
                 raise ValueError(
-                    f"pairs must have two columns, user and item: shape (n, 2), got {pairs.shape}"
+                    f"pairs must have two columns, user and item: shape (n, 2), got {table.shape}"
                 )
-            table = getattr(pairs, "iloc", pairs)  # columns of a frame keep their types
-            users, items = (
-                column.tolist() if hasattr(column, "tolist") else column.to_list()
+            users, items = (  # columns of a frame keep their types
+                column.tolist() if isinstance(column, np.ndarray) else column.to_list()
                 for column in (table[:, 0], table[:, 1])
             )
         elif hasattr(
@@ -228,8 +225,8 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
             users, items = [row[0] for row in rows], [row[1] for row in rows]
     except (TypeError, KeyError, AttributeError):
         raise ValueError(
-            "pairs must be a list of (user, item) pairs, an array, or a pandas or polars frame of "
-            "two columns"
+            "pairs must be a list of (user, item) pairs, an array, or a frame of pandas, polars or "
+            "arrow of two columns"
         ) from None
     return plain_keys(users, "the id of one user"), plain_keys(items, "the id of one item")
 
