@@ -102,9 +102,8 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     """
     at, learning = places_at(where), labels.size > 0
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
-    room = at[
-        _ROOM
-    ]  # columns of an expert: of classes, and of those to come, with slopes of 0 always
+    # Columns of an expert: of classes, and of those to come, with slopes of 0 always.
+    room = at[_ROOM]
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
     chances = pointer(spare, _CHANCES * row)
@@ -163,11 +162,8 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     found += weights[i] * math.exp(logs[i])
                     for c in range(begins, ends):
                         slopes[c] = (miss if c == right else slopes[c] / total) * sure
-                    score, slope, step = (
-                        pointer(scores, begins),
-                        pointer(slopes, begins),
-                        part * steps[i],
-                    )
+                    score, slope = pointer(scores, begins), pointer(slopes, begins)
+                    step = part * steps[i]
                     norm = descend(norms, i, experts, score, slope, classes, step, squared)
                     outside |= norm > limits[i]
                 if learning:
