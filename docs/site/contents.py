@@ -71,6 +71,7 @@ BELOW = {
         "estimators/completer": "",
         "estimators/recommender": "",
         "howto/intervals": "Intervals under drift",
+        "howto/changes": "What changed, and when?",
         "estimators/measurements": "",
     },
     "theory/index": {
