@@ -72,6 +72,7 @@ BELOW = {
         "estimators/recommender": "",
         "howto/intervals": "Intervals under drift",
         "howto/changes": "What changed, and when?",
+        "howto/sets": "Sets of labels under drift",
         "estimators/measurements": "",
     },
     "theory/index": {
