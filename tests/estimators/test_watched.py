@@ -10,9 +10,6 @@ from driftwolfe.estimators.core.models import BLOCK
 
 #: What has no losses of its own, and the alarm itself.
 LEFT_OUT = {"AdaptiveIntervals", "AdaptiveSets", "DriftAlarm"}
-    "AdaptiveIntervals",
-    "DriftAlarm",
-}  # what has no losses of its own, and the alarm itself
 
 
 @pytest.mark.parametrize("name", sorted(set(ESTIMATOR_CASES) - LEFT_OUT))
