@@ -102,8 +102,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     """
     at, learning = places_at(where), labels.size > 0
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
-    # Columns of an expert: of classes, and of those to come, with slopes of 0 always.
-    room = at[_ROOM]
+    room = at[_ROOM]  # columns of an expert: those of classes to come have slopes of 0
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
     chances = pointer(spare, _CHANCES * row)
@@ -162,8 +161,11 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     found += weights[i] * math.exp(logs[i])
                     for c in range(begins, ends):
                         slopes[c] = (miss if c == right else slopes[c] / total) * sure
-                    score, slope = pointer(scores, begins), pointer(slopes, begins)
-                    step = part * steps[i]
+                    score, slope, step = (
+                        pointer(scores, begins),
+                        pointer(slopes, begins),
+                        part * steps[i],
+                    )
                     norm = descend(norms, i, experts, score, slope, classes, step, squared)
                     outside |= norm > limits[i]
                 if learning:
