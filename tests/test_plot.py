@@ -103,3 +103,22 @@ def test_what_cannot_be_drawn_is_refused():
     for wrong in ([history], {}, {"a": [3]}):
         with pytest.raises(TypeError):
             dw.plot.losses(wrong)
+
+
+def test_changes_show_means_of_losses_weights_by_memory_and_alarms():
+    rng, alarm = np.random.default_rng(0), dw.DriftAlarm()
+    losses = rng.normal(np.repeat([0.0, 2.0], 300))
+    alarm.update_many(losses)
+    early = {"radius 1, 16 rows": 0.25, "mean of 1,024 rows": 0.5, "ridge, all rows": 0.25}
+    late = {"last target": 0.25, "radius 1, 16 rows": 0.25, "radius 2, 16 rows": 0.5}
+    above, below = dw.plot.changes(losses, alarm, [early, late])
+    drawn = max(above.get_lines(), key=lambda each: len(each.get_xdata()))
+    assert drawn.get_ydata()[-1] == pytest.approx(losses[-12:].mean())
+    for axis in (above, below):
+        marked = {each.get_xdata()[0] for each in axis.get_lines() if len(each.get_xdata()) == 2}
+        assert marked == {*alarm.changes_, *alarm.starts_} and len(marked) == 2
+    names = [text.get_text() for text in below.get_yticklabels()]
+    assert names == ["last target", "16 rows", "1,024 rows", "all rows"]
+    shares = below.collections[0].get_array().reshape(4, 2)
+    assert shares.tolist() == [[0.0, 0.25], [0.25, 0.75], [0.5, 0.0], [0.25, 0.0]]
+    assert len(dw.plot.changes(losses[:3], alarm)) == 1

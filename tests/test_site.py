@@ -118,6 +118,7 @@ def test_broken_links_and_what_needs_the_network_are_found(site, tmp_path):
         pytest.param("tour", marks=pytest.mark.slow),
         "architecture",
         pytest.param("intervals", marks=pytest.mark.slow),
+        pytest.param("changes", marks=pytest.mark.slow),
     ],
 )
 def test_the_figures_are_all_drawn_by_their_scripts(script, tmp_path):

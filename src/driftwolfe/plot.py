@@ -204,18 +204,16 @@ def changes(losses: Any, alarm: Any, weights: Sequence[Mapping[str, float]] = ()
         table: dict[str, Array] = {}
         for k, each in enumerate(weights):
             for name, weight in each.items():
-                memory = re.search(r"(\d[\d,]*|all) rows", name)
-                key = memory.group() if memory else name
-                table.setdefault(key, np.zeros(len(weights)))[k] += weight
+                memory, *_ = *re.findall(r"(?:[\d,]+|all) rows", name), name
+                table.setdefault(memory, np.zeros(len(weights)))[k] += weight
         names = sorted(table, key=lambda name: figure.expert_size(name.replace("all", "1e300")))
         times = np.linspace(0, values.size, len(weights) + 1)[1:].astype(int)
         shares = ExpertWeights(times, np.array([table[name] for name in names]))
         y = Axis("", "experts", names=names)
         panels.append(Panel("", _ROW, y, weights=shares, drifts=found.starts_))
-    heights = [1.6, *(0.125 * drawing.expert_rows(panel) + 0.2 for panel in panels[1:])]
     with drawing.print_style():
         options: dict[str, Any] = {"sharex": True, "squeeze": False, "layout": "constrained"}
-        options |= {"figsize": (drawing.WIDTH, sum(heights) + 0.6), "height_ratios": heights}
+        options |= {"figsize": (drawing.WIDTH, 2.0 * len(panels))}
         _, grid = drawing.extra("matplotlib.pyplot").subplots(len(panels), **options)
         for axis, panel in zip(grid[:, 0], panels, strict=True):
             if image := drawing.draw_panel(axis, panel):

@@ -132,9 +132,7 @@ class ClassExperts(LoopPart):
     ferns: Annotated[Array, Field(_REAL, ("leaves", "side classes"))]
     rests: Annotated[Indices, Field(np.int64, _SOME, FOREVER, LONGEST_REST)]  # rounds
     last_rests: Annotated[Indices, Field(np.int64, _SOME, 0, LONGEST_REST)]  # how long before
-    norms: Annotated[
-        Array, Field(_REAL, (2, "experts"), 0.0)
-    ]  # bounds on trace norms, squared norms
+    norms: Annotated[Array, Field(_REAL, (2, "experts"), 0.0)]  # bounds on trace norms, squares
     weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
     view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
     losses: Annotated[Array, Field(_REAL, (BLOCK,), 0.0)]  # of the rows of this block

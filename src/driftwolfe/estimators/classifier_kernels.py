@@ -115,9 +115,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     """
     at, learning = places_at(where), labels.size > 0
     classes, row, full = at[_CLASSES], at[_ROW], at[_FEATURES] >= 0
-    room = at[
-        _ROOM
-    ]  # columns of an expert: of classes, and of those to come, with slopes of 0 always
+    room = at[_ROOM]  # columns of an expert: those of classes to come have slopes of 0
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
     chances = pointer(spare, _CHANCES * row)

@@ -370,14 +370,9 @@ def run(task, events, ranks, scratch):
                 if recent <= 1e-9 * overall[RECENT]:  # rounding
                     recent = 0.0
                 unseen = popularity, recent
+                whole = everything > 0
                 number = score(
-                    np.int64(length),
-                    everything > 0,
-                    unseen,
-                    mixed,
-                    np.int64(bucket),
-                    ranks,
-                    scratch,
+                    np.int64(length), whole, unseen, mixed, np.int64(bucket), ranks, scratch
                 )
             if item and not everything:  # what each expert gives to the item
                 row, far, near = n if task == PREDICT else 0, 0.0, 0.0

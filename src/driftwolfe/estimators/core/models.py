@@ -22,8 +22,7 @@ from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Count, Field, Part, read_state, write_state
 from driftwolfe.storage import require
 
-#: Rows whose losses an alarm is given together, and between checks whether a feature has a scale at last; no
-#: expert of the classifier lives shorter.
+#: Rows of a block: between looks for features that have a scale at last, and for alarms.
 BLOCK = 16
 
 
