@@ -20,7 +20,7 @@ from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel, Watched
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows, label
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
@@ -201,7 +201,7 @@ class _RowModel(SavedModel):
     _features: Ids
     _learner: Any
     _learn: Any
-    _latest: Any = (None, None, None)  # names, values and row: no part of the state
+    _latest: Any = ((), (), None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:
         return self._learner.alarm if self._learner else DriftAlarm()
@@ -235,7 +235,7 @@ class _RowModel(SavedModel):
             new = (plain_key(name) for name in names if name not in self._features.numbers)
             self._features.add(sorted(new, key=lambda name: (type(name).__name__, repr(name))))
         self._learner.grow(*map(len, self._keys()))
-        self._latest = (None, None, None)
+        self._latest = ((), (), None)
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
@@ -246,8 +246,7 @@ class _RowModel(SavedModel):
 
     def _learn_one(self, x: Mapping[Any, Any], target: Any) -> bool:
         """Learn a row that needs few checks, for speed; return False, and do nothing, for others."""
-        row = self._row(x)
-        if row is None:
+        if (row := self._row(x)) is None:
             return False
         if row is not self._latest[2] and (row.places < 0).any():
             return bool((np.abs(row.values) <= LARGEST).all()) and self._learn_new(x, target)
@@ -265,10 +264,7 @@ class _RowModel(SavedModel):
             return None
         names, values = [*x], [*x.values()]
         known, same, row = self._latest
-        try:
-            alike = names == known
-        except (TypeError, ValueError, ArithmeticError):  # names that are no keys
-            alike = False
+        alike = len(names) == len(known) and all(map(is_, names, known))
         if alike and all(map(is_, values, same)):  # the row that was predicted
             return row
         if not _is_plain(values):
@@ -357,7 +353,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
         number = self._classes.numbers.get(y) if w == 1.0 and type(y) in SIMPLE else None
-        if number is not None and self._learn_one(x, label(number)):
+        if number is not None and self._learn_one(x, np.array((number,))):
             return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
