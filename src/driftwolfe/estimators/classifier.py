@@ -281,8 +281,9 @@ class ClassExperts(LoopPart):
         known = self._bound
         if known.latest is not LoopPart.latest:
             known = self._bound = bound(known, self._held(views), self._sizes, views)
-        # Several threads may predict.
-        spare = known.spare if labels.size else np.empty(known.spare.size)
+        spare = (
+            known.spare if labels.size else np.empty(known.spare.size)
+        )  # several threads may predict
         given = *rows, labels, parts, begin, self.t, known.at, out, spare
         return kernels().follow.unchecked(*given)
 

@@ -177,11 +177,8 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     found += weights[i] * chance
                     for c in range(begins, ends):  # of p - 1 the others, as p may be nearly 1
                         slopes[c] = (-others if c == right else slopes[c]) * inverse * sure
-                    score, slope, step = (
-                        pointer(scores, begins),
-                        pointer(slopes, begins),
-                        part * steps[i],
-                    )
+                    score, slope = pointer(scores, begins), pointer(slopes, begins)
+                    step = part * steps[i]
                     norm = descend(norms, i, experts, score, slope, classes, step, squared)
                     outside |= norm > limits[i]
                 if learning:
@@ -224,8 +221,7 @@ def end_round(points, weights, norms, lengths, rates, sources, begin, t, classes
     Experts of the view are those from `begin` on, means last. `sources` become the heaviest of every radius, by
     their place in the view.
     """
-    radii, total = sources.size, 0.0
-    columns = points.shape[1]
+    radii, columns, total = sources.size, points.shape[1], 0.0
     moving = columns // classes - rates.size
     number, levels = moving * classes, moving // radii
     for i in range(begin, begin + moving):

@@ -220,8 +220,9 @@ class RegressionLearner(MappedLearner):
         if known.latest is not LoopPart.latest:
             held = self.state, *self.map.held, self._steps, self._limits
             known = self._bound = bound(known, held, self._sizes)
-        # Several threads may predict.
-        spare = known.spare if parts.size else np.empty(known.spare.size)
+        spare = (
+            known.spare if parts.size else np.empty(known.spare.size)
+        )  # several threads may predict
         return kernels().follow.unchecked(*rows, targets, parts, begin, known.at, out, spare)
 
     def _sizes(self) -> tuple[list[int], int]:

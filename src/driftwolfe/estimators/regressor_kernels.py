@@ -204,10 +204,7 @@ def _descend(at, spare, target, squared, part):
 
 @fast_jit(allocates=False)
 def _fit(moments, cross, inverse, width, outputs, top, factor, solved, panel, length):
-    """Compute the factor of a ridge regression with the first `top` features, and solve with it.
-
-    Four columns at a time, which are in `panel` too, one after the other, and before them the inverse pivots.
-    """
+    """Factorise with the first `top` features, and solve; `panel` has inverse pivots, and then four columns."""
     for i in range(top):
         row, own, scale = pointer(factor, i * width), pointer(moments, i * width), inverse[i]
         for j in range(i + 1):

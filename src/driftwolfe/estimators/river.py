@@ -29,7 +29,7 @@ from driftwolfe.estimators.core.columns import (
 from driftwolfe.estimators.core.frames import is_frame
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, label
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
@@ -197,7 +197,7 @@ class _RowModel(RowModel):
 
     OPTIONAL = "learner"
     _learn: Any
-    _latest: Any = (None, None, None)  # names, values and row: no part of the state
+    _latest: Any = ((), (), None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:
         return self._learner.alarm if self._learner else DriftAlarm()
@@ -248,7 +248,7 @@ class _RowModel(RowModel):
 
     def _grow(self) -> None:
         super()._grow()
-        self._latest = (None, None, None)
+        self._latest = ((), (), None)
 
     def _row(self, x: Any) -> SparseRows | None:
         """A dict of common types as a row, what is new at the place -1; None for others, or if one is missing."""
@@ -256,10 +256,7 @@ class _RowModel(RowModel):
             return None
         names, values, columns = [*x], [*x.values()], self._columns
         known, same, row = self._latest
-        try:
-            alike = names == known
-        except (TypeError, ValueError, ArithmeticError):  # names that are no keys
-            alike = False
+        alike = len(names) == len(known) and all(map(is_, names, known))
         if alike and all(map(is_, values, same)):  # the row that was predicted
             return row
         if plain := _is_plain(values):
@@ -372,7 +369,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """Learn a row of features and its label, with weight `w`."""
         number = self._classes.numbers.get(y) if w == 1.0 and type(y) in SIMPLE else None
         known = number is not None and self.class_weight is None
-        if known and self._learn_one(x, label(number)):
+        if known and self._learn_one(x, np.array((number,))):
             return
         self._learn(record_table(x), [y], None if w == 1.0 else w)
 

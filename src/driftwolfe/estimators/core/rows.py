@@ -105,12 +105,6 @@ def ends(entries: int) -> Indices:
     return np.array((0, entries))
 
 
-@lru_cache(256)
-def label(number: int) -> Indices:
-    """Return the number of one row's label."""
-    return np.array((number,))
-
-
 #: A row of larger weight is learned as so many copies.
 MOST_COPIES = 100
 #: Larger weights are refused, smaller ones count as 0.
@@ -272,7 +266,6 @@ class FeatureMap(LoopPart):
         # A rare feature has a larger scale than its deviation. The rest of its variance counts as noise of
         # its own, or whitening would blow it up after all: so ones on the diagonal.
         correlations.flat[:: factors.size + 1] = 1.0
-        # BLAS uses one thread for few features.
         with one_blas_thread() if factors.size > FEW_FEATURES else nullcontext():
             values, vectors = eigh(correlations)
             powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
