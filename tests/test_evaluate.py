@@ -43,7 +43,7 @@ class FixedRanker:
         self.items, self.seen, self.learned = items, {}, []
 
     def rank(self, user, items):
-        assert not items & self.seen.get(user, set())
+        assert not {*items} & self.seen.get(user, set())
         return sorted(items, key=self.items.index)
 
     def learn_one(self, user, item, y):
@@ -133,10 +133,12 @@ def test_ties_are_broken_at_random():
     for user in range(1, 400):
         events += [(user, 49), (user, user % 2)]  # the next one is among the first two
     for ranker in (False, True):
-        model = Indifferent()
-        if ranker:
-            model.recommend = None
-        scores = [evaluate.ranking(model, events, n=10, seed=seed).recall for seed in (0, 0, 1)]
+        scores = []
+        for seed in (0, 0, 1):
+            model = Indifferent()
+            if ranker:
+                model.recommend = None
+            scores.append(evaluate.ranking(model, events, n=10, seed=seed).recall)
         # Ten of fifty; the standard deviation is 0.02.
         assert scores[0] == scores[1] != scores[2] and abs(scores[0] - 10 / 50) < 0.09
 
