@@ -90,11 +90,11 @@ def contestants(shape: tuple[int, int]) -> dict[str, Callable[[Likes], np.ndarra
     found["incremental item-kNN, last 20 likes"] = dense(Cooccurrence)
     found["popularity, fading over 1,000 likes"] = dense(Decayed)
     found["popularity"] = dense(Dense)
-    if importlib.util.find_spec("rtrec"):
-        found["SLIM of rtrec"] = dense(RtrecSlim)
     found |= {f"EASE, refitted every {every:,} likes": dense(Ease, every) for every in EVERY}
     if importlib.util.find_spec("implicit"):
         found |= {f"iALS, refitted every {every:,}": dense(ImplicitALS, every) for every in EVERY}
+    if importlib.util.find_spec("rtrec"):
+        found["SLIM of rtrec"] = dense(RtrecSlim)
     return found
 
 
