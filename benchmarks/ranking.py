@@ -40,14 +40,18 @@ class Likes(NamedTuple):
     scored: np.ndarray
 
 
-def likes(seed: int | None = None) -> Likes:
-    """Return the stream; with a seed, users are permuted from half time on."""
+def likes(seed: int | None = None, shuffle: int | None = None) -> Likes:
+    """Return the stream; with a seed, users are permuted from half time on, or all ratings are shuffled."""
     stream = rating_streams()["time order"]
     users, items = (np.unique(column, return_inverse=True)[1] for column in stream.pairs.T)
     if seed is not None:
         half = users.size // 2
         users[half:] = np.random.default_rng(seed).permutation(users.max() + 1)[users[half:]]
-    liked, scored = stream.ratings >= 4.0, np.zeros(users.size, bool)
+    liked = stream.ratings >= 4.0
+    if shuffle is not None:
+        order = np.random.default_rng(shuffle).permutation(users.size)
+        users, items, liked = users[order], items[order], liked[order]
+    scored = np.zeros(users.size, bool)
     known, seen = set(), set()
     for k, (user, item, like) in enumerate(zip(users.tolist(), items.tolist(), liked, strict=True)):
         scored[k] = like and user in known and (user, item) not in seen
@@ -59,6 +63,8 @@ def likes(seed: int | None = None) -> Likes:
 
 class Dense:
     """A model that scores all films for a user, with what it needs of the likes so far."""
+
+    every = REFIT
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.likes, self.counts = np.zeros(shape, np.float32), np.zeros(shape[1])
@@ -73,7 +79,7 @@ class Dense:
         self.likes[user, item] = 1.0
         self.counts[item] += 1.0
         self.learned += 1
-        if self.learned % REFIT == 0:
+        if self.learned % self.every == 0:
             self.refit()
 
     def refit(self) -> None:
@@ -140,12 +146,14 @@ class ImplicitALS(Dense):
 
 
 def dense_ranks(model: Dense, stream: Likes) -> np.ndarray:
-    """Return the rank of every scored film just before it is learned."""
+    """Return the rank of every scored film just before it is learned, equal scores in random order."""
+    rng = np.random.default_rng(0)
     seen, ranks = np.zeros(model.likes.shape, bool), []
     for user, item, liked, scored in zip(*(part.tolist() for part in stream), strict=True):
         if scored:
             scores = np.where(seen[user], -np.inf, model.scores(user))
-            ranks.append(int((scores > scores[item]).sum() + (scores[:item] == scores[item]).sum()))
+            ties = int((scores == scores[item]).sum())
+            ranks.append(int((scores > scores[item]).sum() + rng.integers(ties)))
         if liked:
             model.learn(user, item)
         seen[user, item] = True

@@ -54,6 +54,7 @@ BELOW = {
         "howto/compare": "Your own learner against ours",
         "howto/portfolio": "Mixtures and portfolios",
         "howto/recommender": "A drifting recommender",
+        "howto/refit": "Instead of refitting",
         "howto/saving": "Saving and checkpoints",
         "howto/container": "In a container",
         "gpu": "",

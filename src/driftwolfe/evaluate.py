@@ -67,13 +67,24 @@ class RankingScores:
 
 
 def ranking(
-    model: Any, events: Iterable[Any], *, n: int = 10, delay: int = 0, progress: bool = False
+    model: Any,
+    events: Iterable[Any],
+    *,
+    n: int = 10,
+    delay: int = 0,
+    seed: int = 0,
+    progress: bool = False,
 ) -> RankingScores:
     """Recommend n items before each event, then learn it; return the scores.
 
     An event is scored if its weight is positive, the user had an event of positive weight before, and
     the item is new to the user. All events are learned, scored or not. A few numbers are kept for each
     item and user, and 8 bytes for each different pair; nothing else grows with the stream.
+
+    Items of equal score come in random order, also those beyond the n: to count ties as hits would
+    flatter a model with few different scores, by up to twentyfold on sparse data. A model whose
+    `recommend` has no `return_scores` is taken at its word; rankers of river get the items in random
+    order, which those that sort keep for equal ones.
 
     Parameters
     ----------
@@ -90,6 +101,8 @@ def ranking(
     delay
         How many events later each is learned, the last ones at the end; 0 and 1 are the same. What is
         new to a user does not depend on it.
+    seed
+        Of the order of equal scores.
     progress
         Whether to show a progress bar.
 
@@ -102,7 +115,7 @@ def ranking(
     """
     scores = RankingScores(checks.count(n, "n"))
     late, waiting = checks.count(delay, "delay", least=0), deque[Any]()
-    recommend, learn = _verbs(model)
+    recommend, learn = _verbs(model, np.random.default_rng(checks.count(seed, "seed", least=0)))
     users, items = Ids(), Ids()
     seen, liked, shown = list[Any](), bytearray(), set[Any]()
     ranks = array("i")  # of each scored event; 0 where its item was not recommended
@@ -236,21 +249,39 @@ def _triples(events: Iterable[Any], progress: bool) -> Iterable[tuple[Hashable, 
         yield user, item, checks.nonnegative(weight, "weight")
 
 
-def _verbs(model: Any) -> tuple[Callable[..., list[Any]], Callable[..., Any]]:
+def _untied(model: Any, user: Hashable, n: int, rng: np.random.Generator) -> list[Any]:
+    """Return what is recommended, equal scores in random order; asks for more until the last score is lower."""
+    asked = n + 1
+    while True:
+        items, scores = model.recommend(user, asked, return_scores=True)
+        if len(items) < asked or scores[-1] < scores[n - 1]:
+            order = np.lexsort([rng.random(len(items)), -np.asarray(scores)])
+            return [items[place] for place in order[:n].tolist()]
+        asked *= 2
+
+
+def _verbs(
+    model: Any, rng: np.random.Generator
+) -> tuple[Callable[..., list[Any]], Callable[..., Any]]:
     """Return how a model recommends to a user, and how it learns an event."""
     checks.refuse_class(model)
     if callable(getattr(model, "recommend", None)) and hasattr(model, "partial_fit"):
         rated = "ratings" in inspect.signature(model.partial_fit).parameters
         name = "ratings" if rated else "weights"
+        scored = "return_scores" in inspect.signature(model.recommend).parameters
         return (
-            lambda user, n, items, seen: model.recommend(user, n),
+            lambda user, n, items, seen: (
+                _untied(model, user, n, rng) if scored else model.recommend(user, n)
+            ),
             lambda user, item, weight: model.partial_fit([(user, item)], **{name: [weight]}),
         )
     if callable(getattr(model, "rank", None)) and hasattr(model, "learn_one"):
 
         def rank(user: Hashable, n: int, items: Ids, seen: Any) -> list[Any]:
             excluded = {items.names[i] for i in seen}
-            return list(model.rank(user, set(items.names) - excluded))[:n]
+            left = [item for item in items.names if item not in excluded]
+            shuffled = [left[place] for place in rng.permutation(len(left)).tolist()]
+            return list(model.rank(user, shuffled))[:n]
 
         return rank, model.learn_one
     raise TypeError(

@@ -21,16 +21,17 @@ class PlainRanks:
         """The probabilities of all items, a row for each expert."""
         open_ = self.known & ~np.isin(np.arange(self.known.size), list(self.seen.get(user, ())))
         scores = [self.events + 1.0, self.recent]
-        latest = self.history.get(user, [])[::-1][: kernels.LOOK_BACK]
+        latest = self.history.get(user, [])[::-1]
         kinds = (
-            (self.far, math.inf, kernels.FAR_POWER),
-            (self.near, kernels.FRESH, kernels.NEAR_POWER),
+            (self.far, math.inf, kernels.FAR_POWER, kernels.NEAR, kernels.LOOK_BACK),
+            (self.near, kernels.FRESH, kernels.NEAR_POWER, kernels.NEAR, kernels.LOOK_BACK),
+            (self.far, math.inf, kernels.NEAR_POWER, math.inf, kernels.LONG_LOOK_BACK),
         )
-        for table, most, power in kinds:
+        for table, most, power, decay, back in kinds:
             summed = np.zeros(self.known.size)
-            for d, item in enumerate(latest):
+            for d, item in enumerate(latest[:back]):
                 norm = math.sqrt(min(self.events[item], most) + 3.0)
-                summed += math.exp(-d / kernels.NEAR) / norm * table[item]
+                summed += math.exp(-d / decay) / norm * table[item]
             scores.append((summed * (self.events + 1.0) ** -power) ** 2)
         found = []
         for score in scores:

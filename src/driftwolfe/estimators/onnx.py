@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.recommender_tables import RankingTables
+from driftwolfe.estimators.recommender_tables import OF_KIND, RankingTables
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage import write_bytes
 
@@ -125,10 +125,8 @@ def _scores(tables: RankingTables) -> bytes:
     # The history: the latest that were liked, the last first, and how much each counts.
     recent = add("Slice", "seen", add.whole(-64), add.whole(LAST), first)
     liked = add("Compress", recent, add("GreaterOrEqual", recent, add.whole(0)), axis=0)
-    length = len(tables.fading)
+    length = tables.fading.shape[1]
     history = add("Slice", liked, add.whole(-1), add.whole(-1 - length), first, add.whole(-1))
-    fading = add("Slice", add.constant(tables.fading), first, add("Shape", history), first)
-    column = add("Unsqueeze", fading, step)
     # Sums of the neighbours' counts; spare places count for an item after the last.
     neighbours, pairs = _padded(tables, number)
     chosen = add("Gather", add.constant(neighbours, np.int64), history)
@@ -136,7 +134,10 @@ def _scores(tables: RankingTables) -> bytes:
     places = add("Reshape", chosen, flat, allowzero=1)
     rows = [add.constant(tables.popularity)]
     for kind, power in enumerate(tables.powers):
-        counts = add("Mul", add("Gather", add.constant(pairs[..., kind]), history), column)
+        fading = add.constant(tables.fading[kind])
+        column = add("Unsqueeze", add("Slice", fading, first, add("Shape", history), first), step)
+        counts = add("Gather", add.constant(pairs[..., OF_KIND[kind]]), history)
+        counts = add("Mul", counts, column)
         counts = add("Reshape", counts, flat, allowzero=1)
         empty = add.constant(np.zeros(number + 1))
         sums = add("ScatterElements", empty, places, counts, axis=0, reduction="add")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.ids import Ids, columns, plain_keys, several
+from driftwolfe.estimators.core.ids import Ids, columns, matrix_entries, plain_keys, several
 from driftwolfe.estimators.core.models import UsersAndItems, Watch
 from driftwolfe.estimators.recommender_tables import (
     RankingTables,
@@ -54,7 +54,8 @@ class Recommender(UsersAndItems):
     .. math:: p(i \mid u) = \sum_e w_e\, p_e(i \mid u)
 
     The experts are popularity (of all time, and over the last 300 events) and co-occurrence with the
-    user's latest items (of pairs that may be far apart, and of near ones, which fade). They are
+    user's latest items (of pairs that may be far apart, of near ones, which fade, and of any, where the order
+    of the latest 20 does not count). They are
     weighted by Bayes' rule with a fixed share, apart for each power of 2 of the number of items that a
     user has seen. One call with n events is bit-identical to n calls with one.
 
@@ -66,7 +67,7 @@ class Recommender(UsersAndItems):
     Notes
     -----
     In a round, a user meets an item of the catalogue that is new to them; :math:`p_e` is what expert e gave it
-    just before, among all items of the catalogue that the user had not seen. For N = 4 experts, T rounds in B
+    just before, among all items of the catalogue that the user had not seen. For N = 5 experts, T rounds in B
     buckets of users, and any sequence of experts with S switches within the buckets,
 
     .. math:: \sum_t \ln \frac{p_{e_t}(i_t \mid u_t)}{p(i_t \mid u_t)} \le (S + B) \ln (N T)
@@ -75,7 +76,7 @@ class Recommender(UsersAndItems):
     1/(t + 1) has the rest as its price (Herbster and Warmuth 1998; the proof is in
     docs/estimators/recommender.md). `regret_bound` is this. Recall, or one expert, has no guarantee.
 
-    What is recommended is the best among the neighbours of the user's 10 latest items and the 128 most
+    What is recommended is the best among the neighbours of the user's 20 latest items and the 128 most
     popular items of both kinds; the whole catalogue is searched where these are too few.
 
     Several threads may recommend, predict or save at the same time, or one may learn; other calls
@@ -124,7 +125,9 @@ class Recommender(UsersAndItems):
         Parameters
         ----------
         pairs
-            (user, item) pairs: a list of them, or an array or data frame of two columns.
+            (user, item) pairs: a list of them, or an array or data frame of two columns. Or a sparse
+            matrix, users in rows and items in columns, both by number: its entries, row by row, are
+            events with their values as weights.
         weights
             How much each counts, from 0 to a million; 1 if not given. A pair of weight 0 is only
             remembered as seen.
@@ -189,7 +192,12 @@ class Recommender(UsersAndItems):
 
     def _checked(self, pairs: Any, weights: Any, times: Any) -> _Events:
         """Check events; nothing changes."""
-        users, items = columns(pairs)
+        if hasattr(pairs, "tocsr"):
+            if weights is not None:
+                raise ValueError("a sparse matrix has its weights as values: leave weights= out")
+            users, items, weights = matrix_entries(pairs)
+        else:
+            users, items = columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
         size = (len(users),)
@@ -251,7 +259,15 @@ class Recommender(UsersAndItems):
             raise ValueError("times must span less than the largest floating-point number")
         return np.minimum(gaps / mean, LONGEST_GAP), clock
 
-    def recommend(self, user: Hashable, n: int = 10, *, return_scores: bool = False) -> Any:
+    def recommend(
+        self,
+        user: Hashable,
+        n: int = 10,
+        *,
+        items: Any = None,
+        exclude: Any = (),
+        return_scores: bool = False,
+    ) -> Any:
         """Return the best items for a user, without those seen; best first.
 
         Parameters
@@ -260,15 +276,26 @@ class Recommender(UsersAndItems):
             A new one gets what is popular.
         n
             Most items to return; fewer if there are not as many.
+        items
+            Only these are recommended, if given; those not known are not.
+        exclude
+            These are not.
         return_scores
             Whether to return a pair: the items, and an array of their probabilities.
         """
-        found = self.recommend_many([user], n, return_scores=return_scores)
+        given = {"items": items, "exclude": exclude, "return_scores": return_scores}
+        found = self.recommend_many([user], n, **given)
         return (found[0][0], found[1][0]) if return_scores else found[0]
 
     @reads
     def recommend_many(
-        self, users: Sequence[Hashable], n: int = 10, *, return_scores: bool = False
+        self,
+        users: Sequence[Hashable],
+        n: int = 10,
+        *,
+        items: Any = None,
+        exclude: Any = (),
+        return_scores: bool = False,
     ) -> Any:
         """Return a list of the best items for each user; much quicker than one by one.
 
@@ -276,6 +303,40 @@ class Recommender(UsersAndItems):
         """
         count = min(checks.count(n, "n", least=0), len(self._items))
         rows = self._users.find(plain_keys(several(users, "users"), "the id of one user"))
+        unwanted = self._places(exclude, "exclude")
+        if items is not None:
+            allowed = np.setdiff1d(self._places(items, "items"), unwanted)
+            found = [self._best_of(row, allowed, count) for row in rows]
+        elif unwanted.size:  # enough of the best, less those that are not wanted
+            more = min(count + unwanted.size, len(self._items)) if count else 0
+            found = [self._best_without(row, unwanted, more, count) for row in rows]
+        else:
+            return self._best(rows, count, return_scores)
+        lists = [[self._items.names[place] for place in places.tolist()] for places, _ in found]
+        return (lists, [chances for _, chances in found]) if return_scores else lists
+
+    def _places(self, items: Any, name: str) -> Indices:
+        """Return the numbers of the items that are known, each once."""
+        found = self._items.find(plain_keys(several(items, name), "the id of one item"))
+        return np.unique(found[found >= 0])
+
+    def _best_of(self, row: int, allowed: Indices, count: int) -> tuple[Indices, Array]:
+        """Return the best of some items for a user, and their probabilities."""
+        chances = self._pool.predict(np.full(allowed.size, row), allowed)[0]
+        order = np.argsort(-chances, kind="stable")[:count]
+        order = order[chances[order] > 0.0]
+        return allowed[order], chances[order]
+
+    def _best_without(
+        self, row: int, unwanted: Indices, more: int, count: int
+    ) -> tuple[Indices, Array]:
+        """Return the best items for a user but some, and their probabilities."""
+        (best,), (chances,) = self._pool.recommend(np.array([row]), more)
+        kept = np.flatnonzero((best >= 0) & ~np.isin(best, unwanted))[:count]
+        return best[kept], chances[kept]
+
+    def _best(self, rows: Indices, count: int, return_scores: bool) -> Any:
+        """Return the best items of each user, and their probabilities if asked for."""
         names, items, scores = self._items.names, [], []
         for first in range(0, rows.size, BLOCK):
             best, chances = self._pool.recommend(rows[first : first + BLOCK], count)
@@ -285,6 +346,42 @@ class Recommender(UsersAndItems):
                 if return_scores:
                     scores.append(chance[: len(found)].copy())
         return (items, scores) if return_scores else items
+
+    @reads
+    def similar_items(self, item: Hashable, n: int = 10, *, return_scores: bool = False) -> Any:
+        """Return the items that go with one, best first; none for one that is not known.
+
+        By how often users had both (far pairs) over the roots of both numbers of events. With
+        `return_scores`, a pair: the items, and an array of these numbers.
+        """
+        count = checks.count(n, "n", least=0)
+        places, scores = self._places([item], "item"), np.zeros(0)
+        if places.size:
+            places, scores = self._pool.similar(int(places[0]))
+            order = np.argsort(-scores, kind="stable")[:count]
+            places, scores = places[order], scores[order]
+        found = [self._items.names[place] for place in places.tolist()]
+        return (found, scores) if return_scores else found
+
+    @reads
+    def explain(self, user: Hashable, item: Hashable) -> dict[str, Any]:
+        """Return why an item is recommended: its score, what each expert adds to it, and the user's items.
+
+        A dict: `score`, the probability; `experts`, what each adds, which sum to the score; `items`, what
+        pairs with each of the user's latest items add, most first, which sum to what the experts of pairs
+        add. What an expert takes from popularity counts as popularity. All is 0 for what is new or seen.
+        """
+        number, places = self._user(user)[1], self._places([item], "item")
+        parts = np.zeros(len(self.expert_names_))
+        latest, of_items = np.zeros(0, np.int64), np.zeros(0)
+        if places.size:
+            parts, latest, of_items = self._pool.explain(number, int(places[0]))
+        order = [k for k in np.argsort(-of_items, kind="stable").tolist() if of_items[k] > 0.0]
+        return {
+            "score": float(parts.sum()),
+            "experts": dict(zip(self.expert_names_, parts.tolist(), strict=True)),
+            "items": {self._items.names[latest[k]]: float(of_items[k]) for k in order},
+        }
 
     @reads
     def predict(self, pairs: Any) -> Array:
@@ -339,7 +436,7 @@ class Recommender(UsersAndItems):
     @property
     def expert_names_(self) -> list[str]:
         """What each expert ranks by."""
-        return ["popularity", "recent popularity", "far pairs", "near pairs"]
+        return ["popularity", "recent popularity", "far pairs", "near pairs", "any pairs"]
 
     @property
     @reads

@@ -22,6 +22,8 @@ _REAL, _WHOLE = np.float64, np.int64
 #: Popular items are found anew after so many events, or a fraction of all so far.
 SHORTEST_BLOCK, BLOCK_FRACTION = 1000, 1 / 5
 _LOCAL, _NONE = threading.local(), np.zeros(0)
+#: The column of counts that far, near and any pairs have.
+OF_KIND = [0, 1, 0]
 
 
 class RankingTables(NamedTuple):
@@ -32,12 +34,12 @@ class RankingTables(NamedTuple):
     popularity
         Events of each item + 1, and the fading sums of events: a row for each kind, a column for each item.
     powers
-        What sums of far and of near pairs are multiplied by, powers of the events; rows as above.
+        What sums of far, of near and of any pairs are multiplied by, powers of the events; rows as above.
     starts, neighbours, pairs
         Item i has neighbours from starts[i] to starts[i + 1]; `pairs` has their far and near counts,
         over the root of the events of i, in two columns.
     fading
-        What the latest liked item counts, the one before, and so on: ten numbers.
+        What the latest liked item counts, the one before, and so on: a row for far, near and any pairs.
     smoothing
         Fraction of popularity in the other experts.
     weights
@@ -77,12 +79,12 @@ class RankingTables(NamedTuple):
         """
         seen = np.asarray(seen, dtype=np.int64)
         recent = seen[-4 * kernels().WINDOW :]
-        latest = recent[recent >= 0][: -1 - len(self.fading) : -1]
-        sums = np.zeros(self.powers.shape[::-1])
-        for item, part in zip(latest.tolist(), self.fading.tolist(), strict=False):
+        latest = recent[recent >= 0][: -1 - self.fading.shape[1] : -1]
+        sums = np.zeros(self.powers.shape)
+        for item, part in zip(latest.tolist(), self.fading.T, strict=False):
             held = slice(self.starts[item], self.starts[item + 1])
-            sums[self.neighbours[held]] += part * self.pairs[held]
-        table = np.concatenate([self.popularity, (self.powers * sums.T) ** 2])
+            sums[:, self.neighbours[held]] += part[:, None] * self.pairs[held].T[OF_KIND]
+        table = np.concatenate([self.popularity, (self.powers * sums) ** 2])
         table[:, np.where(seen < 0, -1 - seen, seen)] = 0.0
         totals = table.sum(axis=1, keepdims=True)
         table /= np.where(totals > 0.0, totals, 1.0)
@@ -115,16 +117,25 @@ def ranking_tables(state: PackedRanks) -> RankingTables:
     items = state.seen.astype(np.int64) >> 1
     return RankingTables(
         popularity=np.stack([events + 1.0, decaying]),
-        powers=np.stack([far, near]),
+        powers=np.stack([far, near, near]),
         starts=np.append(0, np.cumsum(state.lists)),
         neighbours=state.neighbours.astype(np.int64),
         pairs=state.counts / np.repeat(norms, state.lists, axis=0),
-        fading=kernels().NEAR_WEIGHTS[: kernels().LOOK_BACK].copy(),
+        fading=fading(),
         smoothing=np.array(kernels().SMOOTHING),
         weights=state.weights.copy(),
         seen_starts=np.append(0, np.cumsum(state.users)),
         seen=np.where(state.seen & 1, items, -1 - items),
     )
+
+
+def fading() -> Array:
+    """Return what a user's latest items count, the last first: a row for far, near and any pairs."""
+    loops = kernels()
+    table = np.ones((3, loops.LONG_LOOK_BACK))
+    table[:2] = 0.0
+    table[:2, : loops.LOOK_BACK] = loops.NEAR_WEIGHTS[: loops.LOOK_BACK]
+    return table
 
 
 def scratch(items: int) -> Any:
@@ -293,6 +304,40 @@ class RecommenderPool(Part):
         sizes = self.ranks.users[users + 1, loops.SIZE]
         buckets = np.minimum(np.frexp(sizes)[1], loops.BUCKETS - 1)
         return (chances * self.ranks.weights[buckets]).sum(axis=1), chances
+
+    def similar(self, item: int) -> tuple[Indices, Array]:
+        """Return the neighbours of an item, and their far pairs over the roots of both numbers of events."""
+        start, size, _ = self.ranks.lists[item + 1].tolist()
+        found, counts = self.ranks.neighbours[start : start + size], self.ranks.counts
+        events = self.ranks.items[:, kernels().EVENTS]
+        return found - 1, counts[start : start + size, 0] / np.sqrt(
+            events[found] * events[item + 1]
+        )
+
+    def explain(self, user: int, item: int) -> tuple[Array, Indices, Array]:
+        """Return what each expert adds to a score, and for the user's latest items what pairs with them add."""
+        ranks, loops = self.ranks, kernels()
+        (score,), (chances,) = self.predict(np.array([user]), np.array([item]))
+        start, size, _ = ranks.users[user + 1].tolist()
+        recent = ranks.seen[max(start, start + size - 4 * loops.WINDOW) : start + size]
+        latest = recent[recent & 1 > 0][: -1 - loops.LONG_LOOK_BACK : -1] >> 1
+        pairs = np.zeros((3, latest.size))
+        for place, other in enumerate(latest.tolist()):
+            first, number, _ = ranks.lists[other].tolist()
+            at = np.flatnonzero(ranks.neighbours[first : first + number] == item + 1)
+            events, scale = ranks.items[other, [loops.EVENTS, loops.SCALE]].tolist()
+            roots = np.sqrt([events + 3.0, min(events, loops.FRESH) + 3.0])
+            pairs[:, place] = (ranks.counts[first + at] / (roots * [1.0, scale])).sum(axis=0)[
+                OF_KIND
+            ]
+        pairs *= fading()[:, : latest.size]
+        bucket = min(size.bit_length(), loops.BUCKETS - 1)
+        weights, sums = ranks.weights[bucket], pairs.sum(axis=1)
+        parts = weights * (chances - loops.SMOOTHING * chances[loops.POPULARITY])
+        parts[loops.FAR_PAIRS :][sums == 0.0] = 0.0  # without an opinion: popularity
+        parts[loops.POPULARITY] = score - parts[1:].sum()
+        of_items = parts[loops.FAR_PAIRS :] @ (pairs / np.where(sums > 0.0, sums, 1.0)[:, None])
+        return parts, latest.astype(np.int64) - 1, of_items
 
     def seen_by(self, user: int) -> Indices:
         """Return the items that a user has seen, the latest last."""

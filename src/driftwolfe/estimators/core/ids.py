@@ -231,6 +231,16 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     return plain_keys(users, "the id of one user"), plain_keys(items, "the id of one item")
 
 
+def matrix_entries(matrix: Any) -> tuple[list[int], list[int], NDArray[np.float64]]:
+    """Return rows, columns and values of the entries of a sparse matrix, row by row."""
+    sound = checks.sound_sparse(matrix, "pairs")  # a malformed one reads foreign memory
+    if not isinstance(getattr(sound, "data", None), np.ndarray) or len(sound.shape) != 2:
+        raise ValueError("pairs must be a sparse matrix of users in rows and items in columns")
+    rows = sound.tocsr()
+    users = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return users.tolist(), rows.indices.tolist(), np.asarray(rows.data, np.float64)
+
+
 def single(pairs: Any) -> Any:
     """Return the pair if there is just one, of ids that need no check; else None. For speed."""
     if type(pairs) is np.ndarray:
