@@ -98,31 +98,35 @@ def moa(rows: Sequence[tuple[Row, Any]]) -> dict[str, list[Any]]:
 
 
 class DiscountedVaw:
-    """Forecasters of Vovk, Azoury and Warmuth that forget, each at its own rate, combined.
+    """Forecasters of Vovk, Azoury and Warmuth that forget, each at its own rate, and their combination.
 
     Jacobsen and Cutkosky (2024), Online linear regression in dynamic environments via discounting, ICML: their
-    forecaster, with its hint the number 0 or the last target, and their grid of discounts, in
-    powers of two from 2 d / (1 + 2 d) to d T / (1 + d T), and 0. Their combination too: predictions are clipped to
-    the range of targets seen, and weighed by their squared errors with a fixed share. What is ours: features are
-    standardised as they come and have a constant, the share is 1 / t, and 1e-9 of the mean of its diagonal is
-    added to each matrix, as discounts soon forget the regulariser, and columns may be equal.
+    forecaster, with its hint the number 0 or the last target, and their grid of discounts, in powers of two from
+    2 d / (1 + 2 d) to d T / (1 + d T), and 0. As there, predictions are clipped to the range of targets seen and
+    weighed by their squared errors, with a fixed share; `only` takes one of them instead, to choose in hindsight.
+    What is ours: features are standardised by the rows before and have a constant, the share is 1 / t, and 1e-9
+    of the mean of its diagonal is added to each matrix, as discounts forget the regulariser.
     """
 
-    def __init__(self, rounds: int, follow: bool, strength: float = 1.0) -> None:
-        self.rounds, self.follow, self.strength = rounds, follow, strength
+    def __init__(self, rounds: int, follow: bool, only: int | None = None) -> None:
+        self.rounds, self.follow, self.only = rounds, follow, only
         self.scaler = preprocessing.StandardScaler()
         self.names: list[str] = []
-        self.last = self.reach = 0.0
+        self.hint = self.last = self.reach = 0.0
         self.seen = 0
 
+    @staticmethod
+    def size_of_grid(rounds: int) -> int:
+        """How many discounts there are."""
+        return math.ceil(math.log2(max(rounds, 2) / 2.0)) + 2
+
     def _start(self, x: Row) -> None:
-        self.names = list(x)
-        size = len(x) + 1
-        low, high = 2.0 * size, float(size) * max(self.rounds, 2)
-        count = math.ceil(math.log2(high / low)) + 1
-        speeds = np.minimum(low * 2.0 ** np.arange(count), high)
-        self.discounts = np.concatenate([[0.0], speeds / (1.0 + speeds)])
-        self.matrices = np.tile(self.strength * np.eye(size), (self.discounts.size, 1, 1))
+        self.names, size = list(x), len(x) + 1
+        powers = 2.0 * size * 2.0 ** np.arange(self.size_of_grid(self.rounds) - 1)
+        speeds = np.minimum(powers, size * max(self.rounds, 2))
+        discounts = np.concatenate([[0.0], speeds / (1.0 + speeds)])
+        self.discounts = discounts if self.only is None else discounts[[self.only]]
+        self.matrices = np.tile(np.eye(size), (self.discounts.size, 1, 1))
         self.sums = np.zeros((self.discounts.size, size))
         self.weights = np.full(self.discounts.size, 1.0 / self.discounts.size)
 
@@ -130,25 +134,25 @@ class DiscountedVaw:
         """The predictions of all discounts; that of discount 0 is the hint."""
         if not self.names:
             self._start(x)
-        self.scaler.learn_one(x)
         scaled = self.scaler.transform_one(x)
         row = self.row = np.array([1.0, *(scaled.get(name, 0.0) for name in self.names)])
         self.hint = self.last if self.follow else 0.0
-        kept = self.discounts[1:, None]
-        now = kept[:, :, None] * self.matrices[1:] + np.outer(row, row)
+        found = np.full(self.discounts.size, self.hint)
+        kept = self.discounts > 0.0
+        now = self.discounts[kept, None, None] * self.matrices[kept] + np.outer(row, row)
         floor = 1e-9 * np.trace(now, axis1=1, axis2=2) / row.size
         now += floor[:, None, None] * np.eye(row.size)
-        asked = kept * self.sums[1:] + self.hint * row
-        solved = np.linalg.solve(now, asked[:, :, None])[:, :, 0]
-        return np.concatenate([[self.hint], solved @ row])
+        asked = self.discounts[kept, None] * self.sums[kept] + self.hint * row
+        found[kept] = np.linalg.solve(now, asked[:, :, None])[:, :, 0] @ row
+        return found
 
     def predict_one(self, x: Row) -> float:
         self.each = np.clip(self.predictions(x), self.hint - self.reach, self.hint + self.reach)
         return float(self.weights @ self.each)
 
-    def learn_one(self, _: Row, y: float) -> None:
+    def learn_one(self, x: Row, y: float) -> None:
         self.seen += 1
-        if self.reach:  # half the square has this rate on the range: it is exp-concave there
+        if self.reach:  # half the square is exp-concave with this rate where both are within reach
             near = min(max(y, self.hint - self.reach), self.hint + self.reach)
             losses = 0.5 * (self.each - near) ** 2 / (2.0 * self.reach) ** 2
             weights = self.weights * np.exp(losses.min() - losses)
@@ -159,3 +163,12 @@ class DiscountedVaw:
         self.matrices += np.outer(self.row, self.row)
         self.sums = self.discounts[:, None] * self.sums + y * self.row
         self.last = y
+        self.scaler.learn_one(x)
+
+
+def vaw(rounds: int) -> list[Any]:
+    """The combination, and each discount alone, with either hint."""
+    alone = range(1, DiscountedVaw.size_of_grid(rounds))
+    return [
+        partial(DiscountedVaw, rounds, hint, k) for hint in (False, True) for k in (None, *alone)
+    ]

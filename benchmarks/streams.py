@@ -177,7 +177,7 @@ REGRESSORS = (
     "ARF",
     "tuned SNARIMAX",
     "AMF",
-    "discounted VAW",
+    "tuned VAW",
 )
 
 
@@ -192,10 +192,7 @@ def regressors(name: str, rows: Any) -> Contestants:
         yield names.get(each, each), settings
     yield "last value", [rivals.LastValue]
     yield "AMF", [partial(forest.AMFRegressor, n_estimators=10, seed=0)]
-    yield (
-        "discounted VAW",
-        [partial(rivals.DiscountedVaw, len(rows), hint) for hint in (False, True)],
-    )
+    yield "tuned VAW", rivals.vaw(len(rows))
 
 
 # -- ratings and likes -----------------------------------------------------------------------------
