@@ -111,7 +111,7 @@ def test_one_estimator_compiles_nothing_of_another_and_the_import_nothing_at_all
         "import driftwolfe, driftwolfe.estimators as e\nfor name in e.__all__: getattr(e, name)"
     )
     assert compiled_by(everything, tmp_path) == set()
-    names = ("classifier", "core.shared")
+    names = ("alarm", "classifier", "core.shared")
     ours = {f"driftwolfe.estimators.{name}_kernels" for name in names}
     assert compiled_by(CLASSIFIER, tmp_path) == ours
 

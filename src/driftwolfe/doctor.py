@@ -266,17 +266,17 @@ def folders() -> Iterator[Finding]:
 
 # -- compiling ahead -------------------------------------------------------------------------------
 
-_SHARED = "estimators.core.shared_kernels"
+_ALARM, _SHARED = "estimators.alarm_kernels", "estimators.core.shared_kernels"
 #: The modules of compiled loops, by what uses them.
 MODULES = {
     "learners": (
         *("domains.set_kernels", "ensemble.expert_kernels"),
         *("losses.loss_kernels", "points.sparse_kernels"),
     ),
-    "TraceNormClassifier": ("estimators.classifier_kernels", _SHARED),
-    "TraceNormRegressor": ("estimators.regressor_kernels", _SHARED),
-    "MatrixCompleter": ("estimators.completer_kernels",),
-    "Recommender": ("estimators.recommender_kernels",),
+    "TraceNormClassifier": ("estimators.classifier_kernels", _SHARED, _ALARM),
+    "TraceNormRegressor": ("estimators.regressor_kernels", _SHARED, _ALARM),
+    "MatrixCompleter": ("estimators.completer_kernels", _ALARM),
+    "Recommender": ("estimators.recommender_kernels", _ALARM),
 }
 
 

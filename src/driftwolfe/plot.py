@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,11 @@ from driftwolfe.points.kinds import Array, Point
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["calls", "colours", "losses", "regret", "weights"]
+__all__ = ["calls", "changes", "colours", "losses", "regret", "weights"]
 
 #: A game; games by the names of their learners, of several streams each perhaps; or a comparison.
 Games = History | Comparison | Mapping[str, History | Sequence[History]]
-_ROUND = Axis("round", "rounds")
+_ROUND, _ROW = Axis("round", "rounds"), Axis("row", "rounds")
 
 
 def losses(
@@ -167,6 +168,62 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     with _axes(ax, 0.125 * drawing.expert_rows(panel) + 1.0) as axis:
         drawing.draw_colour_bar(drawing.draw_panel(axis, panel), [axis])
     return axis
+
+
+def changes(losses: Any, alarm: Any, weights: Sequence[Mapping[str, float]] = ()) -> list[Axes]:
+    """Draw means of the latest losses, the weights of experts by memory, and what an alarm found.
+
+    Lines mark alarms, dotted ones when losses changed, as far as the alarm can tell.
+
+    Parameters
+    ----------
+    losses
+        A number for each row.
+    alarm
+        A `DriftAlarm` that has seen these rows, or an estimator that has learned them.
+    weights
+        Weights by expert, as River's estimators have them (`expert_weights`), at times evenly spaced up to the
+        last row. Those of one memory ("10 rows") are added up.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw, numpy as np
+    >>> losses = np.random.default_rng(0).normal(np.repeat([0.0, 1.0], 300))
+    >>> alarm = dw.DriftAlarm()
+    >>> alarm.update_many(losses), [axis.get_ylabel() for axis in dw.plot.changes(losses, alarm)]
+    (array([305]), ['loss, mean of 12 rows'])
+    """
+    values, found = checks.finite_array(losses, "losses"), getattr(alarm, "alarm_", alarm)
+    width = max(1, values.size // 50)
+    means = np.convolve(values, np.ones(width) / width, "valid")
+    band = Band.of(np.arange(width, values.size + 1), means[None])
+    line = Line("", "", figure.LineStyle(figure.COLOURS[0], (), ""), band)
+    y = Axis(f"loss, mean of {width:,} rows")
+    panels = [Panel("", _ROW, y, [line], drifts=found.starts_)]
+    if weights:
+        table: dict[str, Array] = {}
+        for k, each in enumerate(weights):
+            for name, weight in each.items():
+                memory = re.search(r"(\d[\d,]*|all) rows", name)
+                key = memory.group() if memory else name
+                table.setdefault(key, np.zeros(len(weights)))[k] += weight
+        names = sorted(table, key=lambda name: figure.expert_size(name.replace("all", "1e300")))
+        times = np.linspace(0, values.size, len(weights) + 1)[1:].astype(int)
+        shares = ExpertWeights(times, np.array([table[name] for name in names]))
+        y = Axis("", "experts", names=names)
+        panels.append(Panel("", _ROW, y, weights=shares, drifts=found.starts_))
+    heights = [1.6, *(0.125 * drawing.expert_rows(panel) + 0.2 for panel in panels[1:])]
+    with drawing.print_style():
+        options: dict[str, Any] = {"sharex": True, "squeeze": False, "layout": "constrained"}
+        options |= {"figsize": (drawing.WIDTH, sum(heights) + 0.6), "height_ratios": heights}
+        _, grid = drawing.extra("matplotlib.pyplot").subplots(len(panels), **options)
+        for axis, panel in zip(grid[:, 0], panels, strict=True):
+            if image := drawing.draw_panel(axis, panel):
+                drawing.draw_colour_bar(image, [axis])
+            for t in found.changes_:
+                axis.axvline(t, color=figure.COLOURS[1], linewidth=0.9)
+            axis.label_outer()
+    return list(grid[:, 0])
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:

@@ -117,7 +117,9 @@ def spoilt(field, value, sizes):
         )
         return
     kind = value.dtype.type
-    yield from (value[None], value.astype(np.int16 if value.dtype.kind == "f" else np.float64))
+    with np.errstate(invalid="ignore"):  # infinite ones
+        other = value.astype(np.int16 if value.dtype.kind == "f" else np.float64)
+    yield from (value[None], other)
     for axis, size in enumerate(field.shape):
         if value.shape[axis] and isinstance(size, int | str):
             yield np.take(value, [*range(value.shape[axis])] * 2 + [0], axis)
@@ -127,7 +129,8 @@ def spoilt(field, value, sizes):
             wrong.append(np.nextafter(kind(limit), kind(beyond)))
         elif abs(limit) < 1e30:
             wrong.append(limit + np.sign(beyond))
-    wrong += [np.nan, np.inf, -np.inf] if value.dtype.kind == "f" else []
+    endless = (each for each in (np.inf, -np.inf) if not field.least <= each <= field.most)
+    wrong += [np.nan, *endless] if value.dtype.kind == "f" else []
     for each in wrong if value.size else ():
         spoiled = value.copy()
         spoiled.flat[-1] = each

@@ -9,9 +9,11 @@ import numpy as np
 
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.state import Count, Field, Part, read_state, write_state
 from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.estimators.alarm_kernels")
 
 #: Bets are densities a b p^(a-1) (1 - p^a)^(b-1) of Kumaraswamy on [0, 1]: the first ones gain by few very
 #: small p, the last ones by many below a half. Chosen on jumps of 0.5 to 3 standard deviations of normal
@@ -19,41 +21,10 @@ from driftwolfe.storage import require
 SHAPES = ((0.7, 1.0), (0.85, 1.0), (0.7, 2.0), (0.85, 1.5), (1.0, 1.5), (1.0, 3.0))
 #: Losses that a new one is compared with, at most.
 MOST = 1 << 16
-#: Random numbers that are drawn together.
-CHUNK = 256
+#: Random numbers that are drawn together, and losses that wait to be sorted in.
+CHUNK = RECENT = 256
 _BETS = len(SHAPES)
-_SOME, _PLACES = Field(np.float64, (_BETS,), 0.0), Field(np.int64, (_BETS,), 0)
 _ROWS = Field(np.int64, ("alarms",), 0, below=1 << 62)
-
-
-class Evidence(Part):
-    """That numbers p, uniform so far, have become smaller: each bet by itself, from all starts at once."""
-
-    sums: Annotated[Array, _SOME]  # over starts, of what a bet of 1 at that time has become
-    runs: Annotated[Array, _SOME]  # that of the best start
-    starts: Annotated[Indices, _PLACES]  # the best start
-
-    def __init__(self, t: int = 0) -> None:
-        self.sums, self.runs = np.zeros(_BETS), np.zeros(_BETS)
-        self.starts = np.full(_BETS, t)
-
-    def bet(self, p: float, t: int) -> float:
-        """Let all bets see the next number; return the mean of their sums."""
-        sums, runs, starts, total = self.sums, self.runs, self.starts, 0.0
-        for k, (a, b) in enumerate(SHAPES):
-            power = p**a
-            factor = a * b * power / p * (1.0 - power) ** (b - 1.0)
-            total += (held := (1.0 + sums.item(k)) * factor)
-            sums[k] = held
-            if (run := runs.item(k)) <= 1.0:
-                run, starts[k] = 1.0, t
-            runs[k] = run * factor
-        return total / _BETS
-
-    @property
-    def start(self) -> int:
-        """Since when the numbers have been smaller, by the bet with the most evidence."""
-        return int(self.starts[self.sums.argmax()])
 
 
 class DriftAlarm(Part, Guarded):
@@ -115,8 +86,10 @@ class DriftAlarm(Part, Guarded):
     two_sided: Annotated[bool, Field(bool)]
     random_state: Count
     _known: Annotated[Array, Field(np.float64, ("known",))]  # the losses to compare with, in order
-    _grown: Evidence
-    _fallen: Evidence
+    # That ranks have become smaller, and larger: of each bet the sum over all starts of what 1 at that time has
+    # become, and that of the best start.
+    _evidence: Annotated[Array, Field(np.float64, (4 * _BETS,), 0.0)]
+    _starts: Annotated[Indices, Field(np.int64, (2 * _BETS,), 0)]  # the best ones
 
     def __init__(
         self, rate: float = 1e-4, *, two_sided: bool = False, random_state: int = 0
@@ -126,29 +99,32 @@ class DriftAlarm(Part, Guarded):
             raise ValueError(f"rate must be at most 1, alarms per update, got {rate!r}")
         self.two_sided = bool(two_sided)
         self.random_state = checks.count(random_state, "random_state", least=0)
-        self.n_updates_, self._known = 0, np.empty(0)
+        self.n_updates_, self._known = 0, np.zeros(0)
         self.changes_ = self.starts_ = np.zeros(0, np.int64)
-        self._grown, self._fallen = Evidence(), Evidence()
+        self._evidence, self._starts = np.zeros(4 * _BETS), np.zeros(2 * _BETS, np.int64)
         self.derive()
 
     def derive(self) -> None:
-        self._size, self._chunk, self._draws = self._known.size, -1, np.empty(0)
+        self._sizes, self._table = np.array([self._known.size, 0]), np.zeros(RECENT)
+        self._table = np.append(self._table, self._known)
+        self._chunk, self._draws = -1, np.empty(0)
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_known": self._known[: self._size].copy()}
+        many, few = self._sizes
+        known = np.append(self._table[:few], self._table[RECENT : RECENT + many])
+        return super().__getstate__() | {"_known": np.sort(known)}
 
     def check(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self._size <= MOST and bool((np.diff(self._known) >= 0.0).all()), "losses")
+        require(self._known.size <= MOST and bool((np.diff(self._known) >= 0.0).all()), "losses")
         for rows in (self.changes_, self.starts_):
             require(rows.max(initial=-1) < self.n_updates_, "alarms")
-        for each in (self._grown, self._fallen):
-            require(each.starts.max() <= self.n_updates_, "evidence")
+        require(self._starts.max() <= self.n_updates_, "evidence")
 
     @writes
     def update(self, loss: float) -> bool:
         """Take the next loss; return whether the alarm sounds."""
-        return self._update(float(checks.finite_array(loss, "loss", ())))
+        return bool(self.take(checks.finite_array(loss, "loss", ()).reshape(1)).size)
 
     @writes
     def update_many(self, losses: Any) -> Indices:
@@ -156,7 +132,7 @@ class DriftAlarm(Part, Guarded):
         values = checks.finite_array(losses, "losses")
         if values.ndim != 1:
             raise ValueError(f"losses must be a list of numbers, got shape {values.shape}")
-        return np.flatnonzero([self._update(loss) for loss in values.tolist()])
+        return self.take(values)
 
     def __repr__(self) -> str:
         numbers = f"rate={self.rate:g}, updates={self.n_updates_}, alarms={self.changes_.size}"
@@ -166,8 +142,8 @@ class DriftAlarm(Part, Guarded):
     @reads
     def evidence_(self) -> float:
         """How near the alarm is: 1 when it sounds."""
-        both = self._grown.sums.mean() + self.two_sided * self._fallen.sums.mean()
-        return float(self.rate * both / (1 + self.two_sided))
+        sums = self._evidence.reshape(4, _BETS)[: 2 * self.two_sided + 1 : 2]
+        return float(self.rate * sums.mean())
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -180,35 +156,30 @@ class DriftAlarm(Part, Guarded):
         _, loaded = read_state(path, "DriftAlarm", {}, {"alarm": cls})
         return cast(Self, loaded)
 
-    def _update(self, loss: float) -> bool:
-        t = self.n_updates_
-        p = self._rank(loss, t)
-        grown, fallen = self._grown.bet(p, t), self._fallen.bet(1.0 - p, t)
-        self.n_updates_ = t + 1
-        evidence = 0.5 * (grown + fallen) if self.two_sided else grown
-        if sounds := evidence * self.rate >= 1.0:
-            start = (self._grown if grown >= fallen else self._fallen).start
-            self.changes_ = np.append(self.changes_, t)
-            self.starts_ = np.append(self.starts_, start)
-            self._grown, self._fallen, self._size = Evidence(t + 1), Evidence(t + 1), 0
-        elif not self.two_sided and fallen * self.rate >= 1.0:
-            self._fallen, self._size = Evidence(t + 1), 0
-        return sounds
+    def take(self, losses: Array) -> Indices:
+        """Take losses that have been checked, infinite where there is none; return where the alarm sounded."""
+        begin, alarms, done = self.n_updates_, self.changes_.size, 0
+        while done < losses.size:
+            t = self.n_updates_
+            if self._chunk != t // CHUNK:
+                self._chunk = t // CHUNK
+                self._draws = np.random.default_rng((self.random_state, self._chunk)).random(CHUNK)
+            if (many := self._sizes.item(0) + 3 * RECENT) > self._table.size:
+                self._table = np.append(self._table, np.zeros(many))
+            some = losses[done : done + CHUNK - t % CHUNK]
+            given: Any = (self._draws, t, self.rate, self.two_sided, MOST)
+            given += (self._table, self._sizes, self._evidence, self._starts)
+            found = kernels().follow.unchecked(some, *given)
+            done, self.n_updates_ = done + abs(found), t + abs(found)
+            if found < 0:
+                self._sound(self.n_updates_)
+        return self.changes_[alarms:] - begin
 
-    def _rank(self, loss: float, t: int) -> float:
-        """Return which part of the known losses is larger, ties broken at random; know this one, too."""
-        if self._size == MOST:
-            self._size = 0
-        size = self._size
-        if size == self._known.size:
-            self._known = np.append(self._known, np.zeros(max(size, 64)))
-        known = self._known[:size]
-        first, end = known.searchsorted(loss), known.searchsorted(loss, "right")
-        self._known[first + 1 : size + 1] = known[first:].copy()
-        self._known[first], self._size = loss, size + 1
-        if self._chunk != t // CHUNK:
-            self._chunk = t // CHUNK
-            self._draws = np.random.default_rng((self.random_state, self._chunk)).random(CHUNK)
-        # Neither 0 nor 1, of which bets have no price.
-        tie = min(max(self._draws.item(t % CHUNK), 1e-12), 1.0 - 1e-12)
-        return float((size - end + tie * (end - first + 1)) / (size + 1))
+    def _sound(self, t: int) -> None:
+        """Note an alarm before update t, and begin anew."""
+        sums = self._evidence.reshape(4, _BETS)[::2]
+        side = int(sums.mean(axis=1).argmax()) if self.two_sided else 0
+        start = self._starts[side * _BETS + sums[side].argmax()]
+        self.changes_ = np.append(self.changes_, t - 1)
+        self.starts_ = np.append(self.starts_, start)
+        self._evidence[:], self._starts[:], self._sizes[:] = 0.0, t, 0

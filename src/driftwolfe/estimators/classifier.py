@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.models import (
     BLOCK,
     LARGEST_RADIUS,
@@ -130,6 +131,7 @@ class ClassExperts(Part):
     ]  # bounds on trace norms, squared norms
     weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
     view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
+    losses: Annotated[Array, Field(_REAL, (BLOCK,), 0.0)]  # of the rows of this block
     _bound: Any = UNBOUND  # no part of the state
 
     def __init__(
@@ -146,6 +148,7 @@ class ClassExperts(Part):
         self.rests = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])
         self.last_rests = np.zeros(len(VIEWS), np.int64)
         self.view_weights = np.full(self.views, 1.0 / self.views)
+        self.losses = np.zeros(BLOCK)
         self.derive()
         sizes = np.array(self.sizes)
         side = int(sizes[-1]) * classes if random else 0
@@ -271,8 +274,9 @@ class ClassExperts(Part):
         self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
     ) -> int:
         """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
-        held: tuple[Any, ...] = (self.rests, self.view_weights, self.weights, self.norms)
-        held += (self._steps, self._limits, self.points, self.noisy, self.waves, self.ferns)
+        held: tuple[Any, ...] = (self.losses, self.rests, self.view_weights, self.weights)
+        held += (self.norms, self._steps, self._limits)
+        held += (self.points, self.noisy, self.waves, self.ferns)
         if views is not None:
             held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
         _, at, spare, *_kept = self._bound = bound(self._bound, held, self._sizes, views)
@@ -442,7 +446,7 @@ def check_number(classes: int) -> None:
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
-    RADII = RADII
+    RADII, LOSSES = RADII, "experts"
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     random: RandomViews
     experts: ClassExperts
@@ -468,7 +472,7 @@ class ClassLearner(MappedLearner):
             *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
             random=kind == "random",
         )
-        self.renewal = 1
+        self.renewal, self.alarm = 1, DriftAlarm()
 
     def check(self) -> None:
         super().check()

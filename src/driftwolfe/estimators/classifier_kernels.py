@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from driftwolfe.estimators.core.models import BLOCK
 from driftwolfe.estimators.core.shared_kernels import add, descend, divisor, fill, map_row, reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
@@ -22,14 +23,14 @@ from driftwolfe.points.compiling import (
 #: Where the loop finds sizes, and the addresses of the arrays of experts, of the map, and of random features.
 _FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE = range(9)
 _CONSTANT, _ROOM = 9, 10
-_RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(11, 18), 21)
-_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (27, *range(33, 40))
+_LOSSES, _RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(11, 19), 22)
+_INNER, _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = (28, *range(34, 41))
 #: Features that a wave sees, and tests of a fern.
 MOST_INPUTS, TESTS = 3, 5
 #: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
-_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS = range(3, 11)
+_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES = range(3, 12)
 #: How many these are.
-WORK = 11
+WORK = 12
 #: The second view takes a label for drawn at random with this probability.
 NOISE = 0.1
 #: Smaller probabilities count as this where views are weighed.
@@ -98,6 +99,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
     ]  # columns of an expert: of classes, and of those to come, with slopes of 0 always
     scores, slopes = pointer(spare, _SCORES * row), pointer(spare, _SLOPE * row)
     logs, gains = pointer(spare, LOGS * row), pointer(spare, _GAINS * row)
+    chances = pointer(spare, _CHANCES * row)
     rests, view_weights = places_at(at[_RESTS]), numbers_at(at[_CREDITS])
     weights = numbers_at(at[_WEIGHTS])
     norms, steps, limits = numbers_at(at[_NORMS]), numbers_at(at[_STEPS]), numbers_at(at[_LIMITS])
@@ -112,6 +114,8 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
             return k
         share = 1.0 / (t + k + 2.0)
         share = share if at[_ADAPTIVE] else share * share
+        for c in range(classes):
+            chances[c] = 0.0
         for v in range(at[_VIEWS]):
             number, table = at[_SIDE] if v else at[_PLAIN], numbers_at(at[_POINTS + v])
             columns, last = number * room, first + number
@@ -136,11 +140,10 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                     for c in range(begins, ends):
                         slopes[c] = math.exp(scores[c] - top)
                         total += slopes[c]
+                    weight, kept = view_weights[v] * weights[i], 1.0 - NOISE if v == 1 else 1.0
+                    for c in range(classes):
+                        chances[c] += weight * (kept / total * slopes[begins + c] + noise)
                     if not learning:
-                        for c in range(classes):
-                            chance = slopes[begins + c] / total
-                            chance = (1.0 - NOISE) * chance + noise if v == 1 else chance
-                            out[k, c] += view_weights[v] * weights[i] * chance
                         continue
                     logs[i] = scores[right] - (top + math.log(total))
                     miss = math.expm1(logs[i])  # p - 1, also where p is nearly 1
@@ -170,10 +173,14 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
             first = last
         if not learning:
             for c in range(classes):
-                mixed += out[k, c]
+                mixed += chances[c]
             for c in range(classes):
-                out[k, c] /= mixed
+                out[k, c] = chances[c] / mixed
             continue
+        above = 0.0
+        for c in range(classes):
+            above += chances[c] if chances[c] > chances[label] else 0.0
+        numbers_at(at[_LOSSES])[(t + k) % BLOCK] = above / awake
         mixed = mixed / awake if mixed > LEAST * awake else LEAST
         for v in range(at[_VIEWS]):
             if rests[v] != 0:  # it says what the others say, so its weight stays

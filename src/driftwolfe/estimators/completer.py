@@ -13,7 +13,7 @@ from driftwolfe.estimators.completer_experts import CompleterPool, Factors
 from driftwolfe.estimators.completer_features import FeatureModel, with_features
 from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, columns, single
-from driftwolfe.estimators.core.models import UsersAndItems, not_fitted
+from driftwolfe.estimators.core.models import UsersAndItems, Watch, not_fitted
 from driftwolfe.estimators.core.rows import copies
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
@@ -130,8 +130,7 @@ class MatrixCompleter(UsersAndItems):
     SETTINGS: ClassVar[dict[str, Any]] = {"wrapper": Field(dict)}
     PARTS: ClassVar[dict[str, Any]] = {
         "pool": CompleterPool,
-        "users": Ids,
-        "items": Ids,
+        **UsersAndItems.KNOWN,
         "features": FeatureModel,
     }
     OPTIONAL, COUNTED = "features", "ratings"
@@ -150,7 +149,7 @@ class MatrixCompleter(UsersAndItems):
     ) -> None:
         options = (loss, learner, radii, rank, weighting, memory, seed, keep_seen)
         self._pool = CompleterPool(CompleterSettings(*options))
-        self._users, self._items = Ids(), Ids()
+        self._users, self._items, self._watch = Ids(), Ids(), Watch()
         self._features: FeatureModel | None = None
 
     @writes
@@ -233,6 +232,7 @@ class MatrixCompleter(UsersAndItems):
             predictions = self._pool.learn(rows, cols, *given)
             if self._features:
                 predictions = self._features.blend((users, items), rows, cols, predictions, *given)
+            self._watch.take(np.abs(predictions - given[0]))
             self._users.add(new_users)
             self._items.add(new_items)
         except BaseException:
@@ -245,6 +245,7 @@ class MatrixCompleter(UsersAndItems):
         if self._pool.undone(t, rows, len(self._users), len(self._items)):
             return True
         learned = not self._features and self._pool.is_done(t + ratings)
+        learned = learned and self._watch.t == t + ratings
         if learned:
             self._users.add(users)
             self._items.add(items)
@@ -257,17 +258,17 @@ class MatrixCompleter(UsersAndItems):
         pool = self._pool
         first, recent, rows = pool.first, pool.recent.size, pool.users.size
         try:
-            if number < 0 or col < 0:
-                number = number if number >= 0 else len(users)
-                col = col if col >= 0 else len(items)
-                predicted = pool.learn_one(number, col, rating)
-                users.add((user,))
-                items.add((item,))
-            else:
-                predicted = pool.learn_one(number, col, rating)
+            known = number >= 0 and col >= 0
+            number = number if number >= 0 else len(users)
+            col = col if col >= 0 else len(items)
+            predicted = pool.learn_one(number, col, rating)
             if self._features:
                 numbers = map(np.array, ([number], [col], [predicted], [rating]))
-                self._features.blend(([user], [item]), *numbers)
+                predicted = float(self._features.blend(([user], [item]), *numbers)[0])
+            self._watch.take_one(abs(predicted - rating))
+            if not known:
+                users.add((user,))
+                items.add((item,))
         except BaseException:
             half_written(self, self._settled, first + recent, rows, 1, (user,), (item,))
             raise

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from driftwolfe.estimators.core.ids import Ids, columns, plain_keys, several
-from driftwolfe.estimators.core.models import UsersAndItems
+from driftwolfe.estimators.core.models import UsersAndItems, Watch
 from driftwolfe.estimators.recommender_tables import (
     RankingTables,
     RecommenderPool,
@@ -109,11 +109,11 @@ class Recommender(UsersAndItems):
         "note": Field(dict, optional=True),
         "times": Field(list, (3,), items=Field(float)),
     }
-    PARTS: ClassVar[dict[str, Any]] = {"pool": RecommenderPool, "users": Ids, "items": Ids}
+    PARTS: ClassVar[dict[str, Any]] = {"pool": RecommenderPool, **UsersAndItems.KNOWN}
 
     def __init__(self) -> None:
         self._pool = RecommenderPool()
-        self._users, self._items = Ids(), Ids()
+        self._users, self._items, self._watch = Ids(), Ids(), Watch()
         self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
         self.note_: dict[str, Any] | None = None
 
@@ -153,7 +153,7 @@ class Recommender(UsersAndItems):
             return False
         t = self._pool.ranks.clock.item(0)
         try:
-            self._pool.learn_single(row, col, weight)
+            self._watch.take_one(self._pool.learn_single(row, col, weight))
         except BaseException:
             half_written(self, self._settled, t, 1)
             raise
@@ -213,7 +213,8 @@ class Recommender(UsersAndItems):
         try:
             if new_users or new_items:
                 self._pool.grow(users + len(new_users), items + len(new_items))
-            found = self._pool.learn(rows, cols, events.weights, elapsed, ranked)
+            found, losses = self._pool.learn(rows, cols, events.weights, elapsed, ranked)
+            self._watch.take(losses)
             self._users.add(new_users)
             self._items.add(new_items)
             self._times = clock
@@ -229,12 +230,12 @@ class Recommender(UsersAndItems):
         """Undo a call that was interrupted before its first event, complete one after its last; return whether."""
         if (learned := self._pool.t - t) == 0:
             self._pool.users = len(self._users)  # rows of others are empty still
-        elif learned == events:
+        elif learned == events and self._watch.t == self._pool.t:
             self._pool.refresh()
             self._users.add(users)
             self._items.add(items)
             self._times = self._times if clock is None else clock
-        return learned in (0, events)
+        return learned in (0, events) and self._watch.t == self._pool.t
 
     def _elapsed(self, times: Array) -> tuple[Array, Array]:
         """Return the times between events in units of their mean so far, and the new clock."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, WHOLE, jit
+from driftwolfe.points.compiling import NEW_NUMBERS, NEW_TABLE, NUMBERS, PLACES, WHOLE, jit
 
 #: Latest items of a user that a new one is paired with, and those that recommendations start from.
 WINDOW, LOOK_BACK = 16, 10
@@ -110,8 +110,8 @@ _typeof: Any = numba.typeof
 _tuple: Any = numba.types.Tuple
 plain_jit = partial(jit, allocates=False)
 _F32, RANKS, SCRATCH = numba.float32, _typeof(new_ranks()), _typeof(new_scratch(1))
-#: Users, items, weights, times since the event before, places found, probabilities.
-ROWS = _tuple((PLACES, PLACES, NUMBERS, NUMBERS, numba.int64[:, ::1], NEW_TABLE))
+#: Users, items, weights, times since the event before, places found, losses, probabilities.
+ROWS = _tuple((PLACES, PLACES, NUMBERS, NUMBERS, numba.int64[:, ::1], NEW_NUMBERS, NEW_TABLE))
 
 
 @plain_jit()
@@ -240,7 +240,7 @@ def score(length, everything, unseen, mixed, bucket, ranks, scratch):
 
 @plain_jit()
 def reweigh(weights, rounds, row, chances):
-    """Bayes' rule, and a fixed share of 1/(t + 1) for all: no rate is needed for the logarithmic loss."""
+    """Bayes' rule, and a fixed share of 1/(t + 1) for all, without a rate; return the logarithmic loss."""
     rounds[row] += 1
     share, total = 1.0 / (rounds[row] + 1.0), 0.0
     for e in range(EXPERTS):
@@ -248,6 +248,7 @@ def reweigh(weights, rounds, row, chances):
         total += weights[row, e]
     for e in range(EXPERTS):
         weights[row, e] = (1.0 - share) * weights[row, e] / total + share / EXPERTS
+    return -math.log(total)
 
 
 @plain_jit()
@@ -320,7 +321,7 @@ def run(task, events, ranks, scratch):
     users and their probabilities, PREDICT the probability that each expert gives to a pair; what is new or was
     seen is left as it is.
     """
-    of_users, of_items, parts, elapsed, found, chances = events
+    of_users, of_items, parts, elapsed, found, losses, chances = events
     items, lists, users = ranks.items, ranks.lists, ranks.users
     neighbours, counts, seen = ranks.neighbours, ranks.counts, ranks.seen
     free, overall, clock = ranks.free, ranks.totals, ranks.clock
@@ -406,8 +407,9 @@ def run(task, events, ranks, scratch):
         if asked and task == PREDICT:
             scored = user
         if learning:
+            losses[n] = math.inf
             if asked:
-                reweigh(ranks.weights, ranks.rounds, np.int64(bucket), chances)
+                losses[n] = reweigh(ranks.weights, ranks.rounds, np.int64(bucket), chances)
             scale = overall[-1] * math.exp(elapsed[n] / MEMORY)
             if scale > LARGEST_SCALE:  # it grows, instead of recent popularity falling
                 for k in range(clock[1]):

@@ -6,7 +6,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.models import (
+    BLOCK,
     LARGEST_RADIUS,
     RADII_OPTION,
     SLACK,
@@ -73,6 +75,7 @@ class RegressionState(NamedTuple):
     # Coefficients without random features, and with them.
     narrow: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
     wide: Annotated[Array, Field(_REAL, (*_WINDOWS, "width", "outputs"))]
+    losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: mean errors
 
 
 class RegressionLearner(MappedLearner):
@@ -84,7 +87,7 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    RADII = RADII
+    RADII, LOSSES = RADII, "state"
     radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
     random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
     seed: Annotated[int, Field(int, least=0, below=1 << 32)]
@@ -96,7 +99,7 @@ class RegressionLearner(MappedLearner):
         self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
         self.map = FeatureMap(features, True)
-        self.renewal = 1
+        self.renewal, self.alarm = 1, DriftAlarm()
         balls, d = len(self.radii) * len(LENGTHS), features if features <= FULL_FEATURES else 0
         experts, windows = kernels().PLAIN + balls, 2 * len(kernels().WINDOWS)
         self.state = RegressionState(
@@ -108,6 +111,7 @@ class RegressionLearner(MappedLearner):
             totals=np.zeros(windows),
             ages=np.zeros(windows, np.int64),
             centres=np.zeros((windows, outputs)),
+            losses=np.zeros(BLOCK),
             **self._of_features(d, windows, outputs),
         )
         self.derive()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from driftwolfe.estimators.core.models import BLOCK
 from driftwolfe.estimators.core.shared_kernels import (
     NEGLIGIBLE,
     RATE,
@@ -58,7 +59,7 @@ LOW, HIGH, LAST, ERROR, SQUARES = range(5)
 _D, _RANDOM, _OUTPUTS, _EXPERTS, _BALLS, _ROW, _FULL = range(7)
 _CLOCK, _TARGETS, _WEIGHTS, _POINTS, _NORMS, _BEFORE, _DIRECTIONS, _OFFSETS = range(7, 15)
 _TOTALS, _AGES, _MEANS, _CENTRES, _MOMENTS, _CROSS, _NARROW, _WIDE = range(15, 23)
-_COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _LIMITS = range(23, 31)
+_LOSSES, _COUNTS, _SEEN, _AVERAGE, _SPREAD, _CENTRE, _TABLE, _STEPS, _LIMITS = range(23, 32)
 
 
 @jit(allocates=False)
@@ -145,6 +146,16 @@ def _ask(at, spare, o):
         answer += weights[i] * guess
         guesses[i] = guess
     return answer
+
+
+@jit(allocates=False)
+def _loss(at, o, miss):
+    """Return the loss of an error: that itself, or, of several outputs, one without a unit."""
+    outputs, weight = at[_OUTPUTS], numbers_at(at[_TOTALS])[len(WINDOWS) - 1]
+    if outputs == 1 or miss == 0.0:
+        return miss
+    squares = numbers_at(at[_TARGETS])[SQUARES * outputs + o]
+    return miss / (miss + (math.sqrt(squares / weight) if weight > 0.0 else 0.0))
 
 
 @jit(allocates=False)
@@ -302,7 +313,7 @@ def follow(starts, places, values, targets, parts, begin, where, out, spare):
     scores, units = pointer(spare, 4 * row), pointer(spare, 5 * row)
     steps = pointer(spare, 6 * row)
     for n in range(begin, starts.size - 1):
-        part, squared, length = parts[n] if learning else 0.0, 0.0, 1.0
+        part, squared, length, loss = parts[n] if learning else 0.0, 0.0, 1.0, 0.0
         own, z = pointer(places, starts[n]), pointer(values, starts[n])
         size = starts[n + 1] - starts[n]
         if at[_FULL]:
@@ -320,7 +331,9 @@ def follow(starts, places, values, targets, parts, begin, where, out, spare):
             answer = _ask(at, features, o)
             if not learning:
                 out[n, o] = answer
-            elif clock[0] > 0:
+                continue
+            loss += _loss(at, o, abs(answer - targets[n, o])) / outputs
+            if clock[0] > 0:
                 units[o] = _weigh(at, features, o, answer, targets[n, o], part)
         if learning:
             target = pointer(targets, n * outputs)
@@ -330,6 +343,7 @@ def follow(starts, places, values, targets, parts, begin, where, out, spare):
                     point = (e if at[_FULL] else own[e]) * columns
                     add(pointer(points, point), z[e], steps, columns)
             _count(at, features, target, part)
+            numbers_at(at[_LOSSES])[clock[0] % BLOCK] = loss
             clock[0] += 1
             if outside:
                 return -n - 1

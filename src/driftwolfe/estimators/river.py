@@ -14,10 +14,11 @@ from river import base
 from river.reco.base import Ranker
 
 from driftwolfe.estimators import classifier, regressor
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
-from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
+from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies, dense_rows
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class _PairModel(checks.Constructed, Ranker):
+class _PairModel(checks.Constructed, Watched, Ranker):
     """What models of (user, item) pairs share."""
 
     MODEL: ClassVar[str]  # the attribute that is the model behind it
+
+    def _alarm(self) -> DriftAlarm:
+        return getattr(self, self.MODEL).alarm_
 
     def predict_many(self, pairs: Any) -> Any:
         """Return what `predict_one` does for each of several (user, item) pairs."""
@@ -196,6 +200,9 @@ class _RowModel(SavedModel):
     _features: Ids
     _learner: Any
     _learn: Any
+
+    def _alarm(self) -> DriftAlarm:
+        return self._learner.alarm if self._learner else DriftAlarm()
 
     @property
     @reads

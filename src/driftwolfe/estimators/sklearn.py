@@ -13,10 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from driftwolfe.estimators import classifier, regressor
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.ids import Ids, check_labels, columns, several
-from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel
+from driftwolfe.estimators.core.models import SEED_OPTION, SavedModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
@@ -38,6 +39,9 @@ class _RowEstimator(SavedModel, BaseEstimator):
         """Learn from scratch, going through the rows once, in their order."""
         self._learn(X, y, sample_weight, True)
         return self
+
+    def _alarm(self) -> DriftAlarm:
+        return self._fitted().alarm
 
     @property
     def t_(self) -> int:
@@ -492,7 +496,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         return self._teach(self._learner, row, y.reshape(1, -1))
 
 
-class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
+class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator):
     """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
 
     Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
@@ -570,6 +574,10 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         if not hasattr(self, "completer_"):
             check_is_fitted(self)  # which takes longer, and says what to do
         return self.completer_.predict(X)
+
+    def _alarm(self) -> DriftAlarm:
+        check_is_fitted(self)
+        return self.completer_.alarm_
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:

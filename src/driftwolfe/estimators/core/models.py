@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
@@ -10,16 +11,65 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.estimators.core.rows import COUNT, FeatureMap, SparseRows, ends
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, half_written, reads, reads_whole
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.state import Field, Part, read_state, write_state
+from driftwolfe.state import Count, Field, Part, read_state, write_state
 from driftwolfe.storage import require
 
+#: Rows whose losses an alarm is given together, and between checks whether a feature has a scale at last; no
+#: expert of the classifier lives shorter.
+BLOCK = 16
 
-class SavedModel(Guarded):
+
+class Watch(Part):
+    """Hands the losses of rows to an alarm, a block at a time."""
+
+    t: Count  # rows so far
+    losses: Annotated[Array, Field(np.float64, (BLOCK,), most=np.inf)]  # the latest; infinite: none
+    alarm: DriftAlarm
+
+    def __init__(self) -> None:
+        self.t, self.losses, self.alarm = 0, np.zeros(BLOCK), DriftAlarm()
+
+    def check(self) -> None:
+        require(self.alarm.n_updates_ == self.t - self.t % BLOCK, "alarms")
+
+    def take(self, losses: Array) -> None:
+        """Take the losses of rows."""
+        for loss in losses.tolist():
+            self.take_one(loss)
+
+    def take_one(self, loss: float) -> None:
+        """Take the loss of a row."""
+        self.losses[self.t % BLOCK] = loss
+        self.t += 1
+        if self.t % BLOCK == 0:
+            self.alarm.take(self.losses)
+
+
+class Watched:
+    """An estimator whose losses an alarm watches."""
+
+    _alarm: Any
+
+    @property
+    @reads
+    def alarm_(self) -> DriftAlarm:
+        """A copy of the `DriftAlarm` that watches the loss of each prediction, in blocks of 16 rows."""
+        return copy.deepcopy(self._alarm())
+
+    @property
+    @reads
+    def changes_(self) -> Indices:
+        """For each alarm, the number of rows learned before the one at which it sounded."""
+        return self._alarm().changes_.copy()
+
+
+class SavedModel(Guarded, Watched):
     """A model whose settings and parts make up a file."""
 
     OPTIONS: ClassVar[Mapping[str, Any]] = {}  # of the constructor, as files have them
@@ -88,9 +138,14 @@ class UsersAndItems(SavedModel):
     """The ids that recommenders know."""
 
     COUNTED: ClassVar[str]  # what they learn
+    KNOWN: ClassVar[dict[str, Any]] = {"users": Ids, "items": Ids, "watch": Watch}
     _pool: Any
     _users: Ids
     _items: Ids
+    _watch: Watch
+
+    def _alarm(self) -> DriftAlarm:
+        return self._watch.alarm
 
     @property
     @reads
@@ -131,8 +186,8 @@ class UsersAndItems(SavedModel):
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        pool, users, items, *_ = parts
-        require((len(users), len(items)) == pool.sizes, "ids")
+        pool, users, items, watch, *_ = parts
+        require((len(users), len(items), watch.t) == (*pool.sizes, pool.t), "ids or rows")
         return super()._restored(settings, *parts)
 
 
@@ -170,8 +225,6 @@ def renewal_gap(features: int, t: int) -> int:
     return max(1, features // 16, int(RENEWAL * t))
 
 
-#: Rows between checks whether a feature has a scale at last; no expert of the classifier lives shorter.
-BLOCK = 16
 #: The weight of one row.
 ONE = np.ones(1)
 
@@ -180,12 +233,15 @@ class MappedLearner(Part, ABC):
     """What learners on top of a feature map share."""
 
     RADII: ClassVar[tuple[float, ...]]  # default ones
+    LOSSES: ClassVar[str]  # the attribute that has those of the rows of this block
     map: FeatureMap
     renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
+    alarm: DriftAlarm
 
     def check(self) -> None:
         gap = renewal_gap(self.map.features, self.t)
         require(self.t < self.renewal <= self.t + gap, "rounds")
+        require(self.alarm.n_updates_ == self.t - self.t % BLOCK, "alarms")
 
     @classmethod
     def check_options(cls, options: dict[str, Any], learner: Any) -> None:
@@ -213,8 +269,11 @@ class MappedLearner(Part, ABC):
         """What ids are for: the number of classes, if there are some, and of features."""
 
     def _renew(self, t: int) -> None:
-        """Recompute the map, if it is time."""
-        if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
+        """Recompute the map, if it is time, and at the end of a block let the alarm see its losses."""
+        ended = t % BLOCK == 0
+        if ended:
+            self.alarm.take(getattr(self, self.LOSSES).losses)
+        if t >= self.renewal or (ended and self.map.is_behind):
             self.map.renew()
             self.renewal = t + renewal_gap(self.map.features, t)
 
