@@ -15,7 +15,6 @@ import tarfile
 import tempfile
 import zipfile
 from datetime import date
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -110,35 +109,16 @@ def records(name: str, download: bool, rows: int | None = None) -> list[dict[str
     return list(islice(csv.DictReader(text), rows))
 
 
-def numeric(name: str, target: str, download: bool, rows: int | None = None) -> Rows:
+def numeric(name: str, target: str, download: bool) -> Rows:
     """The first rows of a file of numbers, with a label."""
     found = []
-    for record in records(name, download, rows):
+    for record in records(name, download, LONGEST if name == "covtype.csv" else None):
         label = int(float(record.pop(target)))
         found.append(({column: float(value) for column, value in record.items()}, label))
     return found
 
 
-@cache
-def electricity(download: bool = True) -> Rows:
-    """Does the price in New South Wales rise, every half hour of two years (Harries 1999)?"""
-    return numeric("elec.csv", "target", download)
-
-
-@cache
-def weather(download: bool = True) -> Rows:
-    """Does it rain, day by day for fifty years at one place (Elwell and Polikar 2011)?"""
-    return numeric("weather.csv", "target", download)
-
-
-@cache
-def covertype(download: bool = True) -> Rows:
-    """Which of seven kinds of forest covers a place (Blackard and Dean 1999)."""
-    return numeric("covtype.csv", "Cover_Type", download, LONGEST)
-
-
-@cache
-def flights(download: bool = True) -> Rows:
+def flights(download: bool) -> Rows:
     """Does a flight from New York come more than 15 minutes late, or not at all?
 
     By what is known before it leaves. The file is in order of actual departures, cancelled flights last in each
@@ -167,8 +147,7 @@ def flights(download: bool = True) -> Rows:
     return rows
 
 
-@cache
-def prices(download: bool = True) -> Rows:
+def prices(download: bool) -> Rows:
     """The price of the next hour in France, 2016 to 2019 (Zaffran et al. 2022)."""
     rows = []
     for record in records("zaffran2022_prices.csv", download):

@@ -66,8 +66,8 @@ class Kind(NamedTuple):
     contestants: Callable[[str, Any], Contestants]  # by the name of the stream and the first rows
     models: Sequence[str]  # the names of all of them
     play: Callable[[Any, Any], Measures]
-    size: Callable[[Any], int]
-    cut: Callable[[Any, int], Any]
+    size: Callable[[Any], int] = len
+    cut: Callable[[Any, int], Any] = lambda rows, n: rows[:n]
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -106,9 +106,12 @@ LABELS: dict[str, Callable[[bool], list[Any]]] = {
     "Shuttle, flipped every 10,000 rows": lambda _: [classifier.shuttle(flipped=True)],
 }
 KNOWN: dict[str, Callable[[bool], list[Any]]] = {
-    "Electricity": lambda download: [packaged.electricity(download)],
-    "NOAA weather": lambda download: [packaged.weather(download)],
-    "Covertype": lambda download: [packaged.covertype(download)],
+    # Does the price in New South Wales rise, every half hour of two years (Harries 1999)?
+    "Electricity": lambda download: [packaged.numeric("elec.csv", "target", download)],
+    # Does it rain, day by day for fifty years at one place (Elwell and Polikar 2011)?
+    "NOAA weather": lambda download: [packaged.numeric("weather.csv", "target", download)],
+    # Which of seven kinds of forest covers a place (Blackard and Dean 1999)?
+    "Covertype": lambda download: [packaged.numeric("covtype.csv", "Cover_Type", download)],
     "flights, late or not": lambda download: [packaged.flights(download)],
 }
 
@@ -170,19 +173,8 @@ NUMBERS = (
     *("new: AirlinePassengers", "new: diabetes"),
 )
 PRICES = "new: French prices"
-REGRESSORS = (
-    "ours",
-    "last value",
-    "tuned linear",
-    "ARF",
-    "tuned SNARIMAX",
-    "AMF",
-    "tuned VAW",
-)
-
-
-def play_numbers(model: Any, rows: Any) -> Measures:
-    return (regressor.play(model, rows),)
+REGRESSORS = ("ours", "last value", "tuned linear", "ARF", "tuned SNARIMAX", "AMF")
+REGRESSORS += ("tuned VAW",)
 
 
 def regressors(name: str, rows: Any) -> Contestants:
@@ -218,27 +210,20 @@ def rankers(_: str, stream: Any) -> Contestants:
         yield name, [lambda cls=cls: partial(ranking.dense_ranks, cls(shape))]
 
 
-def of_labels(question: str, streams: dict[str, Callable[[bool], list[Any]]]) -> Kind:
-    return Kind(
-        *(question, True, ".3f", streams, classifiers, CLASSIFIERS),
-        play=play_labels,
-        size=len,
-        cut=lambda rows, n: rows[:n],
-    )
-
-
 KINDS = {
-    "labels": of_labels("share of right labels", LABELS),
-    "known": of_labels("known streams: share of right labels", KNOWN),
+    kind: Kind(question, True, ".3f", streams, classifiers, CLASSIFIERS, play_labels)
+    for kind, question, streams in (
+        ("labels", "share of right labels", LABELS),
+        ("known", "known streams: share of right labels", KNOWN),
+    )
+} | {
     "numbers": Kind(
         *("mean absolute error of numbers", False, ".4g"),
         {name: lambda _, name=name: [regressor.STREAMS[name][1]()] for name in NUMBERS}
         | {PRICES: lambda download: [packaged.prices(download)]},
         regressors,
         REGRESSORS,
-        play=play_numbers,
-        size=len,
-        cut=lambda rows, n: rows[:n],
+        lambda model, rows: (regressor.play(model, rows),),
     ),
     "ratings": Kind(
         *("mean absolute error of ratings", False, ".4f"),
@@ -300,7 +285,7 @@ def measure(kind: str, name: str, model: str, mode: str = "", chosen: int = 0) -
             return "has no meaning here"
         if mode == "short":
             several, settings = [own.cut(several[0], SHORT)], settings[:1]
-        part = own.cut(several[0], TIMED) if own.play in (play_labels, play_numbers) else several[0]
+        part = own.cut(several[0], TIMED) if own.size is len else several[0]
         own.play(settings[0](), own.cut(several[0], 20))  # compiles
     except Skipped as reason:
         return str(reason)
@@ -316,8 +301,7 @@ def measure(kind: str, name: str, model: str, mode: str = "", chosen: int = 0) -
         scores = [mean[0] for mean in means]
         chosen = scores.index((max if own.high else min)(scores))
         found.scores[model], *kappas = means[chosen]
-        if kappas:
-            found.kappas[model] = kappas
+        found.kappas[model] = kappas
         if len(runs[chosen]) > 1:
             found.spreads[model] = float(np.std([run[0] for run in runs[chosen]], ddof=1))
         found.chosen[model] = chosen
@@ -354,30 +338,26 @@ def tables(played: Sequence[Played]) -> list[str]:
             ratio_texts = {name: f"{ratio:.2g}" for name, ratio in ratios.items()}
             times.append(_row(each.stream, [], others, ratio_texts))
         won.append([kind, str(len(some)), str(wins), str(quicker)])
-        more = [
-            (f"{label}: {kind}", {each.stream: _each(each.kappas, ".3f", k) for each in some})
-            for k, label in enumerate(("Cohen's kappa", "temporal kappa"))
-        ]
-        spreads = {each.stream: _each(each.spreads, ".2g") for each in some}
-        more.append((f"standard deviation over three seeds: {kind}", spreads))
         found += [markdown(scores), markdown(times)]
-        found += [_table(title, models, texts) for title, texts in more]
+        for k, title in enumerate(("Cohen's kappa", "temporal kappa")):
+            texts = [{name: f"{v[k]:.3f}" for name, v in each.kappas.items() if v} for each in some]
+            found.append(_table(f"{title}: {kind}", models, some, texts))
+        texts = [{name: f"{v:.2g}" for name, v in each.spreads.items()} for each in some]
+        found.append(_table(f"standard deviation over three seeds: {kind}", models, some, texts))
     return [markdown(won), *filter(None, found)]
-
-
-def _each(values: dict[str, Any], digits: str, place: int | None = None) -> dict[str, str]:
-    chosen = ((name, v if place is None else v[place]) for name, v in values.items())
-    return {name: f"{value:{digits}}" for name, value in chosen}
 
 
 def _row(name: str, cells: list[str], models: Sequence[str], texts: dict[str, str]) -> list[str]:
     return [name, *cells, *(texts.get(model, "") for model in models)]
 
 
-def _table(title: str, models: Sequence[str], texts: dict[str, dict[str, str]]) -> str:
+def _table(
+    title: str, models: Sequence[str], some: Sequence[Played], texts: Sequence[dict[str, str]]
+) -> str:
     """A table with a row for each stream; nothing where no stream has a cell."""
-    models = [model for model in models if any(model in each for each in texts.values())]
-    rows = [_row(name, [], models, each) for name, each in texts.items() if each]
+    models = [model for model in models if any(model in each for each in texts)]
+    pairs = zip(some, texts, strict=True)
+    rows = [_row(each.stream, [], models, cells) for each, cells in pairs if cells]
     return markdown([[title, *models], *rows]) if rows else ""
 
 

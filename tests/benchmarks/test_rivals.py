@@ -22,7 +22,8 @@ from benchmarks.measure import Skipped
 def test_kappas_are_those_of_scikit_learn(classes):
     rng = np.random.default_rng(classes)
     truth = np.repeat(rng.integers(classes, size=80), rng.integers(1, 5, size=80)).tolist()
-    told = [y if lucky else int(rng.integers(classes)) for y, lucky in zip(truth, rng.random(len(truth)) < 0.6, strict=True)]  # fmt: skip
+    told = np.where(rng.random(len(truth)) < 0.6, truth, rng.integers(classes, size=len(truth)))
+    told = told.tolist()
     right, kappa, temporal = streams.agreement(truth, told)
     assert right == pytest.approx(accuracy_score(truth, told))
     assert kappa == pytest.approx(cohen_kappa_score(truth, told))
@@ -159,7 +160,7 @@ def test_without_a_network_a_stream_is_skipped(tmp_path, monkeypatch):
         packaged.content("elec.csv")
     monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
     monkeypatch.setattr(subprocess, "run", fail)
-    with pytest.raises(Skipped, match="scikit-multiflow==0.4.1: pip says 'ERROR: no network'"):
+    with pytest.raises(Skipped, match="pip says 'ERROR: no network'"):
         packaged.content("elec.csv")
 
 
@@ -173,6 +174,6 @@ def test_flights_are_in_the_order_of_the_schedule_and_cancelled_ones_are_late(
         "1,1,915,1030,15,UA,3,EWR,IAH,9",
     )
     monkeypatch.setattr(packaged, "content", lambda *_: (head + "\n".join(rows)).encode())
-    found = packaged.flights.__wrapped__(False)
+    found = packaged.flights(False)
     assert [(x["carrier"], y) for x, y in found] == [("UA", 0), ("B6", 1), ("AA", 1)]
     assert found[0][0] | {"weekday": 1.0, "leaves": 9.25, "arrives": 10.5} == found[0][0]

@@ -9,7 +9,6 @@ from river import datasets, ensemble
 
 from benchmarks import nonlinear, regressor, streams
 
-
 LIKES = "MovieLens 100K, likes"
 
 
