@@ -4,7 +4,8 @@ Ours, `AdaptiveIntervals`, with gains of 2 (the default) and 8; adaptive conform
 plain version, with the step 0.005 of its paper on the last 500 residuals, and with 0.05 on the last 100;
 and that of the package `mapie`, 0.005 on the last 100); and of the package `online-conformal`, strongly
 adaptive online conformal prediction (SAOCP), fully adaptive conformal inference (FACI; FACI-S on radii) and
-scale-free gradient descent (SF-OGD). The first 100 residuals are for calibration. Synthetic streams are
+scale-free gradient descent (SF-OGD); and the magnitude learners of Zhang, Bombara and Yang (2024) on radii,
+discounted by 0.999 (MagL-D) and not (MagL). The first 100 residuals are for calibration. Synthetic streams are
 means over three seeds, which no constant of ours was chosen on; TrumpApproval and the first ratings of
 MovieLens were looked at then. No constant was chosen on the last three streams, of any seed.
 
@@ -13,6 +14,9 @@ by bisection in hindsight, at which its coverage over the whole stream is neares
 
 `--least`: the least mean width that goes with a mean error on windows of 100, for normal residuals of known
 scale, where the logarithm of the radius is any linear function of past misses.
+
+`--groups`: coverage and width over that of the true quantiles, in rows of which three in ten, at random, are
+ten times as noisy, or a tenth, after 300 rows.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from river import datasets, linear_model, preprocessing
 from scipy.linalg import solve_toeplitz
+from scipy.special import erfi
 
 from benchmarks.data import rating_streams
 from benchmarks.measure import Skipped
@@ -176,6 +181,35 @@ def mapie() -> Method:
     return play
 
 
+def magnitude(keep: float, unit: float = 1.0) -> Method:
+    """The magnitude learner of Zhang, Bombara and Yang (2024) on radii, with their unit.
+
+    Written from their pseudo-code: a potential of the discounted sum and squares of gradients of the pinball
+    loss, each cut to the size of the largest before it; a prediction below 0 counts as 0, and gradients
+    that drive it farther below as none. It learns from the first residuals as from the others.
+    """
+
+    def play(residuals: np.ndarray, coverage: float = COVERAGE) -> Ends:
+        radii = np.zeros(residuals.size)
+        total = squares = largest = 0.0
+        for t, size in enumerate(np.abs(residuals).tolist()):
+            free = 0.0
+            if largest > 0.0:
+                whole = squares + 2.0 * largest * total + 16.0 * largest**2
+                q = 0.5 * total / np.sqrt(whole)
+                grown = largest / np.sqrt(whole) * np.exp(q * q)
+                free = unit * (0.5 * np.sqrt(np.pi) * erfi(q) - grown)
+            radii[t] = max(0.0, free)
+            slope = (1.0 - coverage) - (size > radii[t])
+            slope *= slope * (free - radii[t]) >= 0.0
+            cut = min(max(slope, -keep * largest), keep * largest)
+            largest = max(keep * largest, abs(slope))
+            squares, total = keep**2 * squares + cut**2, keep * total - cut
+        return -radii, radii
+
+    return play
+
+
 def in_hindsight(play: Method, steps: int = 12) -> Method:
     """The method at the nominal level whose coverage over the stream is nearest to the wanted one."""
 
@@ -207,6 +241,8 @@ def methods(equal: bool = False) -> dict[str, Method]:
     found = mine | {
         "ACI, 0.005": aci(0.005, 500),
         "ACI, 0.05": aci(0.05, 100),
+        "MagL-D": magnitude(0.999),
+        "MagL": magnitude(1.0),
     }
     try:
         found["MAPIE's ACI"] = mapie()
@@ -258,6 +294,34 @@ def least_widths(prices: tuple[float, ...] = (0.1, 0.04, 0.018, 0.01, 0.006)) ->
     return lines
 
 
+def by_group(rows: int) -> list[list[str]]:
+    """Rows of a table: with groups and without."""
+    lines, true = [], 2.0 * NormalDist().inv_cdf(0.5 + 0.5 * COVERAGE)
+    for ratio in (10.0, 0.1):
+        for told in (False, True):
+            found = []
+            for seed in SEEDS:
+                rng = np.random.default_rng(2000 + seed)
+                few, model = rng.random(rows) < 0.3, AdaptiveIntervals(coverage=COVERAGE)
+                scales = np.where(few, ratio, 1.0)
+                residuals, ends = scales * rng.standard_normal(rows), np.empty((2, rows))
+                for k in range(rows):
+                    groups = few[k : k + 1] if told else None
+                    ends[:, k] = np.ravel(model.around([0.0], groups))
+                    model.observe([0.0], residuals[k : k + 1], groups)
+                inside = (ends[0] <= residuals) & (residuals <= ends[1])
+                widths, late = (ends[1] - ends[0]) / scales / true, np.arange(rows) >= 300
+                parts = [
+                    each[late & (few == g)] for g in (False, True) for each in (inside, widths)
+                ]
+                found.append([part.mean() for part in parts])
+            name = (
+                f"{'ten times' if ratio > 1.0 else 'a tenth'}, {'by group' if told else 'together'}"
+            )
+            lines.append([name, *(f"{value:.3f}" for value in np.mean(found, axis=0))])
+    return lines
+
+
 def all_streams(rows: int) -> dict[str, list[np.ndarray]]:
     """Residuals by name, of each seed."""
     streams, last = {"TrumpApproval": [trump_approval()]}, {}
@@ -282,7 +346,12 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=4000, help="of each synthetic stream")
     parser.add_argument("--equal", action="store_true", help="levels in hindsight; slow")
     parser.add_argument("--least", action="store_true", help="the least widths alone")
+    parser.add_argument("--groups", action="store_true", help="coverage by group alone")
     given = parser.parse_args()
+    if given.groups:
+        title = ["three rows in ten are", "others: coverage", "width", "those: coverage", "width"]
+        print(markdown([title, *by_group(given.rows)]))
+        return 0
     if given.least:
         print(markdown([["mean error", "least mean width"], *least_widths()]))
         return 0

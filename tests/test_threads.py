@@ -142,7 +142,8 @@ RANKED = {"predict_one": (1, 2), "predict_many": (PAIRS,), "rank": (1, [2, 3])}
 #: Of each kind the class that all learn and predict with, and its methods that do.
 ENGINES = {
     "pool": (CompleterPool, "learn learn_one", "predict predict_one"),
-    "intervals": (dw.estimators.AdaptiveIntervals, "_observe", "_half_width"),
+    "intervals": (dw.estimators.AdaptiveIntervals, "_observe", "_by_group"),
+    "sets": (dw.estimators.AdaptiveSets, "_observe", "_by_group"),
     "ranks": (RecommenderPool, "learn learn_single", "predict"),
     "classes": (ClassLearner, "learn", "predict"),
     "numbers": (RegressionLearner, "learn", "predict"),
@@ -165,6 +166,12 @@ ESTIMATORS = {
         "intervals",
         {"observe": (RATINGS, RATINGS[::-1])},
         {"around": ([0.0],)},
+        "",
+    ),
+    "AdaptiveSets": (
+        "sets",
+        {"observe": (np.full((40, 3), 0.3), Y, Y)},
+        {"around": ([[0.5, 0.5]],)},
         "",
     ),
     "Recommender": (

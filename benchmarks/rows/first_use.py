@@ -33,6 +33,8 @@ ESTIMATORS = {
     "MatrixCompletionRegressor": "().fit(pairs, targets).predict(pairs)",
     "Recommender": "().partial_fit(pairs).recommend('u1', 3)",
     "AdaptiveIntervals": "(MatrixCompleter()).partial_fit(pairs, targets).predict_interval(pairs)",
+    "AdaptiveSets": "(TraceNormClassifier())\nfor _ in range(2): model.partial_fit(X, labels, classes=[0, 1])\n"
+    "model.predict_set(X)",
     "RiverTraceNormClassifier": "()\nfor x, y in zip(dicts, labels): model.learn_one(x, y)\n"
     "model.predict_proba_one(x)",
     "RiverTraceNormRegressor": "()\nfor x, y in zip(dicts, targets): model.learn_one(x, y)\n"
@@ -56,7 +58,8 @@ ESTIMATOR_BUDGET = 6.0
 def first_uses() -> Iterator[tuple[str, str, float]]:
     """What is used, the program, and its budget."""
     for name, use in ESTIMATORS.items():
-        extra = ", MatrixCompleter" if name == "AdaptiveIntervals" else ""
+        models = {"AdaptiveIntervals": ", MatrixCompleter", "AdaptiveSets": ", TraceNormClassifier"}
+        extra = models.get(name, "")
         yield name, f"{DATA}{name}{extra}\nmodel = {name}{use}", ESTIMATOR_BUDGET
     for name in LEARNERS:
         for kind, (domain, loss, budget) in SETS.items():

@@ -71,6 +71,7 @@ BELOW = {
         "estimators/completer": "",
         "estimators/recommender": "",
         "howto/intervals": "Intervals under drift",
+        "howto/sets": "Sets of labels under drift",
         "estimators/measurements": "",
     },
     "theory/index": {

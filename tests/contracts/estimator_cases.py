@@ -90,6 +90,7 @@ CLASSES = sorted(set(LABELS.tolist()))
 #: Known and unknown users and items.
 ASKED = [(0, 0), (3, 5), ("new", 1), (2, "new"), ("new", "new")]
 NAN = float("nan")
+PROBABILITIES = np.random.default_rng(5).dirichlet(np.ones(3), COUNT)
 BAD_RATINGS = (NAN, np.inf, 2e100, -(10**400), "4", None)
 #: Features of some users and items, not all of which are rated.
 FEATURES = (
@@ -170,6 +171,24 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             ),
         )
         for settings in ({}, {"coverage": 0.5})
+    ],
+    "AdaptiveSets": [
+        EstimatorCase(
+            lambda: estimators.AdaptiveSets(coverage=0.7),
+            lambda model, part: model.observe(
+                PROBABILITIES[part], PAIRS[part, 1] % 3, PAIRS[part, 0]
+            ),
+            lambda model: np.array(
+                [*map(len, model.around(PROBABILITIES[:9])), model.offset_, model.group_offset(3)]
+            ),
+            (
+                *calls(
+                    "observe", *((bad, [0]) for bad in ([[-0.1]], [[1.1]], [{"a": NAN}], [0.5]))
+                ),
+                *calls("observe", ([[0.5, 0.5]], [[0]]), ([[0.5, 0.5]], [0], [NAN])),
+                *calls("around", ([[0.5, 0.5]], [1, 2]), ([{"a": "0.5"}],)),
+            ),
+        )
     ],
     "DriftAlarm": [
         EstimatorCase(
@@ -315,6 +334,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
 #: Methods of every estimator with the kinds of their arguments, for `hostile.bad_calls`.
 CALLS = {
     "AdaptiveIntervals": ["observe numbers numbers", "around numbers"],
+    "AdaptiveSets": [],  # anything hashable is a label
     "DriftAlarm": [],  # any finite number is a loss
     "MatrixCompleter": [
         *("partial_fit pairs numbers sample_weight=weights", "prequential pairs numbers"),

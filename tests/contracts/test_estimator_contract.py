@@ -13,6 +13,7 @@ import driftwolfe as dw
 from contracts.estimator_cases import CALLS, COUNT, ESTIMATOR_CASES
 from contracts.hostile import bad_calls
 from driftwolfe import estimators
+from driftwolfe.estimators.threshold import AdaptiveThreshold
 from driftwolfe.storage import write_archive
 
 FIRST, REST = slice(0, COUNT // 2), slice(COUNT // 2, COUNT)
@@ -163,7 +164,7 @@ def test_copies_and_pickles_go_on_alike(case):
     text = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
     frozen = pickle.loads(text, buffers=[bytes(buffer) for buffer in buffers])  # read-only memory
     others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), frozen]
-    if isinstance(model, estimators.AdaptiveIntervals):  # holds learners, which must be writable
+    if isinstance(model, AdaptiveThreshold):  # holds learners, which must be writable
         others.pop()
     case.learn(model, REST)
     for other in others:

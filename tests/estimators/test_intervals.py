@@ -12,7 +12,7 @@ from sklearn.linear_model import SGDRegressor
 
 import driftwolfe as dw
 from driftwolfe.estimators import AdaptiveIntervals, MatrixCompleter, RiverMatrixCompleter
-from driftwolfe.estimators.intervals import FIRST, LAST_STEP
+from driftwolfe.estimators.threshold import FIRST, LAST_STEP
 
 
 def jumping(rows=1200, seed=7, every=300, factor=4.0):
@@ -122,7 +122,7 @@ def test_the_radius_keeps_its_bound_against_every_fixed_mix(tau):
     model, residuals, rounds = AdaptiveIntervals(), jumping(600), []
     for residual in residuals.tolist():
         if model.n_rows_ >= FIRST:
-            distance = abs(residual - float(model._centre.decision @ model._centres()))
+            distance = abs(residual - model._middle(model))
             candidates = model._candidates()
             unit = max(candidates.max(), 1e-6 * distance)
             rounds.append((model._radius.decision, candidates / unit, distance / unit))

@@ -13,6 +13,7 @@ from storage.saved import make
 FOLDER = Path(__file__).parent / "saved" / "3"
 LEARN_MORE = {
     "AdaptiveIntervals": lambda m: m.observe([1.0], [2.0]),
+    "AdaptiveSets": lambda m: m.observe([[0.5, 0.5]], [1], ["a"]),
     "DriftAlarm": lambda m: m.update(1.0),
     "Recommender": lambda m: m.partial_fit([("new", 1)]),
     "RiverMatrixCompleter": lambda m: m.learn_one("new", 1, 3.0),

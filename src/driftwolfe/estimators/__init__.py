@@ -1,6 +1,7 @@
-"""For drifting streams, with scikit-learn and river APIs: classifier, regressor, recommenders, intervals, alarms.
+"""For drifting streams, with scikit-learn and river APIs: models, recommenders, intervals, sets, alarms.
 
-`MatrixCompleter` (ratings), `Recommender` (events), `AdaptiveIntervals` and `DriftAlarm` need nothing else;
+`MatrixCompleter` (ratings), `Recommender` (events), `AdaptiveIntervals`, `AdaptiveSets` and `DriftAlarm` need
+nothing else;
 `TraceNormClassifier`, `TraceNormRegressor` and `MatrixCompletionRegressor` need scikit-learn
 (``pip install 'driftwolfe[estimators]'``); the classes named River... need river
 (``pip install 'driftwolfe[river]'``).
@@ -14,6 +15,7 @@ from driftwolfe.points.checks import meant as _meant
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
     "AdaptiveIntervals": ("intervals", None),
+    "AdaptiveSets": ("sets", None),
     "DriftAlarm": ("alarm", None),
     "MatrixCompleter": ("completer", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),

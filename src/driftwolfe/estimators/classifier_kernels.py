@@ -81,6 +81,14 @@ def _see(at, places, values, entries, part, spare):
     return True
 
 
+@jit(allocates=False)
+def _draw(t):
+    """Return a number from 0 to 1 for a row, as good as random: products keep 64 bits (as splitmix64)."""
+    bits = (t + 1) * -7046029254386353131
+    bits = (bits ^ (bits >> 30)) * -4658895280553007687
+    return ((bits ^ (bits >> 27)) & ((1 << 53) - 1)) / (1 << 53)
+
+
 @jit(
     *(PLACES, PLACES, NUMBERS, PLACES, NUMBERS, WHOLE, WHOLE, WHOLE, NEW_TABLE, NEW_NUMBERS),
     allocates=False,
@@ -177,9 +185,10 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
             for c in range(classes):
                 out[k, c] = chances[c] / mixed
             continue
-        above = 0.0
+        above, draw = 0.0, _draw(t + k)
         for c in range(classes):
             above += chances[c] if chances[c] > chances[label] else 0.0
+            above += draw * chances[c] if chances[c] == chances[label] else 0.0
         numbers_at(at[_LOSSES])[(t + k) % BLOCK] = above / awake
         mixed = mixed / awake if mixed > LEAST * awake else LEAST
         for v in range(at[_VIEWS]):

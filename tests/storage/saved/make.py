@@ -44,6 +44,7 @@ RATED = [(f"user {k % 3}", k % 4) for k in range(12)]
 RATINGS = np.arange(12) % 5 + 1.0
 ROWS = np.array([[1.0, 0.5], [-1.0, 0.2], [0.8, -0.3], [-0.7, -0.9]] * 4)
 LABELS = ["up", "down"] * 8
+SURE = [{"up": k / 8.0, "down": 1.0 - k / 8.0} for k in range(8)]
 TARGETS = np.array([[1.0, 2.0], [-3.0, 0.5]])
 
 
@@ -82,6 +83,9 @@ def learned_estimators():
     alarm.update_many(np.arange(20.0))
     return {
         "AdaptiveIntervals": estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
+        "AdaptiveSets": estimators.AdaptiveSets(coverage=0.5).observe(
+            SURE * 2, LABELS[:8] * 2, RATED[:8] * 2
+        ),
         "DriftAlarm": alarm,
         "MatrixCompleter": estimators.MatrixCompleter(**small).partial_fit(RATED, RATINGS),
         "MatrixCompletionRegressor": estimators.MatrixCompletionRegressor(**small).fit(
@@ -103,6 +107,9 @@ def asked(name, model):
     """What an estimator predicts, as a list of numbers."""
     if name == "AdaptiveIntervals":
         return np.ravel(model.around([0.0, 1.0])).tolist()
+    if name == "AdaptiveSets":
+        offsets = [model.group_offset(group) for group in [None, *RATED[:8]]]
+        return [*map(len, model.around(SURE)), *offsets]
     if name == "DriftAlarm":
         return [model.evidence_, *model.changes_.tolist(), *model.starts_.tolist()]
     if name == "TraceNormClassifier":
