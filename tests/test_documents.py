@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "driftwolfe"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: What streams are of, in the table of models.
-STREAMS = ("labels", "numbers", "ratings", "likes")
+STREAMS = ("labels", "known", "numbers", "ratings", "likes")
 #: A block of code, and what it prints where that is told right below.
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 #: The page on sweeps starts processes and draws figures, as tests/test_cli.py does.

@@ -3,18 +3,25 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
+from river import datasets, ensemble
 
 from benchmarks import nonlinear, regressor, streams
+
+LIKES = "MovieLens 100K, likes"
+
+
+def filled(*given):
+    """What was found, with nothing in the fields not given."""
+    return streams.Played(*given, *[{}] * (len(streams.Played._fields) - len(given)))
 
 
 @pytest.mark.slow
 def test_the_short_mode_writes_tables(tmp_path, capsys):
     earlier = [
-        streams.Played(
-            "likes", "MovieLens 100K, likes", 9, {"ours": 0.5, "x": 0.25}, {"ours": 1.0, "x": 3.0}
-        ),
-        streams.Played("numbers", "TrumpApproval", 9, {"ours": 77.0}, {"ours": 1.0}),
+        filled("likes", LIKES, 9, {"ours": 0.5, "popularity": 0.25}, {"ours": 1.0}),
+        filled("numbers", "TrumpApproval", 9, {"ours": 77.0}, {"ours": 1.0}),
     ]
     (tmp_path / "results.json").write_text(json.dumps([each._asdict() for each in earlier]))
     assert streams.main(["--short", "--only", "numbers", "--out", str(tmp_path)]) == 0
@@ -22,11 +29,15 @@ def test_the_short_mode_writes_tables(tmp_path, capsys):
     assert capsys.readouterr().out.strip() == summary.strip()
     *played, kept = json.loads((tmp_path / "results.json").read_text())
     assert streams.Played(**kept) == earlier[0]  # numbers are new, others as they were
-    assert "| MovieLens 100K, likes | 9 | 0.500 | 0.250 | ours |" in summary
+    assert f"| {LIKES} | 9 | 0.500 | 0.250 | ours |" in summary
     assert played[0]["scores"]["ours"] < 77.0
-    assert [each["stream"] for each in played] == list(streams.NUMBERS)
+    assert [each["stream"] for each in played if each["stream"] != streams.PRICES] == list(
+        streams.NUMBERS
+    )
     for each in played:
-        assert {"ours", "tuned linear", "ARF", "AMF"} <= each["scores"].keys()
+        assert set(streams.REGRESSORS) - {"tuned SNARIMAX"} <= each["scores"].keys()
+        if each["stream"] == streams.PRICES:
+            continue  # where it was downloaded before
         assert each["rows"] == streams.SHORT and min(each["seconds"].values()) > 0.0
         rows = regressor.STREAMS[each["stream"]][1]()[: streams.SHORT]
         linear = dict(regressor.contestants(False))["linear"][0]
@@ -37,43 +48,81 @@ def test_the_short_mode_writes_tables(tmp_path, capsys):
 def test_some_models_are_played_and_others_stay_as_they_were(tmp_path, monkeypatch):
     # Another process takes seconds to start; the test above has one.
     monkeypatch.setattr(streams, "ProcessPoolExecutor", lambda jobs, **_: ThreadPoolExecutor(jobs))
-    earlier = streams.Played(
+    earlier = filled(
         "numbers", "TrumpApproval", 80, {"ours": 77.0, "ARF": 5.0}, {"ours": 9.0, "ARF": 3.0}
     )
     (tmp_path / "results.json").write_text(json.dumps([earlier._asdict()]))
-    options = ["--short", "--only", "numbers", "--models", "ours", "--jobs", "1"]
-    assert streams.main([*options, "--out", str(tmp_path)]) == 0
-    first, second, *_ = json.loads((tmp_path / "results.json").read_text())
+    options = ["--short", "--models", "ours", "--jobs", "1", "--out", str(tmp_path)]
+    assert streams.main([*options, "--only", "Trump", "ChickWeights"]) == 0
+    first, second = json.loads((tmp_path / "results.json").read_text())
     assert first["scores"].keys() == {"ours", "ARF"} and second["scores"].keys() == {"ours"}
     assert first["scores"]["ARF"] == 5.0 and first["scores"]["ours"] < 77.0
+    # To resume is to play what is missing: one stream more.
+    first["scores"]["ours"] = 1.5
+    (tmp_path / "results.json").write_text(json.dumps([first, second]))
+    assert streams.main([*options, "--only", "Trump", "ChickWeights", "WaterFlow", "--resume"]) == 0
+    again = json.loads((tmp_path / "results.json").read_text())
+    assert again[:2] == [first, second] and again[2]["stream"] == "WaterFlow"
+    # Times alone leave scores as they are.
+    assert streams.main([*options[1:], "--only", "Trump", "--times"]) == 0
+    timed, *_ = json.loads((tmp_path / "results.json").read_text())
+    assert (
+        timed["scores"] == first["scores"] and timed["seconds"]["ours"] != first["seconds"]["ours"]
+    )
 
 
-def test_one_stream_of_labels():
-    played = streams.measure("labels", "Phishing", True)
-    assert set(played.scores) == {"ours", "ARF", "AMF", "tuned logistic"}
-    assert all(0.5 < score < 1.0 for score in played.scores.values())
+@pytest.mark.parametrize("bad", [["--only", "nothing"], ["--models", "nobody"]])
+def test_names_that_are_not_known_are_refused(bad, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        streams.main([*bad, "--out", str(tmp_path)])
+    assert "--only: labels, known, numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", streams.CLASSIFIERS)
+def test_one_stream_of_labels(model):
+    played = streams.measure("labels", "Phishing", model, "short")
+    if isinstance(played, str):
+        pytest.skip(played)
+    assert played.scores.keys() == played.kappas.keys() == played.seconds.keys() == {model}
+    assert 0.4 < played.scores[model] < 1.0 and played.rows == streams.SHORT
+
+
+def test_models_that_draw_have_three_seeds(monkeypatch):
+    rows = list(datasets.Phishing())[:200]
+    monkeypatch.setitem(streams.KINDS["labels"].streams, "few", lambda _: [rows])
+    played = streams.measure("labels", "few", "SRP")
+    shares = []
+    for seed in range(3):
+        shares.append(streams.play_labels(ensemble.SRPClassifier(n_models=10, seed=seed), rows)[0])
+    assert played.scores["SRP"] == pytest.approx(np.mean(shares))
+    assert played.spreads["SRP"] == pytest.approx(np.std(shares, ddof=1)) and np.ptp(shares) > 0.0
+    assert not streams.measure("labels", "few", "kNN").spreads
 
 
 def played(kind, scores, seconds):
     names = ("ours", "ARF", "AMF")
     pairs = (dict(zip(names, each, strict=True)) for each in (scores, seconds))
-    return streams.Played(kind, "a stream", 1000, *pairs)
+    return filled(kind, "a stream", 1000, *pairs)
 
 
-def test_wins_and_ratios():
-    won, scores, times, *_ = streams.tables(
+def test_wins_ratios_kappas_and_spreads():
+    more = {"kappas": {"ARF": [0.25, -0.5]}, "spreads": {"ARF": 0.01}}
+    won, scores, times, kappa, temporal, spread, *_ = streams.tables(
         [
-            played("labels", (0.9, 0.9001, 0.8), (1.0, 2.0, 0.5)),
-            played("labels", (0.7, 0.6, 0.8), (2.0, 2.0, 1.0)),
+            played("labels", (0.9, 0.9001, 0.8), (1.0, 2.0, 0.5))._replace(**more),
+            played("labels", (0.7, 0.6, 0.8), (2.0, 2.0, 1.0))._replace(stream="another"),
             played("numbers", (0.7, 0.6, 0.8), (2.0, 2.0, 1.0)),
         ]
     )
     assert won.splitlines()[2:] == ["| labels | 2 | 1 | 1 |", "| numbers | 1 | 0 | 0 |"]
     assert scores.splitlines()[2:] == [
         "| a stream | 1,000 | 0.900 | 0.900 | 0.800 | ours, ARF |",
-        "| a stream | 1,000 | 0.700 | 0.600 | 0.800 | AMF |",
+        "| another | 1,000 | 0.700 | 0.600 | 0.800 | AMF |",
     ]
-    assert times.splitlines()[2:] == ["| a stream | 2 | 0.5 |", "| a stream | 1 | 0.5 |"]
+    assert times.splitlines()[2:] == ["| a stream | 2 | 0.5 |", "| another | 1 | 0.5 |"]
+    assert kappa.splitlines()[::2] == ["| Cohen's kappa: labels | ARF |", "| a stream | 0.250 |"]
+    assert temporal.splitlines()[2:] == ["| a stream | -0.500 |"]
+    assert spread.splitlines()[2:] == ["| a stream | 0.01 |"]
 
 
 def test_a_page_is_renewed_where_its_tables_are_known():
@@ -88,8 +137,8 @@ def test_other_models_have_the_settings_of_the_page_on_which_model():
     ours = dict(nonlinear.contestants(rows, seed=3))
     theirs = dict(streams.classifiers("", rows))
     assert [make().seed for make in ours[nonlinear.OURS]] == [3]
-    assert ours.keys() - theirs.keys() == {nonlinear.LINEAR}
-    for who in theirs.keys() - {nonlinear.OURS}:
+    assert ours.keys() == {nonlinear.OURS, nonlinear.LINEAR, *nonlinear.OTHERS}
+    for who in nonlinear.OTHERS:
         assert [repr(make()) for make in ours[who]] == [repr(make()) for make in theirs[who]]
 
 
