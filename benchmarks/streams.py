@@ -125,7 +125,7 @@ def regression_of_labels(rate: float, scaled: bool, two: bool, strings: bool = F
 def classifiers(_: str, rows: Any) -> Contestants:
     two = len({y for _, y in rows}) <= 2
     strings = any(isinstance(value, str) for value in rows[0][0].values())
-    yield "ours", [partial(rivals.encoded, RiverTraceNormClassifier, strings, seed=0)]
+    yield "ours", [partial(RiverTraceNormClassifier, seed=0)]
     yield "last label", [rivals.LastValue]
     yield from rivals.forests(strings).items()
     yield from rivals.moa(rows).items()

@@ -95,6 +95,7 @@ def wrong_calls(model):
 
 
 @pytest.mark.filterwarnings("ignore:.*masked element")  # by NumPy
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("case", CASES)
 def test_a_refused_call_changes_nothing(case):
     model = learned(case)
