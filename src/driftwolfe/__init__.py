@@ -18,7 +18,7 @@ from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
 
-__all__ = ["DriftAlarm", "__version__", "compare", "load", "set_threads"]
+__all__ = ["DriftAlarm", "__version__", "compare", "from_bytes", "load", "set_threads"]
 __all__ += ["BOGDIP", "OGD", "POLA", "POLAR", "POLD", "Ader", "Learner", "OnlineFrankWolfe"]
 __all__ += ["FactoredMatrix", "History", "Oracle", "infeasible_projection", "minimise", "play"]
 __all__ += ["bounds", "domains", "ensemble", "learners", "losses", "oracles", "points"]
@@ -68,6 +68,27 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
             f"{path} holds a {kind}, which is for the cpu only; load it without device"
         )
     return getattr(estimators, kind).load(path)
+
+
+def from_bytes(content: bytes, domain: _Any = None, device: _Any = None) -> _Any:
+    """Return what `load` reads from a file of this content; every learner and estimator has `to_bytes`.
+
+    Parameters
+    ----------
+    content
+        What `to_bytes` returned, or the bytes of a file.
+    domain, device
+        As for `load`.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.from_bytes(dw.POLA(dw.L1Ball(3)).to_bytes()).domain.shape
+    (3,)
+    """
+    from driftwolfe.storage import InMemory
+
+    return load(InMemory(content), domain, device)
 
 
 def __getattr__(name: str) -> _Any:

@@ -180,6 +180,9 @@ class Growing(Generic[T]):
         self.size = size
         self.tables: Any = tables
 
+    def __deepcopy__(self, memo: Any) -> Growing[T]:
+        return Growing(self.tables._make(table.copy() for table in self.known), self.size)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.size, self.tables = state["size"], _writable(state["tables"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import math
 import os
@@ -163,6 +164,18 @@ class Archive(NamedTuple):
     arrays: dict[str, Any]  # by name; `StoredArray` ones where only the header was read
 
 
+class InMemory:
+    """An archive in memory, in the place of a path."""
+
+    def __init__(self, content: Any = b"") -> None:
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise TypeError(f"content must be bytes, got {type(content).__name__}")
+        self.content = bytes(content)
+
+    def __str__(self) -> str:
+        return "the content given"
+
+
 class StoredArray(NamedTuple):
     """An array that has not been read yet, and where its bytes are in the file."""
 
@@ -186,7 +199,7 @@ def write_archive(
     >>> read_archive(path)
     Archive(kind='Example', settings={'t': 3}, arrays={'x': array([0., 1.])})
     """
-    if not os.fspath(path):
+    if not isinstance(path, InMemory) and not os.fspath(path):
         raise ValueError("path must name a file, got ''")
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     content = {"version": VERSION, "kind": kind, "settings": dict(settings)}
@@ -197,7 +210,10 @@ def write_archive(
         raise ValueError(
             f"could not write {path}: {len(held):,} arrays are too many for one file"
         ) from error
-    write_bytes(Path(path), file)
+    if isinstance(path, InMemory):
+        path.content = file
+    else:
+        write_bytes(Path(path), file)
 
 
 def read_archive(
@@ -255,11 +271,15 @@ def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) 
 @contextmanager
 def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]]]:
     """Open an archive: the file, its content with `StoredArray` arrays, and the safetensors metadata."""
-    if not Path(path).is_file():
+    if isinstance(path, InMemory):
+        opened: IO[bytes] = io.BytesIO(path.content)
+    elif Path(path).is_file():
+        opened = open(path, "rb")  # noqa: SIM115 closed below
+    else:
         if os.path.isdir(path):
             raise IsADirectoryError(f"{path} is a folder; give the file in it")
         raise FileNotFoundError(f"there is no file {path or repr('')}")
-    with open(path, "rb") as file, enough_memory(path):
+    with opened as file, enough_memory(path):
         try:
             metadata, arrays = _container(file)
             held = json.loads(metadata[ENTRY])
@@ -278,7 +298,8 @@ def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]
 
 def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
     """Read metadata and `StoredArray` arrays; ValueError unless they account for every byte, once."""
-    size = os.fstat(file.fileno()).st_size
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
     length = int.from_bytes(file.read(8), "little")
     if length > min(100_000_000, size - 8):  # the safetensors library writes no longer ones
         raise ValueError("the header is too long")
@@ -307,10 +328,10 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
 
 def _is_hollow(file: IO[bytes]) -> bool:
     """Whether more than 99 % of a file that takes seconds to read are holes, which take no room."""
-    number, data, place = file.fileno(), 0, 0
-    size = os.fstat(number).st_size
-    if size < 1 << 30 or not hasattr(os, "SEEK_DATA"):
+    size, data, place = file.seek(0, os.SEEK_END), 0, 0
+    if size < 1 << 30 or not hasattr(os, "SEEK_DATA") or isinstance(file, io.BytesIO):
         return False
+    number = file.fileno()
     with suppress(OSError):  # no data up to the end
         while 100 * data < size:
             start = os.lseek(number, place, os.SEEK_DATA)

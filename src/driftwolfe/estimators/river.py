@@ -33,7 +33,7 @@ from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
-from driftwolfe.points.access import not_undone, reads, writes_or_undoes
+from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class _PairModel(checks.Constructed, Watched, Ranker):
+class _PairModel(Guarded, Watched, Ranker):
     """What models of (user, item) pairs share."""
 
     MODEL: ClassVar[str]  # the attribute that is the model behind it

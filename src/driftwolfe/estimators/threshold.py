@@ -88,6 +88,11 @@ class GroupScale(Stateful):
     recent_: Annotated[float, Field(float, None, -1.0, 1.0)]
     n_rows_: Count
 
+    def __deepcopy__(self, memo: Any) -> GroupScale:
+        copied = GroupScale()
+        vars(copied).update(vars(self))  # arrays are replaced, never written to
+        return copied
+
     def _radii(self) -> Array:
         """Running means of scores, each times its own factor."""
         return self._sizes * np.exp(self._levels)
@@ -115,7 +120,7 @@ class GroupScale(Stateful):
 _PARTS = [*declared(GroupScale)]
 
 
-class AdaptiveThreshold(GroupScale, Guarded):
+class AdaptiveThreshold(Guarded, GroupScale):
     """What `AdaptiveIntervals` and `AdaptiveSets` share: the threshold, of all rows and by group, and files."""
 
     _radius: SAOL

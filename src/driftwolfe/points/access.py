@@ -11,10 +11,11 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from threading import get_ident
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, cast
 from weakref import finalize
 
 from driftwolfe.points.checks import Constructed
+from driftwolfe.storage import InMemory
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -33,6 +34,8 @@ HALF_WRITTEN = 0
 UPDATING = (
     "is in the middle of an update, in this same thread: save it after the update has returned"
 )
+#: Nor this one: a reader for ever, that of a snapshot, and the mark of what a copy that is to be one holds.
+FROZEN = -1
 #: By id: beside the objects, as this is no part of their state. An entry goes with its object.
 _ACCESS: dict[int, _Access] = {}
 
@@ -71,7 +74,8 @@ def _guarded(
             if whole:
                 raise RuntimeError(f"this {type(self).__name__} {UPDATING}")
             return method(self, *given, **named)
-        if writers and not writing:  # before a writer can see this thread, too
+        # Before a writer can see this thread, and a reader of a snapshot one that will be refused.
+        if (writers and not writing) or (writing and readers[:1] == [FROZEN]):
             raise _refusal(self)
         entered = writers if writing else readers
         try:
@@ -130,10 +134,39 @@ def not_undone(change: Method) -> Method:
 
 
 class Guarded(Constructed):
-    """A class whose copies are reads too; a write during pickling goes unnoticed."""
+    """A class that can be saved, and whose copies are reads too; a write during pickling goes unnoticed."""
+
+    def to_bytes(self, **given: Any) -> bytes:
+        """Return what `save`, with these arguments, writes to a file."""
+        place = InMemory()
+        cast(Any, self).save(place, **given)
+        return place.content
+
+    @classmethod
+    def from_bytes(cls, content: bytes, **given: Any) -> Self:
+        """Return what `load`, with these arguments, reads from a file of this content, with the same checks."""
+        return cast(Any, cls).load(InMemory(content), **given)
+
+    def snapshot(self) -> Self:
+        """Return a frozen copy of the state at this moment, which any number of threads may read.
+
+        It stays as it is while this one learns. What would change it raises RuntimeError, and so does a
+        snapshot during an update in another thread; `copy.deepcopy` of a snapshot can learn again.
+        """
+        shared = getattr(self, "domain", None)  # as copies of learners share their set
+        return copy.deepcopy(self, {FROZEN: True, id(shared): shared})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self._frozen(memo) if FROZEN in memo else self._copied(memo)
+
+    @reads_whole
+    def _frozen(self, memo: dict[int, Any]) -> Any:
+        copied = self._copied(memo)
+        _entry(copied).readers.append(FROZEN)
+        return copied
 
     @reads
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def _copied(self, memo: dict[int, Any]) -> Any:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         state = copy.deepcopy(self.__getstate__(), memo)
@@ -153,6 +186,11 @@ class Guarded(Constructed):
 
 def _refusal(owner: Any) -> RuntimeError:
     name = type(owner).__name__
+    if FROZEN in _ACCESS[id(owner)].readers:
+        return RuntimeError(
+            f"this {name} is a snapshot, which can only be read; what it was taken from learns on, and so "
+            "does a copy.deepcopy of the snapshot"
+        )
     if is_half_written(owner):
         return RuntimeError(
             f"this {name} is half updated: an update was interrupted, or in progress in another thread "
@@ -167,7 +205,7 @@ def _after_fork_in_child() -> None:
     """Keep the thread that forked: reads of others have ended, their writes never will."""
     me = get_ident()
     for access in list(_ACCESS.values()):
-        access.readers[:] = [reader for reader in access.readers if reader == me]
+        access.readers[:] = [reader for reader in access.readers if reader in (me, FROZEN)]
         others = access.writers and access.writers[0] != me
         access.writers[:] = [HALF_WRITTEN] if others else [w for w in access.writers if w == me]
 

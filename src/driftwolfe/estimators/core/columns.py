@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import zlib
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -63,6 +63,11 @@ class Columns(Ids):
     def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self.categories: dict[Any, list[Any]] = {}  # names of features, by column
         super().__init__(names)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        copied = super().__deepcopy__(memo)
+        copied.categories = {column: names.copy() for column, names in self.categories.items()}
+        return copied
 
     def add(self, keys: Iterable[Hashable]) -> None:
         known = len(self)

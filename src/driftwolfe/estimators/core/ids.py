@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -26,6 +27,11 @@ class Ids:
         self.numbers: dict[Any, int] = {}
         self.names: list[Any] = []
         self.add(names)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        copied = copy.copy(self)
+        copied.numbers, copied.names = self.numbers.copy(), self.names.copy()  # keys never change
+        return copied
 
     def __len__(self) -> int:
         return len(self.names)
