@@ -8,6 +8,7 @@ import hashlib
 import json
 import lzma
 import pickle
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +144,13 @@ def learner_specimen(name: str, make: Callable[[], Any]) -> Specimen:
 
 
 def _archive_specimen(name: str, write: Any, use: Any) -> Specimen:
-    return Specimen(name, "saved.safetensors", write, mutated_archive, dw.load, use)
+    return Specimen(name, "saved.safetensors", write, mutated_archive, _load_archive, use)
+
+
+def _load_archive(path: Path) -> Any:
+    """Load a file, or, about one in two, its bytes."""
+    content = path.read_bytes()
+    return dw.from_bytes(content) if zlib.crc32(content) % 2 else dw.load(path)
 
 
 def _pola() -> Any:

@@ -85,6 +85,7 @@ READS = {
     "clone": lambda learner: learner.clone(),
     "deepcopy": copy.deepcopy,
     "copy": copy.copy,
+    "snapshot": lambda learner: learner.snapshot(),
     "pickle": pickle.dumps,
 }
 
@@ -210,7 +211,7 @@ ESTIMATORS = {
         "feature_names expert_weights",
     ),
 }
-COPIES = [copy.deepcopy, pickle.dumps]
+COPIES = [copy.deepcopy, pickle.dumps, lambda model: model.snapshot()]
 
 
 def calls(methods, attributes=""):
@@ -295,6 +296,88 @@ def test_predictions_run_beside_each_other_and_learning_does_not(name, tmp_path,
         learn[0](each)
         each.save(tmp_path / ("alone" if each is alone else "model"))
     assert differences(*(read_archive(tmp_path / each) for each in ("model", "alone"))) == []
+
+
+# -- snapshots -------------------------------------------------------------------------------------
+
+
+def _teach(model, step):
+    """Learn a piece of a stream in which new ids and features keep coming."""
+    rng = np.random.default_rng(step)
+    pairs = rng.integers(0, (5 * step + 5, 2 * step + 9), (20, 2))
+    if isinstance(model, dw.Learner):
+        model.update(dw.losses.LinearLoss(rng.standard_normal(5)))
+    elif isinstance(model, dw.estimators.Recommender):
+        model.partial_fit(pairs)
+    elif isinstance(model, dw.estimators.MatrixCompleter):
+        model.partial_fit(pairs, rng.standard_normal(20))
+    elif isinstance(model, dw.estimators.AdaptiveIntervals):
+        model.observe(*rng.standard_normal((2, 20)), pairs[:, 0])
+    else:
+        x = {"a": rng.standard_normal(), "b": "xyz"[step % 3], f"new{step // 20}": 1.0}
+        model.learn_one(x, x["a"])
+
+
+def _told(model):
+    """What it answers."""
+    if isinstance(model, dw.Learner):
+        told = model.decision, model.expert_weights
+    elif isinstance(model, dw.estimators.Recommender):
+        told = model.recommend_many([0, 3, "new"], 5, return_scores=True)[1]
+        told = *told, model.predict([(1, 2), ("new", 1)]), model.seen(2)
+    elif isinstance(model, dw.estimators.MatrixCompleter):
+        told = model.predict([(1, 2), ("new", 1)]), model.recommend(1, 5), *model.factors()
+    elif isinstance(model, dw.estimators.AdaptiveIntervals):
+        told = model.around([0.0, 1.0], [2, 3]), model.offset_
+    else:
+        told = [model.predict_one({"a": 1.0, "b": each}) for each in "xyz"]
+        told += model.expert_weights.values()
+    return b"".join(np.asarray(each).tobytes() for each in told)
+
+
+SHARED = {
+    "POLAR": lambda: dw.POLAR(dw.L1Ball(5)),
+    "Recommender": dw.estimators.Recommender,
+    "MatrixCompleter": lambda: dw.estimators.MatrixCompleter(memory=256),
+    "AdaptiveIntervals": dw.estimators.AdaptiveIntervals,
+    "RiverTraceNormRegressor": lambda: dw.estimators.RiverTraceNormRegressor(),
+}
+
+
+@pytest.mark.parametrize("seconds", [0, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", SHARED)
+def test_each_answer_of_eight_readers_of_snapshots_is_that_of_a_prefix_of_the_stream(name, seconds):
+    model, step, stop, end = SHARED[name](), 0, threading.Event(), time.monotonic() + seconds
+    _teach(model, step)
+    latest = step, model.snapshot()
+
+    def read():
+        answers = set()
+        while not answers or not stop.is_set():
+            prefix, snapshot = latest
+            answers.add((prefix, _told(snapshot)))
+            with pytest.raises(RuntimeError, match="is a snapshot"):
+                _teach(snapshot, prefix + 1)
+            answers.add((prefix, _told(snapshot)))
+        return answers
+
+    with ThreadPoolExecutor(8) as pool:
+        reading = [pool.submit(read) for _ in range(8)]
+        try:
+            while step < 20 or time.monotonic() < end:
+                step += 1
+                _teach(model, step)
+                latest = step, model.snapshot()
+        finally:
+            stop.set()
+        found = set().union(*(each.result(60) for each in reading))
+    alone, asked = SHARED[name](), {prefix for prefix, _ in found}
+    assert len(asked) > 1
+    for prefix in range(max(asked) + 1):
+        _teach(alone, prefix)
+        if prefix in asked:
+            found.remove((prefix, _told(alone)))
+    assert not found
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -179,18 +179,40 @@ def test_what_was_saved_goes_on_to_the_last_bit(case, tmp_path):
     before = fingerprint(model)
     model.save(path)
     assert fingerprint(model) == before
-    loaded, found = type(model).load(path), dw.load(path)
+    others = [type(model).load(path), dw.load(path), dw.from_bytes(path.read_bytes())]
+    others.append(type(model).from_bytes(model.to_bytes()))
+    path.write_bytes(model.to_bytes())
+    others.append(dw.load(path))
+    assert fingerprint(model) == before
     case.learn(model, REST)
-    for other in (loaded, found):
+    for other in others:
         assert type(other) is type(model)
         case.learn(other, REST)
         assert np.array_equal(case.ask(other), case.ask(model))
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="damaged"):
         dw.load(path)
+    with pytest.raises(ValueError, match=r"the content given is .*damaged"):
+        dw.from_bytes(path.read_bytes())
     write_archive(path, "Example", {}, {})
-    with pytest.raises(ValueError, match=f"holds a Example, not a {type(model).__name__}"):
-        type(model).load(path)
+    for load, given in (("load", path), ("from_bytes", path.read_bytes())):
+        with pytest.raises(ValueError, match=f"holds a Example, not a {type(model).__name__}"):
+            getattr(type(model), load)(given)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_snapshot_stays_as_it_is_and_a_copy_of_it_learns_on(case):
+    model = learned(case)
+    snapshot, told = model.snapshot(), case.ask(model)
+    before = fingerprint(snapshot)
+    assert type(snapshot) is type(model)
+    with pytest.raises(RuntimeError, match="is a snapshot, which can only be read"):
+        case.learn(snapshot, REST)
+    case.learn(model, REST)
+    assert np.array_equal(case.ask(snapshot), told) and fingerprint(snapshot) == before
+    for other in (copy.deepcopy(snapshot), dw.from_bytes(snapshot.to_bytes())):
+        case.learn(other, REST)
+        assert np.array_equal(case.ask(other), case.ask(model))
 
 
 @pytest.mark.parametrize("name", ESTIMATOR_CASES)

@@ -94,6 +94,48 @@ def test_readers_run_beside_each_other_and_refuse_writers():
     assert pair.both() == (1, 1)
 
 
+SNAPSHOT = (
+    "this Pair is a snapshot, which can only be read; what it was taken from learns on, and so does a "
+    "copy.deepcopy of the snapshot"
+)
+
+
+def test_a_snapshot_is_for_all_readers_and_no_writer():
+    pair, told = Pair(), []
+    pair.within = [Pair()]
+    pair.add(lambda: told.append(refused(pair.snapshot)))
+    assert told == ["this Pair " + access.UPDATING]
+    with busy(pair.add):
+        assert refused(pair.snapshot) == WRITING
+    with busy(pair.within[0].add):
+        assert refused(pair.snapshot) == WRITING
+    with busy(pair.both):
+        frozen = pair.snapshot()
+    for each in (frozen, frozen.within[0], frozen.snapshot(), copy.copy(frozen).within[0]):
+        with busy(each.both):
+            assert refused(each.add) == SNAPSHOT
+    pair.add()
+    free = copy.deepcopy(frozen)
+    free.add()
+    free.within[0].add()
+    assert (pair.both(), frozen.both(), free.both()) == ((3, 3), (2, 2), (3, 3))
+
+
+def test_who_reads_a_snapshot_is_not_refused_because_others_try_to_write():
+    frozen, end = Pair().snapshot(), time.monotonic() + 0.5
+
+    def read():
+        while time.monotonic() < end:
+            assert frozen.both() == (0, 0)
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        reading = pool.submit(read)
+        while time.monotonic() < end:
+            assert refused(frozen.add) == SNAPSHOT
+        assert reading.result(30)
+
+
 def test_a_thread_does_not_refuse_itself():
     pair, seen = Pair(), []
 
@@ -252,7 +294,8 @@ def in_child(*calls):
     assert os.waitpid(child, 0)[1] == 0
 
 
-rest, read, written, mine = Pair(), Pair(), Pair(), Pair()
+rest, read, written, mine, frozen = Pair(), Pair(), Pair(), Pair(), Pair().snapshot()
+in_child(frozen.both, frozen.add)
 rest.add()
 with busy(read.both), busy(written.add):
     in_child(rest.both, rest.add, rest.both, read.add, read.both, written.both, written.add, written.keep)
@@ -273,6 +316,7 @@ def test_a_forked_process_goes_on_with_what_was_at_rest_and_says_what_was_not():
         "returned"
     )
     assert done.stdout.splitlines() == [
+        *("(0, 0)", SNAPSHOT),
         *("(1, 1)", "None", "(2, 2)"),  # at rest
         *("None", "(1, 1)"),  # the other thread's read has ended here
         *(half, half, half),

@@ -15,8 +15,18 @@ import safetensors.numpy
 import driftwolfe as dw
 from driftwolfe import storage
 from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
-from driftwolfe.storage import VERSION, read_archive, read_header, write_archive
+from driftwolfe.storage import VERSION, InMemory, read_archive, read_header, write_archive
 from reliability.children import python
+
+
+def refused(path, why):
+    """A file is refused, and its content is for the same reason."""
+    told = []
+    for given in (path, InMemory(path.read_bytes())):
+        with pytest.raises(ValueError, match=why) as problem:
+            read_archive(given)
+        told.append(str(problem.value).replace(str(given), "it"))
+    assert told[0] == told[1]
 
 
 @pytest.fixture
@@ -39,13 +49,15 @@ def write(path):
 
 def test_what_goes_in_comes_out(path):
     settings, arrays = write(path)
-    storage = read_archive(path)
-    assert storage.kind == "Example"
-    assert storage.settings == settings
-    assert storage.arrays.keys() == arrays.keys()
-    for name, array in arrays.items():
-        assert storage.arrays[name].dtype == array.dtype
-        np.testing.assert_array_equal(storage.arrays[name], array)
+    content = bytearray(path.read_bytes())
+    for given in (path, *(InMemory(kind(content)) for kind in (bytes, bytearray, memoryview))):
+        storage = read_archive(given)
+        assert storage.kind == "Example"
+        assert storage.settings == settings
+        assert storage.arrays.keys() == arrays.keys()
+        for name, array in arrays.items():
+            assert storage.arrays[name].dtype == array.dtype and storage.arrays[name].flags.owndata
+            np.testing.assert_array_equal(storage.arrays[name], array)
 
 
 def test_every_flipped_byte_and_every_shorter_file_is_refused(path):
@@ -56,21 +68,20 @@ def test_every_flipped_byte_and_every_shorter_file_is_refused(path):
         damaged = bytearray(content)
         damaged[position] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"damaged|not an archive|version"):
-            read_archive(path)
+        refused(path, r"damaged|not an archive|version")
     for length in (0, 1, 7, 8, 9, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
-        with pytest.raises(ValueError, match=r"damaged|not an archive"):
-            read_archive(path)
+        refused(path, r"damaged|not an archive")
 
 
 def test_other_files_are_refused(path, monkeypatch):
     path.write_bytes(safetensors.numpy.save({"a": np.zeros(2)}))
-    with pytest.raises(ValueError, match="is not an archive of driftwolfe"):
-        read_archive(path)
+    refused(path, "is not an archive of driftwolfe")
     path.write_bytes((1 << 62).to_bytes(8, "little") + b"{}")
-    with pytest.raises(ValueError, match="not an archive"):
-        read_archive(path)
+    refused(path, "not an archive")
+    for wrong in ("text", str(path), None, 3, np.zeros(2)):
+        with pytest.raises(TypeError, match="content must be bytes, got"):
+            dw.from_bytes(wrong)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_archive(path.with_name("absent"))
     with pytest.raises(IsADirectoryError, match="is a folder; give the file in it"):
@@ -82,8 +93,7 @@ def test_other_files_are_refused(path, monkeypatch):
     monkeypatch.setattr("driftwolfe.storage.VERSION", 4)
     write(path)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="version 4 of the format"):
-        read_archive(path)
+    refused(path, "version 4 of the format")
 
 
 def test_what_cannot_be_read_again_is_not_written(path):

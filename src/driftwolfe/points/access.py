@@ -75,7 +75,7 @@ def _guarded(
                 raise RuntimeError(f"this {type(self).__name__} {UPDATING}")
             return method(self, *given, **named)
         # Before a writer can see this thread, and a reader of a snapshot one that will be refused.
-        if (writers and not writing) or (writing and readers[:1] == [FROZEN]):
+        if (writers and not writing) or (writing and FROZEN in readers):
             raise _refusal(self)
         entered = writers if writing else readers
         try:
