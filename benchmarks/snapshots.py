@@ -1,8 +1,9 @@
 """What snapshots cost the thread that learns: `python -m benchmarks.snapshots`, two minutes.
 
-Every model first learns a stream in which all its users or groups occur. Then it goes on learning, and every tenth of a
-second a snapshot is taken and takes the place of the one before, as for readers. Printed are the milliseconds of one,
-the share of the time that ten per second take, the least time of a copy by way of bytes, and the megabytes of these.
+Every model first learns a stream in which all its users or groups occur. Then it goes on learning, and every tenth
+of a second a snapshot is taken and takes the place of the one before, as for readers. Printed are the milliseconds
+of one, the share of the time that ten per second take, the least time of a copy by way of bytes, and how many
+megabytes these have.
 """
 
 from __future__ import annotations

@@ -314,7 +314,7 @@ def _teach(model, step):
     elif isinstance(model, dw.estimators.AdaptiveIntervals):
         model.observe(*rng.standard_normal((2, 20)), pairs[:, 0])
     else:
-        x = {"a": rng.standard_normal(), "b": "xyz"[step % 3], f"new{step // 20}": 1.0}
+        x = {"a": rng.standard_normal(), "b": "uvwxyz"[step % 6], f"new{step // 20}": 1.0}
         model.learn_one(x, x["a"])
 
 
@@ -330,7 +330,7 @@ def _told(model):
     elif isinstance(model, dw.estimators.AdaptiveIntervals):
         told = model.around([0.0, 1.0], [2, 3]), model.offset_
     else:
-        told = [model.predict_one({"a": 1.0, "b": each}) for each in "xyz"]
+        told = [model.predict_one({"a": 1.0, "b": each}) for each in "uvwxyz"]
         told += model.expert_weights.values()
     return b"".join(np.asarray(each).tobytes() for each in told)
 
@@ -340,7 +340,7 @@ SHARED = {
     "Recommender": dw.estimators.Recommender,
     "MatrixCompleter": lambda: dw.estimators.MatrixCompleter(memory=256),
     "AdaptiveIntervals": dw.estimators.AdaptiveIntervals,
-    "RiverTraceNormRegressor": lambda: dw.estimators.RiverTraceNormRegressor(),
+    "RiverTraceNormRegressor": lambda: dw.estimators.RiverTraceNormRegressor(max_categories=3),
 }
 
 

@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -114,6 +116,20 @@ def test_a_loop_is_compiled_once_when_first_called_and_for_its_own_types_only():
     assert list(whole.overloads) == [(NUMBERS,)] and whole.ready() is whole
     with pytest.raises(TypeError, match="No matching definition"):
         whole(np.ones(3, np.float32))
+
+
+def test_threads_that_call_a_loop_first_at_the_same_time_all_get_it_compiled():
+    loops, together = [jit(NUMBERS)(_sum) for _ in range(4)], threading.Barrier(8)
+
+    def call(number):
+        told = []
+        for loop in loops:
+            together.wait(30)
+            told.append((loop if number % 2 else loop.unchecked)(np.ones(3)))
+        return told
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(call, range(8))) == [[3.0] * 4] * 8
 
 
 def test_types_are_not_asked_for_before_the_first_call_either():

@@ -12,7 +12,7 @@ from multiprocessing import parent_process
 from typing import Any, cast
 
 import numba
-from numba.core import codegen, compiler, compiler_machinery
+from numba.core import codegen, compiler, compiler_lock, compiler_machinery
 from numba.core.caching import NullCache
 from numba.core.event import Listener, install_listener
 
@@ -83,6 +83,7 @@ NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 #: numba's own, untyped.
 _PASSES: Any = compiler.DefaultPassBuilder
 _Manager: Any = compiler_machinery.PassManager
+_lock: Any = compiler_lock.global_compiler_lock
 
 
 class InlinedCode(codegen.JITCodeLibrary):
@@ -164,8 +165,13 @@ def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
 
 def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
     """Compile a loop for its types, or load it from the cache, unless that was done; return it."""
-    if "_compile_for_args" not in vars(loop):
-        return loop
+    with _lock:  # else threads that are second find that no more is compiled
+        if "_compile_for_args" in vars(loop):
+            _compile(loop, types)
+    return loop
+
+
+def _compile(loop: Any, types: tuple[Any, ...]) -> None:
     collects = gc.isenabled()
     gc.disable()  # a tenth of the time
     try:
@@ -179,10 +185,9 @@ def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
     finally:
         if collects:
             gc.enable()
-    vars(loop).pop("_compile_for_args", None)  # or another thread was first
+    del loop._compile_for_args
     loop.disable_compile()
     loop.unchecked = loop.overloads[types].entry_point
-    return loop
 
 
 def fast_jit(*types: Any, **options: Any) -> Any:

@@ -1,5 +1,6 @@
 """Keys come back as they were, types included, and nothing else is taken."""
 
+import copy
 import enum
 import math
 
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.estimators.core.ids import decode_keys, encode_keys
+from driftwolfe.estimators.core.columns import CATEGORY, Columns
+from driftwolfe.estimators.core.ids import Ids, decode_keys, encode_keys
 from driftwolfe.storage import read_archive, write_archive
 
 scalars = (
@@ -83,3 +85,13 @@ def test_an_archive_holds_them(tmp_path):
     write_archive(path, "Example", {}, {"names": encode_keys(["a", 2]), "none": encode_keys([])})
     arrays = read_archive(path).arrays
     assert decode_keys(arrays["names"]) == ["a", 2] and decode_keys(arrays["none"]) == []
+
+
+def test_copies_share_nothing_that_grows():
+    names = ["a", (CATEGORY, "b", 1), ("t", 2)]
+    for made, more in ((Ids(names), ["c"]), (Columns(names), [(CATEGORY, "b", 2), "d"])):
+        copied, before = copy.deepcopy(made), repr(vars(made))
+        made.add(more)
+        assert repr(vars(made)) != before == repr(vars(copied)) and type(copied) is type(made)
+        copied.remove(0)
+        assert made.find(["a"]).tolist() == [0]
