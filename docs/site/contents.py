@@ -56,6 +56,7 @@ BELOW = {
         "howto/recommender": "A drifting recommender",
         "howto/refit": "Instead of refitting",
         "howto/saving": "Saving and checkpoints",
+        "howto/production": "Answer while it learns",
         "howto/container": "In a container",
         "gpu": "",
         "howto/sweeps": "Sweeps on a cluster",
