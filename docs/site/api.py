@@ -73,7 +73,7 @@ def groups() -> dict[str, Group]:
         "game": Group(
             "Playing and saving",
             "Games, their records, saved files, and threads.",
-            {"driftwolfe": ["play", "History", "load", "set_threads"]},
+            {"driftwolfe": ["play", "History", "load", "from_bytes", "set_threads"]},
         ),
         "compare": Group(
             "Comparing and drawing",
