@@ -292,6 +292,12 @@ def test_predictions_run_beside_each_other_and_learning_does_not(name, tmp_path,
             call(model)
         model.save(tmp_path / "model.safetensors")
         refuse(partial(call, model) for call in learn)
+    snapshot = model.snapshot()
+    for call in learn:
+        with pytest.raises(RuntimeError, match="is a snapshot"):
+            call(snapshot)
+    for call in (*read, *COPIES, repr):
+        call(snapshot)
     for each in (model, alone):
         learn[0](each)
         each.save(tmp_path / ("alone" if each is alone else "model"))
