@@ -47,9 +47,9 @@ class Watch(Part):
     def take_one(self, loss: float) -> None:
         """Take the loss of a row."""
         self.losses[self.t % BLOCK] = loss
-        self.t += 1
-        if self.t % BLOCK == 0:
+        if self.t % BLOCK == BLOCK - 1:
             self.alarm.take(self.losses)
+        self.t += 1  # last, for an interrupt
 
 
 class Watched:
