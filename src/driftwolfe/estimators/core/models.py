@@ -46,10 +46,11 @@ class Watch(Part):
 
     def take_one(self, loss: float) -> None:
         """Take the loss of a row."""
+        t = self.t + 1
         self.losses[self.t % BLOCK] = loss
-        self.t += 1
-        if self.t % BLOCK == 0:
+        if t % BLOCK == 0:
             self.alarm.take(self.losses)
+        self.t = t  # last: it tells whether an interrupted call was done
 
 
 class Watched:
