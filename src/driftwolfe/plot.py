@@ -191,7 +191,7 @@ def changes(losses: Any, alarm: Any, weights: Sequence[Mapping[str, float]] = ()
     >>> losses = np.random.default_rng(0).normal(np.repeat([0.0, 1.0], 300))
     >>> alarm = dw.DriftAlarm()
     >>> alarm.update_many(losses), [axis.get_ylabel() for axis in dw.plot.changes(losses, alarm)]
-    (array([305]), ['loss, mean of 12 rows'])
+    (array([323]), ['loss, mean of 12 rows'])
     """
     values, found = checks.finite_array(losses, "losses"), getattr(alarm, "alarm_", alarm)
     width = max(1, values.size // 50)

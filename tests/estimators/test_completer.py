@@ -79,7 +79,7 @@ REFUSED = {
     "uneven": ([(0, 1), (0,)], ValueError, "pairs must be a list of"),
     "flat array": (np.zeros(2), ValueError, r"shape \(n, 2\), got \(2,\)"),
     "wide frame": (pd.DataFrame(np.zeros((2, 3))), ValueError, "must have two columns"),
-    "a series": (pd.Series([1, 2]), ValueError, "must have two columns"),
+    "a series": (pd.Series([1, 2]), ValueError, "a frame of pandas"),
     "array as id": ([(np.zeros(2), 1), (1, 1)], TypeError, "id of one user must be hashable"),
     "NaT as id": ([(np.datetime64("NaT", "s"), 1)] * 2, ValueError, "id of one user is missing"),
 }

@@ -70,7 +70,7 @@ def test_explanations_sum_to_the_score(learned):
             np.testing.assert_allclose(
                 sum(told["items"].values()), sum(of_pairs), rtol=1e-9, atol=1e-15
             )
-            latest = plain.history.get(user, [])[::-1][:20]
+            latest = plain.history.get(user, [])[::-1][:18]
             assert {*told["items"]} == {other for other in latest if plain.far[other, item] > 0.0}
             # Any pairs, by hand: what is not popularity, shared in proportion to the counts.
             bucket = min(len(plain.seen.get(user, ())).bit_length(), 7)

@@ -46,10 +46,11 @@ class Watch(Part):
 
     def take_one(self, loss: float) -> None:
         """Take the loss of a row."""
+        t = self.t + 1
         self.losses[self.t % BLOCK] = loss
-        if self.t % BLOCK == BLOCK - 1:
+        if t % BLOCK == 0:
             self.alarm.take(self.losses)
-        self.t += 1  # last, for an interrupt
+        self.t = t  # last: it tells whether an interrupted call was done
 
 
 class Watched:
