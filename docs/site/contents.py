@@ -72,6 +72,7 @@ BELOW = {
         "estimators/regressor": "",
         "estimators/completer": "",
         "estimators/recommender": "",
+        "howto/rows": "Rows as they are",
         "howto/intervals": "Intervals under drift",
         "howto/changes": "What changed, and when?",
         "howto/sets": "Sets of labels under drift",
