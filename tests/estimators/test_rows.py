@@ -288,3 +288,14 @@ def test_balanced_weights_are_those_of_their_formula():
     for part in (slice(0, 7), slice(7, 60)):
         balanced.partial_fit(X[part], y[part])
     np.testing.assert_allclose(balanced.predict_proba(X), told.predict_proba(X), rtol=1e-9)
+
+
+def test_categories_of_any_type_are_saved_as_texts(tmp_path):
+    frame = pd.DataFrame(
+        {"size": pd.cut(np.arange(30.0), 3), "when": ["now", b"then", "soon"] * 10}
+    )
+    model = TraceNormClassifier().partial_fit(frame, np.arange(30) > 14)
+    model.save(tmp_path / "model")
+    loaded = TraceNormClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert "size=(-0.029, 9.667]" in loaded.inner_names_

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from driftwolfe.estimators.core.frames import frame
-from driftwolfe.estimators.core.ids import Ids, check_keys, is_missing, plain_key
+from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, is_missing, plain_key
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, dense_rows
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
@@ -262,7 +262,11 @@ def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
         elif cell is None or is_missing(cell):
             continue
         elif categorical or isinstance(cell, str | bytes):
-            codes[k] = known.setdefault(plain_key(cell), len(known))
+            key = plain_key(cell)
+            key = (
+                key if type(key) in SIMPLE or type(key) is float else str(key)
+            )  # as files have keys
+            codes[k] = known.setdefault(key, len(known))
         else:
             numbers[k] = number_of(cell, "feature", name)
     return numbers, (np.array(codes), list(known)) if known else {}
