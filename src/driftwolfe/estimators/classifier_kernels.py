@@ -53,7 +53,8 @@ LEAST = 1e-300
 def _see(at, places, values, entries, part, spare):
     """Compute a row as the views see it, and count it with weight `part`; return whether values are in range."""
     d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
-    z, waves, ferns = spare, pointer(spare, row), pointer(spare, 2 * row)
+    # An address too, or `map_row` would be compiled twice.
+    z, waves, ferns = pointer(spare, 0), pointer(spare, row), pointer(spare, 2 * row)
     x, work = pointer(spare, _X * row), pointer(spare, _WORK * row)
     if not fill(places, values, entries, x, d, pointer(at, _MAP), work):
         return False
