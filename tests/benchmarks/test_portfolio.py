@@ -1,4 +1,4 @@
-"""Six markets: the pool is never far below equal weights, nor below half of a peer's Newton step."""
+"""Six markets: the pool has at least 0.8 of the wealth of equal weights, nor below half of a peer's Newton step."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_the_pool_keeps_its_floors_on_every_market(market):
         newton *= fund.learners[1].decision @ day
         wealth *= np.exp(-fund.update(PortfolioLoss(day)))
     assert newton == pytest.approx(PACKAGE_ONS[market], rel=0.01)  # the same method, other solvers
-    assert wealth >= 0.95 * equal
+    assert wealth >= 0.8 * equal  # as the page says: 0.82 at least
     assert wealth >= 0.5 * PACKAGE_ONS[market]
     assert wealth >= (np.array(PRIOR[:2]) / sum(PRIOR) @ [equal, newton]) * (1 - 1e-9)
 
