@@ -1,4 +1,4 @@
-"""Six markets: the pool has at least 0.8 of the wealth of equal weights, and at least half of a peer's Newton step."""
+"""Six markets: the pool has 0.8 of the wealth of equal weights, and half of that of a peer's Newton step."""
 
 import numpy as np
 import pytest
