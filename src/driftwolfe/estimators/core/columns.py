@@ -131,13 +131,11 @@ class Columns(Ids):
         found = {key: found[key] for key in in_order(found)}
         return dict(sorted(found.items(), key=lambda pair: (pair[1], _is_mark(pair[0]))))
 
-    def mixed(self, x: Any) -> tuple[Indices, Array, int] | None:
+    def mixed(self, x: dict[Any, Any]) -> tuple[Indices, Array, int] | None:
         """Return places and values of a record of numbers and texts, and how many numbers; None if that is not all.
 
         For speed. The place of what is new is -1.
         """
-        if type(x) is not dict:
-            return None
         places, values, numbers, known = [], [], 0, self.numbers
         for name, value in x.items():
             kind = type(value)
@@ -201,6 +199,8 @@ def _label(name: Any) -> Any:
 
 #: Types of columns as narwhals calls them, with their parameters cut off.
 _TEXTS, _CATEGORIES = {"String", "Binary", "Object", "Unknown"}, {"Categorical", "Enum"}
+#: Types of categories that files have; others become texts.
+_SAVED = SIMPLE | {float}
 
 
 def frame_table(X: Any) -> Table:
@@ -263,9 +263,8 @@ def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
             continue
         elif categorical or isinstance(cell, str | bytes):
             key = plain_key(cell)
-            key = (
-                key if type(key) in SIMPLE or type(key) is float else str(key)
-            )  # as files have keys
+            if type(key) not in _SAVED:
+                key = str(key)
             codes[k] = known.setdefault(key, len(known))
         else:
             numbers[k] = number_of(cell, "feature", name)
