@@ -62,8 +62,9 @@ FEW_CLASSES = 12
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
 LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
-#: Rows over which the last experts of such a view are running means of the others.
-WINDOWS = (512, 4096)
+#: Rows over which the last experts of such a view are running means of the others, and between the moves of these
+#: from row 512 on, as each goes through all leaves of ferns.
+WINDOWS, MOVES = (512, 4096), 64
 #: A view with less weight rests for 1, 3, then 7 rounds at a time; the first view never does.
 IDLE, LONGEST_REST = 0.001, 7
 #: What a view rests that does not exist, or not yet.
@@ -113,8 +114,8 @@ class ClassExperts(LoopPart):
 
     With `random` there are three more views. The second sees the same z and takes every label for drawn at random
     with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two experts of each
-    of these take no steps: after every round of 16 rows they move to the weighted mean of the view's others by a
-    fraction of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of steps. A view with less than
+    of these take no steps: every 64 rows they move to the weighted mean of the view's others by a fraction of
+    64/512 or 64/4,096, of 16/t every 16 at first, which averages out the noise of steps. A view with less than
     a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn, and
     keep their weights, as if they had said what the others say (Freund et al. 1997). The bound above is for the
     first view, which never rests; N counts the experts of all.
@@ -303,7 +304,7 @@ class ClassExperts(LoopPart):
             features, waves = views[0].features, views[1].offsets.size
             ferns, constant = len(views[1].tests), int(views[0].constant)
         side = self.noisy.shape[1] // self.room
-        row = max(self.plain * self.room, side * self.room, features + waves + 2, ferns)
+        row = max(self.plain * self.room, side * self.room, features + waves + 2, 8 * ferns)
         row = max(row, len(VIEWS))
         sizes = [features, self.classes, self.views, self.plain, side, waves, ferns, row]
         return [*sizes, int(self.adaptive), constant, self.room], kernels().WORK * row
@@ -340,13 +341,15 @@ class ClassExperts(LoopPart):
         """Restart the experts whose interval has ended, and add those for longer intervals."""
         first, heaviest = 0, np.empty(self.radii.size, np.int64)
         t = self.t if self.adaptive else 1  # when no interval ends
-        moves = BLOCK / np.minimum(WINDOWS, self.t)
         for v, (table, size) in enumerate(zip(self.tables, self.sizes, strict=False)):
             if self.rests[v] == 0:
-                rates = moves if v else _NO_PARTS
-                sources = np.empty(self.side.size, np.int64) if v else heaviest
-                held = self.weights, self.norms, self._lengths, rates, sources
-                kernels().end_round.unchecked(table, *held, first, t, self.room)
+                steady = v and self.last_rests[v] == 0 and self.t >= WINDOWS[0]
+                gap = MOVES if steady else BLOCK
+                if self.t % gap == 0:
+                    rates = gap / np.minimum(WINDOWS, self.t) if v else _NO_PARTS
+                    sources = np.empty(self.side.size, np.int64) if v else heaviest
+                    held = self.weights, self.norms, self._lengths, rates, sources
+                    kernels().end_round.unchecked(table, *held, first, t, self.room)
                 if v and self.view_weights[v] < IDLE:
                     self.last_rests[v] = self.rests[v] = min(
                         2 * self.last_rests[v] + 1, LONGEST_REST

@@ -40,13 +40,14 @@ _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = range(_INNER + HELD,
 #: Features that a wave sees, and tests of a fern.
 MOST_INPUTS, TESTS = 3, 5
 #: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
-_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES = range(3, 12)
+_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES, _GONE = range(3, 13)
 #: How many these are.
-WORK = 12
+WORK = 13
 #: The second view takes a label for drawn at random with this probability.
 NOISE = 0.1
 #: Smaller probabilities count as this where views are weighed.
 LEAST = 1e-300
+PRIOR, MANY = 0.1, 8
 
 
 @jit(allocates=False)
@@ -57,7 +58,13 @@ def _see(at, places, values, entries, part, spare):
     z, waves, ferns = pointer(spare, 0), pointer(spare, row), pointer(spare, 2 * row)
     x, work = pointer(spare, _X * row), pointer(spare, _WORK * row)
     if not fill(places, values, entries, x, d, pointer(at, _MAP), work):
-        return False
+        return -1
+    gone = pointer(spare, _GONE * row)
+    for j in range(d):
+        gone[j] = 0.0
+    for e in range(entries):
+        if places[e] < -1:
+            gone[-2 - places[e]] = 1.0
     map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:
         inputs, cosines = places_at(at[_SEEN]), pointer(spare, _COSINES * row)
@@ -80,19 +87,45 @@ def _see(at, places, values, entries, part, spare):
         leaves = pointer(spare, _LEAVES * row)
         counts, totals, squared = numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS]), 0.0
         totals[0] += part
+        n = 0
         for f in range(at[_FERNS]):
-            leaf = f
+            leaf, free = f, 0
             for j in range(f * TESTS, (f + 1) * TESTS):
-                leaf = 2 * leaf + (x[tests[j]] > cuts[j])
-            counts[leaf] += part
-            # The fourth root of its frequency: chosen on the streams of benchmarks/nonlinear.py.
-            square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
-            leaves[f], ferns[f] = leaf, math.sqrt(square)
-            squared += square
+                leaf = 2 * leaf + (gone[tests[j]] == 0.0 and x[tests[j]] > cuts[j])
+                free = 2 * free + (gone[tests[j]] != 0.0)
+            if free == 0:
+                counts[leaf] += part
+                square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
+                leaves[n], ferns[n] = leaf, math.sqrt(square)
+                squared += square
+                n += 1
+            else:
+                both, sub, ways = 0.0, free, 0
+                while True:
+                    both += counts[leaf + sub] + PRIOR
+                    ways += 1
+                    if sub == 0:
+                        break
+                    sub = (sub - 1) & free
+                if ways > MANY:
+                    continue
+                sub = free
+                while True:
+                    own = leaf + sub
+                    chance = (counts[own] + PRIOR) / both
+                    counts[own] += part * chance
+                    square = math.sqrt((totals[0] + 1.0) / (counts[own] + 1.0))
+                    leaves[n], ferns[n] = own, chance * math.sqrt(square)
+                    squared += ferns[n] * ferns[n]
+                    n += 1
+                    if sub == 0:
+                        break
+                    sub = (sub - 1) & free
         length = divisor(totals, squared, part)
-        for f in range(at[_FERNS]):
+        for f in range(n):
             ferns[f] /= length
-    return True
+        return n
+    return 0
 
 
 @jit(allocates=False)
@@ -130,7 +163,8 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
         label, part = (labels[k], parts[k]) if learning else (0, 0.0)
         own, z = pointer(places, starts[k]), pointer(values, starts[k])
         size = starts[k + 1] - starts[k]
-        if full and not _see(at, own, z, size, part, spare):
+        seen = _see(at, own, z, size, part, spare) if full else 0
+        if seen < 0:
             return k
         share = 1.0 / (t + k + 2.0)
         share = share if at[_ADAPTIVE] else share * share
@@ -144,7 +178,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                 squared, found = 0.0, 0.0
                 if full:
                     z, size = pointer(spare, (v - 1) * row if v else 0), at[_FEATURES] + 1
-                    size = at[_FERNS] if v == 3 else size + at[_WAVES] + 1 if v == 2 else size
+                    size = seen if v == 3 else size + at[_WAVES] + 1 if v == 2 else size
                 for c in range(columns):
                     scores[c] = 0.0
                 for e in range(size):
