@@ -37,14 +37,18 @@ def mapped(feature_map, X, parts=()):
 
 
 def seen(experts, row, views, weights):
-    """What experts see of a row, which they learn if it has a weight: z, waves, ferns, and the leaves of these."""
+    """What experts see of a row, which they learn if it has a weight: z, waves, ferns, and the leaves of these.
+
+    A row with gaps has up to four leaves for each fern.
+    """
     out, labels = np.zeros((1, experts.classes)), np.zeros(weights.size, np.int64)
     experts._follow(row, labels, weights, 0, out, views)
     _, at, work, *_ = experts._bound
     if not weights.size:  # what is not learned has working memory of its own
         classifier_kernels.follow(*row, labels, weights, 0, experts.t, at, out, work)
     width, waves, ferns = views[0].features + 1, views[1].offsets.size, len(views[1].tests)
-    sizes = width, waves + 1 + width, ferns, ferns
+    most = ferns * (classifier_kernels.MOST_WAYS if (row.places < -1).any() else 1)
+    sizes = width, waves + 1 + width, most, most
     lines = work.reshape(classifier_kernels.WORK, -1)
     return [line[:size].copy() for line, size in zip(lines, sizes, strict=False)]
 

@@ -1,6 +1,7 @@
 """The parts of the classifier against independent computations and against their guarantees."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -339,8 +340,8 @@ def test_who_doubts_labels_takes_the_step_of_its_own_loss():
 
 
 @pytest.mark.parametrize("learner", ["pola", "pold"])
-def test_means_are_those_of_the_points_after_every_round(learner):
-    X, y = xor(40 * BLOCK)
+def test_means_are_those_of_the_points_every_16_rows_and_later_every_64(learner):
+    X, y = xor(64 * BLOCK)
     model = ClassLearner(RADII, learner, True, 2, 4)
     experts, number = model.experts, len(LENGTHS) * 2
     means, first = np.zeros((2, 5, 2)), experts.plain
@@ -354,10 +355,11 @@ def test_means_are_those_of_the_points_after_every_round(learner):
         weights = copied.experts.weights[first : first + number]
         points = copied.experts.noisy.reshape(5, -1, 2)[:, :number]
         mean = np.einsum("jic,i->jc", points, weights / weights.sum())
-        awake = experts.rests[1] == 0
+        awake, t = experts.rests[1] == 0, k + BLOCK
+        gap = 64 if t >= 512 and experts.last_rests[1] == 0 else BLOCK
         model.learn(*last)
         for i, window in enumerate(WINDOWS):
-            means[i] += awake * BLOCK / min(window, k + BLOCK) * (mean - means[i])
+            means[i] += awake * (t % gap == 0) * gap / min(window, t) * (mean - means[i])
             found = experts.noisy.reshape(5, -1, 2)[:, number + i]
             np.testing.assert_allclose(found, means[i], atol=1e-9)
             norm = np.linalg.svd(found, compute_uv=False).sum()
@@ -391,6 +393,37 @@ def test_random_features_are_those_described():
         random.tests
     ]
     assert abs(ahead.mean()) < 0.15 and abs(ahead.std() - 1.0) < 0.1
+
+
+def test_a_row_with_gaps_is_in_all_leaves_where_it_could_be_by_their_frequencies():
+    X, y = xor(300)
+    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner.learn(*labelled(X[:299], y[:299]))
+    random, gaps = learner.random, [0, 3]
+    counts, total = random.counts.copy(), random.totals[0]
+    row = SparseRows(np.array([0, 4]), np.array([-2, 1, 2, -5]), X[299])
+    *_, ferns, found = seen(learner.experts, row, (learner.map, random), np.zeros(0))
+    expected, values, silent = [], [], 0
+    for f, (tests, cuts) in enumerate(zip(random.tests, random.cuts, strict=True)):
+        ways = [
+            (0, 1) if j in gaps else (int(X[299, j] > cut),)
+            for j, cut in zip(tests, cuts, strict=True)
+        ]
+        leaves = [32 * f + int("".join(map(str, bits)), 2) for bits in product(*ways)]
+        if len(leaves) > 4:
+            silent += 1
+            continue
+        chances = (counts[leaves] + 0.1) / (counts[leaves] + 0.1).sum()
+        expected += leaves
+        values += (chances * ((counts[leaves] + 1.0) / (total + 1.0)) ** -0.25).tolist()
+    assert silent > 10 and len(expected) > 128
+    order = found[: len(expected)].argsort()
+    np.testing.assert_array_equal(found[order], expected)
+    length = max(np.sqrt(random.totals[1] / total), np.linalg.norm(values) / 2.0)
+    np.testing.assert_allclose(ferns[order], np.array(values) / length, rtol=1e-9)
+    # Learned with weight 1, it counts as one row for each fern that says something.
+    seen(learner.experts, row, (learner.map, random), np.ones(1))
+    np.testing.assert_allclose(random.counts.sum() - counts.sum(), 128 - silent)
 
 
 def views_losses(learner, X, y):

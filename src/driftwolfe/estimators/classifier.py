@@ -304,8 +304,9 @@ class ClassExperts(LoopPart):
             features, waves = views[0].features, views[1].offsets.size
             ferns, constant = len(views[1].tests), int(views[0].constant)
         side = self.noisy.shape[1] // self.room
-        row = max(self.plain * self.room, side * self.room, features + waves + 2, 8 * ferns)
-        row = max(row, len(VIEWS))
+        row = max(self.plain * self.room, side * self.room, features + waves + 2)
+        # A few more, or rows of working memory would compete for the same places of the cache.
+        row = max(row, len(VIEWS), kernels().MOST_WAYS * ferns + 8)
         sizes = [features, self.classes, self.views, self.plain, side, waves, ferns, row]
         return [*sizes, int(self.adaptive), constant, self.room], kernels().WORK * row
 

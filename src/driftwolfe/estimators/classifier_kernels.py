@@ -43,28 +43,55 @@ MOST_INPUTS, TESTS = 3, 5
 _LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES, _GONE = range(3, 13)
 #: How many these are.
 WORK = 13
+#: A fern says nothing of a row that could be in more of its leaves; each counts as so many rows more.
+MOST_WAYS, RARE = 4, 0.1
 #: The second view takes a label for drawn at random with this probability.
 NOISE = 0.1
 #: Smaller probabilities count as this where views are weighed.
 LEAST = 1e-300
-PRIOR, MANY = 0.1, 8
+
+
+@jit(allocates=False)
+def _spread(at, places, entries, x, gone, leaves, chances):
+    """Write the leaves in which a row with gaps could be, and their chances by their frequencies; return how many.
+
+    Of a fern that leaves more than `MOST_WAYS` open there are none.
+    """
+    tests, cuts, counts = places_at(at[_TESTS]), numbers_at(at[_CUTS]), numbers_at(at[_COUNTS])
+    n = 0
+    for i in range(at[_FEATURES]):
+        gone[i] = 0.0
+    for e in range(entries):
+        if places[e] < -1:
+            gone[-2 - places[e]] = 1.0
+    for f in range(at[_FERNS]):
+        leaf, free, ways, total, first = f, 0, 1, 0.0, n
+        for j in range(f * TESTS, (f + 1) * TESTS):
+            known = gone[tests[j]] == 0.0
+            leaf = 2 * leaf + (known and x[tests[j]] > cuts[j])
+            free, ways = 2 * free + (not known), ways if known else 2 * ways
+        other = free if ways <= MOST_WAYS else -1
+        while other >= 0:  # through all that have no other bits than `free`
+            leaves[n], chances[n] = leaf + other, counts[leaf + other] + RARE
+            total += chances[n]
+            n, other = n + 1, (other - 1) & free if other > 0 else -1
+        for k in range(first, n):
+            chances[k] /= total
+    return n
 
 
 @jit(allocates=False)
 def _see(at, places, values, entries, part, spare):
-    """Compute a row as the views see it, and count it with weight `part`; return whether values are in range."""
+    """Compute a row as the views see it, and count it with weight `part`.
+
+    Return the number of its leaves, 0 where ferns rest; -1 if a value is out of range.
+    """
     d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
     # An address too, or `map_row` would be compiled twice.
     z, waves, ferns = pointer(spare, 0), pointer(spare, row), pointer(spare, 2 * row)
     x, work = pointer(spare, _X * row), pointer(spare, _WORK * row)
     if not fill(places, values, entries, x, d, pointer(at, _MAP), work):
         return -1
-    gone = pointer(spare, _GONE * row)
-    for j in range(d):
-        gone[j] = 0.0
-    for e in range(entries):
-        if places[e] < -1:
-            gone[-2 - places[e]] = 1.0
     map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:
         inputs, cosines = places_at(at[_SEEN]), pointer(spare, _COSINES * row)
@@ -84,46 +111,28 @@ def _see(at, places, values, entries, part, spare):
             waves[number + 1 + j] = factor * z[j]
     if rests[3] == 0:
         tests, cuts = places_at(at[_TESTS]), numbers_at(at[_CUTS])
-        leaves = pointer(spare, _LEAVES * row)
+        leaves, n, gaps = pointer(spare, _LEAVES * row), at[_FERNS], False
+        for f in range(n):
+            leaf = f
+            for j in range(f * TESTS, (f + 1) * TESTS):
+                leaf = 2 * leaf + (x[tests[j]] > cuts[j])
+            leaves[f], ferns[f] = leaf, 1.0
+        for e in range(entries):
+            gaps |= places[e] < -1
+        if gaps:
+            n = _spread(at, places, entries, x, pointer(spare, _GONE * row), leaves, ferns)
         counts, totals, squared = numbers_at(at[_COUNTS]), numbers_at(at[_TOTALS]), 0.0
         totals[0] += part
-        n = 0
-        for f in range(at[_FERNS]):
-            leaf, free = f, 0
-            for j in range(f * TESTS, (f + 1) * TESTS):
-                leaf = 2 * leaf + (gone[tests[j]] == 0.0 and x[tests[j]] > cuts[j])
-                free = 2 * free + (gone[tests[j]] != 0.0)
-            if free == 0:
-                counts[leaf] += part
-                square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
-                leaves[n], ferns[n] = leaf, math.sqrt(square)
-                squared += square
-                n += 1
-            else:
-                both, sub, ways = 0.0, free, 0
-                while True:
-                    both += counts[leaf + sub] + PRIOR
-                    ways += 1
-                    if sub == 0:
-                        break
-                    sub = (sub - 1) & free
-                if ways > MANY:
-                    continue
-                sub = free
-                while True:
-                    own = leaf + sub
-                    chance = (counts[own] + PRIOR) / both
-                    counts[own] += part * chance
-                    square = math.sqrt((totals[0] + 1.0) / (counts[own] + 1.0))
-                    leaves[n], ferns[n] = own, chance * math.sqrt(square)
-                    squared += ferns[n] * ferns[n]
-                    n += 1
-                    if sub == 0:
-                        break
-                    sub = (sub - 1) & free
+        for k in range(n):
+            leaf, chance = int(leaves[k]), ferns[k]
+            counts[leaf] += part * chance
+            # The fourth root of its frequency: chosen on the streams of benchmarks/nonlinear.py.
+            square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
+            ferns[k] = chance * math.sqrt(square)
+            squared += chance * chance * square
         length = divisor(totals, squared, part)
-        for f in range(n):
-            ferns[f] /= length
+        for k in range(n):
+            ferns[k] /= length
         return n
     return 0
 
@@ -163,8 +172,8 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
         label, part = (labels[k], parts[k]) if learning else (0, 0.0)
         own, z = pointer(places, starts[k]), pointer(values, starts[k])
         size = starts[k + 1] - starts[k]
-        seen = _see(at, own, z, size, part, spare) if full else 0
-        if seen < 0:
+        filled = _see(at, own, z, size, part, spare) if full else 0
+        if filled < 0:
             return k
         share = 1.0 / (t + k + 2.0)
         share = share if at[_ADAPTIVE] else share * share
@@ -178,7 +187,7 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
                 squared, found = 0.0, 0.0
                 if full:
                     z, size = pointer(spare, (v - 1) * row if v else 0), at[_FEATURES] + 1
-                    size = seen if v == 3 else size + at[_WAVES] + 1 if v == 2 else size
+                    size = filled if v == 3 else size + at[_WAVES] + 1 if v == 2 else size
                 for c in range(columns):
                     scores[c] = 0.0
                 for e in range(size):
