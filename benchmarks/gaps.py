@@ -164,7 +164,7 @@ def balanced(rows: list[Any], **options: Any) -> float:
 def rare(rows: list[Any]) -> list[Any]:
     """The rows of the most frequent label, and every twentieth of the others."""
     labels = [y for _, y in rows]
-    most = max(set(labels), key=labels.count)
+    most = max(sorted(set(labels)), key=labels.count)  # a set of texts has no fixed order
     others = [k for k, y in enumerate(labels) if y != most][::20]
     kept = {*others, *(k for k, y in enumerate(labels) if y == most)}
     return [row for k, row in enumerate(rows) if k in kept]

@@ -352,7 +352,8 @@ class RandomViews(LoopPart):
     have deviation 1, decorrelated online by a `FeatureMap` of their own; z follows them. A fern puts a row
     into one of 32 leaves by five tests, each whether a feature x is above a cut: its mean plus a normal
     number of deviations, as of row 32. A leaf with frequency q is the entry :math:`q^{-1/4}`, and all
-    entries are divided by their root mean square norm.
+    entries are divided by their root mean square norm. Where tests ask for what is missing, the row is in each of
+    up to four leaves, by their frequencies; a fern of which more are open says nothing.
     """
 
     inputs: Annotated[Indices, Field(np.int64, ("waves", MOST_INPUTS), 0)]  # places in z
