@@ -133,8 +133,7 @@ class Copy:
                 )
             elif (root / name).exists():
                 shutil.copy(root / name, folder / name)
-        # Python and numba take a file of the same size and second for unchanged: every change is given
-        # a second of its own.
+        # Python takes a file of the same size and second for unchanged: every change gets a second of its own.
         self._second = int(time.time())
 
     def test(self, drawn: Drawn, tests: Sequence[str], patience: float) -> Outcome:
@@ -174,20 +173,9 @@ class Copy:
         return KILLED if process.returncode else LIVED
 
     def _write(self, path: Path, source: str) -> None:
-        """Write a file, and have compiled again what was compiled with what it held."""
         path.write_text(source, encoding="utf-8")
         self._second += 1
-        for changed in (path, *_compiled_from(path)):
-            os.utime(changed, (self._second, self._second))
-
-
-def _compiled_from(path: Path) -> Iterator[Path]:
-    """The compiled modules beside others that numba's cache does not know to depend on a compiled one."""
-    package = next((each for each in path.parents if each.name == PACKAGE.name), path.parent)
-    if "jit" in path.read_text(encoding="utf-8"):
-        for other in package.rglob("*.py"):
-            if other != path and "jit" in other.read_text(encoding="utf-8"):
-                yield other
+        os.utime(path, (self._second, self._second))
 
 
 def files(modules: Sequence[str], root: Path = ROOT) -> list[Path]:

@@ -76,6 +76,30 @@ def _second(numbers):
     return numbers[1]
 
 
+@pytest.mark.parametrize("changed", ["inner", "numbers", "outer", "none"])
+def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(changed, tmp_path):
+    texts = {
+        "numbers": "FACTOR = 2.0",
+        "inner": "from driftwolfe.points.compiling import *\n"
+        "@jit()\ndef inner(x):\n    return x + 10.0",
+        "outer": "from driftwolfe.points.compiling import *\nfrom inner import inner\n"
+        "from numbers_ import FACTOR\n"
+        "@jit(NUMBER)\ndef outer(x):\n    return FACTOR * inner(x) + 100.0",
+    }
+    files = {name: tmp_path / f"{name.replace('numbers', 'numbers_')}.py" for name in texts}
+    for name, text in texts.items():
+        files[name].write_text(text)
+    path = os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    code = "from outer import outer; print(outer(1.0), sum(outer.stats.cache_hits.values()))"
+    assert python("-c", code, env=environment).stdout.split() == ["122.0", "0"]
+    if changed != "none":
+        files[changed].write_text(texts[changed].replace("0.0", "5.0").replace("2.0", "3.0"))
+    answers = {"inner": "132.0", "numbers": "133.0", "outer": "127.0", "none": "122.0"}
+    told = python("-c", code, env=environment).stdout.split()
+    assert told == [answers[changed], "1" if changed == "none" else "0"]
+
+
 def test_what_cannot_be_compiled_is_an_error_not_a_warning():
     with warnings.catch_warnings(), pytest.raises(numba.TypingError):
         warnings.simplefilter("error")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from multiprocessing import parent_process
+from pathlib import Path
 from typing import Any, cast
 
 import numba
@@ -171,7 +173,23 @@ def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
     return loop
 
 
+@cache
+def _made_of(module: str) -> str:
+    """Return a digest of what the loops of a module are made of: its text, numbers that it imports, other modules' loops.
+
+    To numba code in its cache is fresh while the text of its own file is the same.
+    """
+    told = vars(sys.modules[module])
+    numbers = [item for item in told.items() if isinstance(item[1], int | float | tuple)]
+    others = {each.__module__ for each in told.values() if hasattr(each, "py_func")} - {module}
+    parts = [repr(sorted(numbers)), *map(_made_of, sorted(others))]
+    texts = [Path(path).read_bytes() for path in (told["__file__"], __file__)]
+    return hashlib.sha256(b"".join([*texts, *map(str.encode, parts)])).hexdigest()
+
+
 def _compile(loop: Any, types: tuple[Any, ...]) -> None:
+    if file := getattr(loop._cache, "_cache_file", None):
+        file._source_stamp = file._source_stamp, _made_of(loop.py_func.__module__)
     collects = gc.isenabled()
     gc.disable()  # a tenth of the time
     try:
