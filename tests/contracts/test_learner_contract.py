@@ -261,6 +261,24 @@ def test_sets_that_cannot_serve_a_learner_are_refused(cls):
         cls(dw.SpanningTreePolytope(4))
 
 
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_a_loss_whose_value_alone_is_no_number_is_refused(cls):
+    class NoNumber(LinearLoss):
+        def value(self, x):
+            return float("nan")
+
+        def value_at(self, scores):
+            return float("nan")
+
+    for settings in LEARNER_CASES[cls]:
+        learner = make(cls, settings, dw.L1Ball(3))
+        learner.update(LinearLoss(np.ones(3)))
+        before = learner.decision.copy()
+        with pytest.raises(ValueError, match="not finite"):
+            learner.update(NoNumber(np.ones(3)))
+        assert learner.t == 1 and np.array_equal(learner.decision, before)
+
+
 def test_any_object_with_value_and_gradient_is_a_loss():
     class Quadratic:
         def value(self, x):

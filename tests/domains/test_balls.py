@@ -160,6 +160,7 @@ def test_box_bounds_may_be_one_number_and_are_copied():
         (lambda: dw.GroupLassoBall(2, [[0.5, 1.0]]), "whole numbers"),
         (lambda: dw.GroupLassoBall(2, [0, [1]]), "one label per coordinate"),
         (lambda: dw.GroupLassoBall(2, []), "groups must be one label per coordinate"),
+        (lambda: dw.GroupLassoBall(2, np.ma.masked_array([0, 1], [0, 1])), "groups has masked"),
     ],
 )
 def test_bad_input_is_refused(make, message):

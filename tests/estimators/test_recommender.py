@@ -75,7 +75,9 @@ def test_the_mixture_keeps_its_bound_against_all_sequences(seed):
         for switches in (0, 1, 3):
             bound = (switches + 1) * np.log(losses.shape[1] * len(losses))
             assert mixed - best_sequence(losses, switches) <= bound + 1e-3
-    assert model.regret_bound(2) > model.regret_bound() > 0.0
+    lengths = np.unique([row[0] for row in rows], return_counts=True)[1]
+    prices = np.log(len(rows[0][2]) * lengths)
+    assert model.regret_bound(2) == pytest.approx(prices.sum() + 2 * prices.max())
     # All buckets together: the best sequence of each, without switches.
     total = sum(row[1] for row in rows)
     apart = sum(
@@ -226,6 +228,19 @@ def test_long_lists_of_neighbours_keep_the_frequent_ones():
         assert np.unique(own).size == size and (ranks.counts[start : start + size] > 0.0).all()
     model.partial_fit([("new", "hub")])
     assert model.recommend("new", 1) == ["friend"]
+
+
+@pytest.mark.parametrize("size", [1, 4, 7, 40])
+@pytest.mark.parametrize("values", [1, 3, 1000])
+def test_the_rarest_quarter_of_neighbours_goes_of_equal_ones_the_earliest(size, values):
+    rng = np.random.default_rng(size)
+    counts = rng.integers(1, values + 1, (size + 4, 2)).astype(np.float32)
+    names, own = np.arange(size + 4), slice(2, 2 + size)
+    stay = np.sort(np.argsort(counts[own, 0], kind="stable")[size // 4 :])
+    wanted = counts[own][stay]
+    kept = recommender_kernels.drop_rarest.py_func(2, size, names, counts)
+    assert kept == stay.size and names[2 : 2 + kept].tolist() == (stay + 2).tolist()
+    np.testing.assert_array_equal(counts[2 : 2 + kept], wanted)
 
 
 def test_seen_items_are_never_forgotten_and_repeats_take_no_room():

@@ -138,21 +138,22 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_a_line_lives(tmp_path):
     store = _store(tmp_path, *(trial(c=c) for c in (1.0, 2.0, 4.0)))
     store.write(made_up(trial(c=1.0)))
+    other = _store(tmp_path / "other", trial(c=8.0))
     screen = Terminal()
-    with Progress([store], screen) as progress:
+    with Progress([store, other], screen) as progress:
         time.sleep(0.12)  # so that there is a rate to tell
         progress.step(trial(c=2.0), made_up(trial(c=2.0), loss=[1.0, 2.0, 0.3]), "")
         time.sleep(0.12)
         told = screen.getvalue()
         progress.step(trial(c=4.0), None, "ValueError: too large")
-    assert "1/3" in told
-    assert "2/3" in told
+    assert "1/4" in told
+    assert "2/4" in told
     assert "trial/s" in told or "s/trial" in told
     assert "<00:0" in told  # what is left, estimated
     assert "best: OGD, c = 2, seed 0, loss 0.01 per round" in told.split("\r")[-1]
     assert "OGD, c = 4, seed 0 failed: ValueError: too large\n" in screen.getvalue()
     assert "3/3" not in screen.getvalue() and "1 failed; best: OGD" in screen.getvalue()
-    assert "best: OGD, c = 1" not in screen.getvalue().split("2/3")[-1]
+    assert "best: OGD, c = 1" not in screen.getvalue().split("2/4")[-1]
 
 
 def test_without_a_terminal_there_are_only_a_few_lines(tmp_path, capsys):

@@ -448,11 +448,12 @@ def test_polar_by_one_length_for_the_whole_game(P):
         lazy = epochs * G * D * math.sqrt(length) + G * (length - 1) * P
         wanted.append(whole(length - 1) + lazy + price(1))
     # Agile experts, one after another: 15 times the step term, and 2 G D + G P.
-    chain, starts = 0.0, [1, 16, 64, 256, T]
+    chain, starts, lazily = 0.0, [1, 16, 64, 256, T], len(wanted)
     for changes, length in enumerate([4, 16, 64, 256]):
         h, rest, moving = length**-0.5, T - starts[changes] + 1, G / 2 * math.sqrt(length) + G
         agile = blocked(rest, h, 1, 0.0, delay_factor=15.0) + 2 * G * D
         wanted.append(chain + agile + moving * P + price(changes))
         alone = starts[changes + 1] - starts[changes]
         chain += blocked(alone, h, 1, 0.0, delay_factor=15.0) + 2 * G * D
+    assert learner._bounds._agile(P) == pytest.approx(wanted[lazily:], rel=1e-9)
     assert learner.bound(path_length=P) == pytest.approx(min(wanted), rel=1e-9)
