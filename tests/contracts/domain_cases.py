@@ -130,7 +130,7 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
     ],
     dw.MatchingPolytope: [
         lambda: dw.MatchingPolytope([(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]),
-        lambda: dw.MatchingPolytope(nx.petersen_graph(), k=3),
+        lambda: dw.MatchingPolytope(nx.complete_graph(5), k=2),
     ],
     dw.Permutahedron: [
         lambda: dw.Permutahedron(4),
