@@ -1,9 +1,10 @@
 """What the service knows, and its log: what was acknowledged is not lost, and nothing is learned twice.
 
-A folder holds a file, `state`, and parts of a log, `log-00000001` and so on. A line is a group of records that were
+A folder holds a file, `state`, and parts of a log, `log-00000001` and so on. A line is a group of events that were
 written together: a checksum and JSON. The state names the first part that is not in it; those before are removed.
 """
 
+import errno
 import os
 from collections import OrderedDict, deque
 from hashlib import blake2b
@@ -22,8 +23,8 @@ from driftwolfe.storage import lock, read_archive, write_archive
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 
 
-class Event(msgspec.Struct, tag="event", forbid_unknown_fields=True):
-    """A user took an item; `id` tells the event from all others."""
+class Event(msgspec.Struct, forbid_unknown_fields=True):
+    """A user took an item; no other event has this id. In the log, one without an item erases the user."""
 
     id: Id
     user: Id
@@ -31,28 +32,27 @@ class Event(msgspec.Struct, tag="event", forbid_unknown_fields=True):
     weight: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)] = 1.0
 
 
-class Erasure(msgspec.Struct, tag="erasure"):
-    """All that is stored of a user is to be removed."""
+def mark(event):
+    """Return 64 bits that stand for the id of an event: what is kept of it has no names."""
+    return int.from_bytes(blake2b(event.id.encode(), digest_size=8).digest(), "little")
 
-    user: Id
 
-
-def mark(record):
-    """Return 64 bits in the place of the id of an event, so that no name is kept."""
-    return int.from_bytes(blake2b(record.id.encode(), digest_size=8).digest(), "little")
+def line_of(content):
+    """Return a line of the log."""
+    return b"%08x %b\n" % (crc32(content), content)
 
 
 class Store:
-    """A model, the ids of the latest events, and the log of what changes them."""
+    """A model, the ids of the latest events, and the log."""
 
     def __init__(self, folder, most_users, most_ids):
         self.folder, self.most_users = Path(folder), most_users
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.locked = open(self.folder / "lock", "ab")
-        if os.name == "posix" and not lock(self.locked):
-            raise ValueError(f"another process uses {folder}: stop it, or set another SERVE_FOLDER")
-        self.model, self.log, self.part, self.end = Recommender(), None, 1, 0
-        self.users, self.ids = OrderedDict(), deque(maxlen=most_ids)  # the latest ones last
+        self.locked = (self.folder / "lock").open("ab")
+        if not lock(self.locked):
+            raise ValueError(f"another process uses {folder}: stop it, or take another folder")
+        self.model, self.log, self.part, self.since = Recommender(), None, 1, 0
+        self.users, self.ids = OrderedDict(), deque(maxlen=most_ids)  # the latest last
         if (self.folder / "state").exists():
             _, settings, arrays = read_archive(self.folder / "state", kind="Service")
             self.part, self.model = settings["part"], dw.from_bytes(arrays["model"].tobytes())
@@ -61,9 +61,9 @@ class Store:
             self.ids.extend(arrays["ids"].tolist())
         self.items, self.known = set(self.model.items_), set(self.ids)
         parts = [number for number in self._parts() if number >= self.part]
+        if parts and parts != list(range(self.part, parts[-1] + 1)):
+            raise ValueError(f"the log lacks a part from {self.part} to {parts[-1]}: put it back")
         for number in parts:
-            if number != self.part + parts.index(number):
-                raise ValueError(f"the log lacks a part before {self._path(number)}: put it back")
             self._replay(self._path(number), last=number == parts[-1])
         self.begin(max(parts, default=self.part))
 
@@ -71,97 +71,85 @@ class Store:
         return self.folder / f"log-{number:08}"
 
     def _parts(self):
-        return sorted(int(path.name[4:]) for path in self.folder.glob("log-????????"))
+        return sorted(int(path.name[4:]) for path in self.folder.glob("log-*"))
 
     def _replay(self, path, last):
-        """Learn what was logged, and cut a last line that was not written to its end."""
-        with open(path, "r+b") as file:
+        """Learn what was logged; cut a last line that was not written to its end."""
+        with path.open("r+b") as file:
             while line := file.readline():
-                if line == self._line(line[9:-1]):
-                    for record in msgspec.json.decode(line[9:-1], type=list[Event | Erasure]):
-                        self.learn(record)
+                if line == line_of(line[9:-1]):
+                    for values in msgspec.json.decode(line[9:-1]):
+                        self.learn(Event(*values))
                 elif last and not file.read(1):
                     file.truncate(file.tell() - len(line))
                 else:
+                    told = (
+                        f"{path} has a broken line up to byte {file.tell()}, and more after it: put"
+                    )
                     raise ValueError(
-                        f"{path} is damaged before byte {file.tell()}: put its folder back from a backup, "
-                        "or remove the line that ends there, whose events are lost then"
+                        f"{told} a backup back, or remove the line and lose its events"
                     )
 
-    def _line(self, content):
-        return b"%08x %b\n" % (crc32(content), content)
-
-    def fresh(self, records, group):
-        """Return records less the events that are known or in a group, to which the others are added."""
+    def fresh(self, events, others):
+        """Return the events with ids that are neither known nor among others, and add theirs to the others."""
         new = []
-        for record in records:
-            if isinstance(record, Event):
-                if (number := mark(record)) in self.known or number in group:
-                    continue
-                group.add(number)
-            new.append(record)
+        for event in events:
+            if (number := mark(event)) not in self.known and number not in others:
+                others.add(number)
+                new.append(event)
         return new
 
-    def append(self, records):
-        """Write records to the disk; where that fails, the next call removes what was written."""
-        line = left = self._line(msgspec.json.encode(records))
+    def append(self, events):
+        """Write events to the disk; what a call that failed has written goes with the next one."""
+        line = line_of(msgspec.json.encode([msgspec.structs.astuple(event) for event in events]))
         os.ftruncate(self.log, self.end)
-        while left:
-            left = left[os.write(self.log, left) :]
+        if os.write(self.log, line) < len(line):
+            raise OSError(errno.ENOSPC, "the disk is full")
         os.fsync(self.log)
         self.end += len(line)
 
-    def learn(self, record):
-        """Learn a record; where there are too many users, the one not heard of for longest goes."""
-        if isinstance(record, Erasure):
-            return self._forget([record.user] if record.user in self.users else [])
-        self.model.partial_fit([(record.user, record.item)], weights=[record.weight])
-        self.items.add(record.item)
-        self.users[record.user] = None
-        self.users.move_to_end(record.user)
+    def learn(self, event):
+        """Learn an event; of too many users, the one not heard of for longest is forgotten."""
+        gone = [event.user]
+        if event.item:
+            self.model.partial_fit([(event.user, event.item)], weights=[event.weight])
+            self.items.add(event.item)
+            self.users[event.user] = None
+            self.users.move_to_end(event.user)
+            gone = list(islice(self.users, max(0, len(self.users) - self.most_users)))
+        for user in gone:
+            if self.users.pop(user, "") is None:
+                self.model.forget(user)
         if len(self.ids) == self.ids.maxlen:
             self.known.discard(self.ids[0])
-        self.ids.append(mark(record))
+        self.ids.append(mark(event))
         self.known.add(self.ids[-1])
-        return self._forget(islice(self.users, max(0, len(self.users) - self.most_users)))
-
-    def _forget(self, users):
-        for user in list(users):
-            del self.users[user]
-            self.model.forget(user)
+        self.since += 1
 
     def begin(self, number):
-        """Begin a part of the log, or go on with it."""
+        """Begin a part of the log, or go on with it; return the state of this moment, as `save` needs it."""
+        log = os.open(self._path(number), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._synchronise()
         if self.log is not None:
             os.ftruncate(self.log, self.end)
-        log = os.open(self._path(number), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        if self.log is not None:
             os.close(self.log)
-        self.log = log
-        self.part, self.end = number, os.fstat(self.log).st_size
-        self._sync_folder()
-
-    def frozen(self):
-        """Return all that `save` needs, as it is now."""
-        return self.part, self.model.snapshot(), list(self.users), list(self.ids)
+        self.log, self.part, self.end, self.since = log, number, os.fstat(log).st_size, 0
+        return number, self.model.snapshot(), list(self.users), list(self.ids)
 
     def save(self, part, model, users, ids):
-        """Write the state before a part of the log, then remove the parts before it."""
-        place = {name: number for number, name in enumerate(model.users_)}
-        arrays = {
-            "model": np.frombuffer(model.to_bytes(), np.uint8),
-            "users": np.array([place[name] for name in users], np.int64),
-            "ids": np.array(ids, np.uint64),
-        }
+        """Write the state before a part of the log, and remove the parts before it."""
+        places = {name: place for place, name in enumerate(model.users_)}
+        order = np.array([places[name] for name in users], np.int64)
+        content = np.frombuffer(model.to_bytes(), np.uint8)
+        arrays = {"model": content, "users": order, "ids": np.array(ids, np.uint64)}
         write_archive(self.folder / "state", "Service", {"part": part}, arrays)
-        self._sync_folder()
+        self._synchronise()
         for number in self._parts():
             if number < part:
                 self._path(number).unlink()
-        self._sync_folder()
+        self._synchronise()
 
-    def _sync_folder(self):
-        if os.name == "posix":
-            folder = os.open(self.folder, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
+    def _synchronise(self):
+        folder = os.open(self.folder, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
