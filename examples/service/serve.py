@@ -85,7 +85,6 @@ def refuse(request, error):
 
 
 def asked(request):
-    """Return the user or item in a path, and what follows it."""
     name, query = msgspec.convert(request.path_params["name"], Id), request.query_params
     given = {each: query.getlist(each) if each == "exclude" else query[each] for each in query}
     return name, msgspec.convert(given, Query, strict=False)
@@ -170,9 +169,7 @@ def make_app(settings, store):
         await store.checkpoint()
 
     handlers = dict.fromkeys((HTTPException, OSError, *MISTAKES), refuse)
-    app = Starlette(routes=routes, lifespan=running, exception_handlers=handlers)
-    app.router.redirect_slashes = False
-    return app
+    return Starlette(routes=routes, lifespan=running, exception_handlers=handlers)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """What the service knows, and its log: what was acknowledged is not lost, and nothing is learned twice.
 
-A folder holds `state` and parts of a log. A line is a checksum and events that were written together. The state names
-the first part, `log-00000001` and so on, that is not in it; those before are removed.
+A line of the log is a checksum and events that were written together; `state` names the first part not in it.
 """
 
 import asyncio
@@ -51,7 +50,7 @@ class Store:
             self.users = OrderedDict.fromkeys(settings["users"])
             self.marks.extend(arrays["marks"].tolist())
         self.items, self.known = set(self.model.items_), set(self.marks)
-        parts = [path for path in self.parts() if path >= self.path(self.part)]
+        parts = sorted(p for p in self.folder.glob("log-*") if p >= self.path(self.part))
         if parts != [self.path(self.part + number) for number in range(len(parts))]:
             raise ValueError(f"the log lacks a part from {self.part} on: put it back into {folder}")
         for path in parts:
@@ -60,9 +59,6 @@ class Store:
 
     def path(self, number):
         return self.folder / f"log-{number:08}"
-
-    def parts(self):
-        return sorted(self.folder.glob("log-*"))
 
     def replay(self, path, last):
         """Learn what was logged; cut a last line that was not written to its end."""
@@ -141,6 +137,7 @@ class Store:
             if self.saved <= asked:
                 async with self.writing:
                     self.begin(self.part + 1)
+                    self.since = 0
                     state = self.model.snapshot(), list(self.users), list(self.marks)
                 await asyncio.to_thread(self.save, *state)
 
@@ -151,7 +148,7 @@ class Store:
         if self.log is not None:
             os.ftruncate(self.log, self.end)
             os.close(self.log)
-        self.log, self.part, self.end, self.since = log, number, os.fstat(log).st_size, 0
+        self.log, self.part, self.end = log, number, os.fstat(log).st_size
 
     def save(self, model, users, marks):
         """Write the state before this part of the log, and remove the parts before it."""
@@ -160,7 +157,7 @@ class Store:
         settings = {"part": self.part, "users": users}
         write_archive(self.folder / "state", "Service", settings, held)
         os.fsync(self.open_folder)
-        for path in [each for each in self.parts() if each < self.path(self.part)]:
+        for path in [p for p in self.folder.glob("log-*") if p < self.path(self.part)]:
             path.unlink()
         os.fsync(self.open_folder)
         self.saved = self.part
