@@ -169,7 +169,9 @@ def make_app(settings, store):
         await store.checkpoint()
 
     handlers = dict.fromkeys((HTTPException, OSError, *MISTAKES), refuse)
-    return Starlette(routes=routes, lifespan=running, exception_handlers=handlers)
+    app = Starlette(routes=routes, lifespan=running, exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return app
 
 
 if __name__ == "__main__":

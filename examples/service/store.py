@@ -18,7 +18,7 @@ import driftwolfe as dw
 from driftwolfe.estimators import Recommender
 from driftwolfe.storage import lock, read_archive, write_archive
 
-Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"\A[^\x00-\x1f\x7f]+\Z")]
 LINE = b"%08x %b\n"
 MOST_WAITING, SLICE = 200, 20  # requests, and events that are learned before others get a turn
 
@@ -154,8 +154,7 @@ class Store:
         """Write the state before this part of the log, and remove the parts before it."""
         held = {"model": np.frombuffer(model.to_bytes(), np.uint8)}
         held["marks"] = np.array(marks, np.uint64)
-        settings = {"part": self.part, "users": users}
-        write_archive(self.folder / "state", "Service", settings, held)
+        write_archive(self.folder / "state", "Service", {"part": self.part, "users": users}, held)
         os.fsync(self.open_folder)
         for path in [p for p in self.folder.glob("log-*") if p < self.path(self.part)]:
             path.unlink()
