@@ -442,7 +442,7 @@ def test_a_torn_end_is_cut_and_other_damage_is_told(tmp_path):
         assert whole.startswith(log.read_bytes()) and log.read_bytes().endswith(b"\n")
         close(store)
     for name, content, why in [
-        ("log-00000001", b"0" + whole[1:], r"broken before byte .* put a backup back"),
+        ("log-00000001", b"0" + whole[1:], r"broken up to byte .* restore a backup"),
         ("log-00000002", whole, "lacks a part from 1 on"),
     ]:
         folder = tmp_path / why[:5]

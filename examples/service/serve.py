@@ -17,14 +17,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from store import MOST_WAITING, Event, Id, Store
+from store import Event, Id, Store
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 SECONDS = Histogram("service_seconds", "Until the answer", ["route"])
 EVENTS = Counter("service_events", "Events answered", ["outcome"])
 ALARMS = Gauge("service_alarms", "Alarms of the model")
 WEIGHTS = Gauge("service_expert_weight", "By items that users have seen", ["expert", "seen"])
-MISTAKES = msgspec.MsgspecError, UnicodeError, RecursionError, ClientDisconnect
+ERRORS = (HTTPException, OSError, ClientDisconnect, msgspec.MsgspecError, UnicodeError)
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Events = Annotated[list[Event], msgspec.Meta(min_length=1, max_length=1000)]
 
@@ -78,7 +78,7 @@ class Impatient(HttpToolsProtocol):
 
 def refuse(request, error):
     """Answer an error with one sentence; the rest of the request is not waited for."""
-    status = getattr(error, "status_code", 400 if isinstance(error, MISTAKES) else 503)
+    status = getattr(error, "status_code", 503 if isinstance(error, OSError) else 400)
     logging.log(logging.ERROR if status == 503 else logging.DEBUG, "%s", error)
     sentence = getattr(error, "detail", str(error))[:200]
     return JSONResponse({"error": sentence}, status, {"connection": "close"})
@@ -123,8 +123,7 @@ def make_app(settings, store):
     async def events(request):
         given = msgspec.json.decode(await request.body(), type=Event | Events)
         given = given if isinstance(given, list) else [given]
-        full = len(store.items) >= settings.items
-        if full and not store.items.issuperset(event.item for event in given):
+        if len(store.items) >= settings.items and not store.items.issuperset(e.item for e in given):
             raise HTTPException(507, f"{settings.items} items are known: no new one is taken")
         learned = await store.add(given)
         EVENTS.labels("learned").inc(learned)
@@ -152,7 +151,7 @@ def make_app(settings, store):
     @route("/health")
     @route("/ready")
     async def health(request):
-        busy = request.url.path == "/ready" and len(store.waiting) >= MOST_WAITING
+        busy = request.url.path == "/ready" and len(store.waiting) >= 100
         return JSONResponse({"busy": busy}, 503 if busy else 200)
 
     @route("/metrics")
@@ -164,12 +163,11 @@ def make_app(settings, store):
         return Response(generate_latest(), media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
-    async def running(app):
+    async def live(app):
         yield
         await store.checkpoint()
 
-    handlers = dict.fromkeys((HTTPException, OSError, *MISTAKES), refuse)
-    app = Starlette(routes=routes, lifespan=running, exception_handlers=handlers)
+    app = Starlette(routes=routes, lifespan=live, exception_handlers=dict.fromkeys(ERRORS, refuse))
     app.router.redirect_slashes = False
     return app
 

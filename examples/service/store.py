@@ -1,7 +1,4 @@
-"""What the service knows, and its log: what was acknowledged is not lost, and nothing is learned twice.
-
-A line of the log is a checksum and events that were written together; `state` names the first part not in it.
-"""
+"""What the service knows, and its log: what was acknowledged is not lost, and nothing is learned twice."""
 
 import asyncio
 import os
@@ -19,8 +16,8 @@ from driftwolfe.estimators import Recommender
 from driftwolfe.storage import lock, read_archive, write_archive
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"\A[^\x00-\x1f\x7f]+\Z")]
-LINE = b"%08x %b\n"
-MOST_WAITING, SLICE = 200, 20  # requests, and events that are learned before others get a turn
+LINE = b"%08x %b\n"  # of the log: a checksum, and events that were written together
+SLICE = 50  # events that are learned before others get a turn
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,6 +34,7 @@ class Store:
 
     def __init__(self, folder, most_users, most_ids, every):
         self.folder, self.most_users, self.every = Path(folder), most_users, every
+        self.path = lambda number: self.folder / f"log-{number:08}"  # of a part of the log
         self.folder.mkdir(parents=True, exist_ok=True)
         self.open_folder, self.log, self.part = os.open(folder, os.O_RDONLY), None, 1
         if not lock(self.open_folder):
@@ -57,47 +55,50 @@ class Store:
             self.replay(path, last=path == parts[-1])
         self.begin(self.part + max(0, len(parts) - 1))
 
-    def path(self, number):
-        return self.folder / f"log-{number:08}"
-
     def replay(self, path, last):
         """Learn what was logged; cut a last line that was not written to its end."""
         with path.open("r+b") as file:
             while line := file.readline():
                 if line == LINE % (crc32(content := line[9:-1]), content):
-                    for values in msgspec.json.decode(content):
-                        self.learn(Event(*values))
+                    self.learn([Event(*values) for values in msgspec.json.decode(content)])
                 elif last and not file.read(1):
                     file.truncate(file.tell() - len(line))
                 else:
-                    told = f"{path} is broken before byte {file.tell()}, and goes on after it"
-                    raise ValueError(f"{told}: put a backup back, or remove that line")
+                    raise ValueError(f"{path} is broken up to byte {file.tell()}: restore a backup")
 
-    def learn(self, event):
-        """Learn an event unless it is known; of too many users, the one not heard of for longest goes."""
-        mark = int.from_bytes(blake2b(event.id.encode(), digest_size=8).digest(), "little")
-        if mark in self.known:
-            return False
-        if event.item:
-            self.model.partial_fit([(event.user, event.item)], weights=[event.weight])
-            self.items.add(event.item)
-            self.users[event.user] = None
-            self.users.move_to_end(event.user)
-        if not event.item or len(self.users) > self.most_users:
-            gone = next(iter(self.users)) if event.item else event.user
-            if self.users.pop(gone, "") is None:
-                self.model.forget(gone)
-        if len(self.marks) == self.marks.maxlen:
-            self.known.discard(self.marks[0])
-        self.marks.append(mark)
-        self.known.add(mark)
-        self.since += 1
-        return True
+    def learn(self, events):
+        """Learn events that are not known; of too many users, the one not heard of for longest goes."""
+        new, before = [], self.since
+        for event in events:
+            mark = int.from_bytes(blake2b(event.id.encode(), digest_size=8).digest(), "little")
+            if mark in self.known:
+                continue
+            if len(self.marks) == self.marks.maxlen:
+                self.known.discard(self.marks[0])
+            self.marks.append(mark)
+            self.known.add(mark)
+            self.since += 1
+            if event.item:
+                new.append(event)
+                self.items.add(event.item)
+                self.users[event.user] = None
+                self.users.move_to_end(event.user)
+            if not event.item or len(self.users) > self.most_users:
+                new = self.fit(new)
+                gone = next(iter(self.users)) if event.item else event.user
+                if self.users.pop(gone, "") is None:
+                    self.model.forget(gone)
+        self.fit(new)
+        return self.since - before
+
+    def fit(self, events):
+        if events:
+            pairs = [(event.user, event.item) for event in events]
+            self.model.partial_fit(pairs, weights=[event.weight for event in events])
+        return []
 
     async def add(self, events):
         """Return how many events are new, once they and all that wait with them are on the disk and learned."""
-        if len(self.waiting) >= MOST_WAITING:
-            raise OSError("too many requests wait to be written: try again later")
         own = [events, None]
         self.waiting.append(own)
         async with self.writing:
@@ -106,10 +107,10 @@ class Store:
                 try:
                     await asyncio.to_thread(self.append, [e for part, _ in group for e in part])
                     del self.waiting[: len(group)]
-                    todo = [(one, event) for one in group for event in one[0]]
-                    for number, (one, event) in enumerate(todo, start=1):
-                        one[1] = (one[1] or 0) + self.learn(event)
-                        if number % SLICE == 0:
+                    for each in group:
+                        each[1] = 0
+                        for first in range(0, len(each[0]), SLICE):
+                            each[1] += self.learn(each[0][first : first + SLICE])
                             await asyncio.sleep(0)
                 except OSError:  # of the disk
                     del self.waiting[0]
