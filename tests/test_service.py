@@ -195,6 +195,7 @@ def test_kills_lose_and_double_nothing(tmp_path, kills, writers, every):
         while not done.is_set():
             with suppress(OSError, http.client.HTTPException):
                 server.ask("GET", f"/users/user%20{draw.randrange(90)}/recommendations?n=3")
+            time.sleep(0.01)
 
     with serving(tmp_path / "data", users=users, every=every) as server:
         threads = [
