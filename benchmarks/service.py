@@ -2,14 +2,16 @@
 
 It learns a stream and is started again: the time to the first recommendation. Then recommendations and events, in
 batches of 50, are sent side by side, each at its time whatever became of those before, by another process; a
-delay counts from that time. `--memory 10` sends ten million events as fast as they are taken, of users who come
-and go, and prints the memory of the service after each million; it takes half an hour.
+delay counts from that time. "Processor" is the share of one core that the service took. `--memory 10` sends ten
+million events as fast as they are taken, of users who come and go, and prints the memory of the service after each
+million; it takes half an hour.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import selectors
@@ -129,6 +131,12 @@ def memory(service: subprocess.Popen[bytes]) -> float:
     return int(kilobytes) / 1024
 
 
+def processor(service: subprocess.Popen[bytes]) -> float:
+    """Seconds of processor time that the process has taken; Linux only."""
+    fields = Path(f"/proc/{service.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def quantile(delays: list[float], share: float) -> float:
     return sorted(delays)[int(share * (len(delays) - 1))]
 
@@ -146,22 +154,26 @@ def measure(folder: Path, known: int, repeat: int, seconds: float, asks: int, ev
     service, port = start(folder)
     drive(port, ((0.0, "events", each) for each in batches(0, known, 1000)), 2)
     stop(service)
-    for _ in range(repeat):
+    for number in range(repeat):
         taken, service, port = first_answer(folder)
-        print(f"first answer after {taken:.2f} s", flush=True)
-        if _ < repeat - 1:
+        print(
+            f"first answer after {taken:.2f} s, {processor(service):.2f} s of a processor",
+            flush=True,
+        )
+        if number < repeat - 1:
             stop(service)
-    print("| recommendations/s | p50 (ms) | p99 | events/s | p50 of a batch | p99 |")
-    print("| ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| recommendations/s | p50 (ms) | p99 | events/s | p50 of a batch | p99 | processor |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for number in range(repeat):
         plan = side_by_side(known + 1_000_000 * (number + 1), seconds, asks, events)
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), processor(service)
         delays = drive(port, plan, 64)
         took = time.perf_counter() - begin
         told = []
         for kind, size in (("recommendations", 1), ("events", BATCH)):
             told.append(f"{size * len(delays[kind]) / took:,.0f}")
             told += [f"{quantile(delays[kind], share):.1f}" for share in (0.5, 0.99)]
+        told.append(f"{100 * (processor(service) - used) / took:.0f} %")
         print(f"| {' | '.join(told)} |", flush=True)
     stop(service)
 
