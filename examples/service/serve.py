@@ -103,7 +103,7 @@ def make_app(settings, store):
         if not in_time:
             raise HTTPException(429, f"send at most {settings.rate} requests per second")
         given = request.headers.get("authorization", "").encode("latin-1")
-        free = not settings.token or request.url.path in ("/health", "/ready")
+        free = not settings.token or request.scope["path"] in ("/health", "/ready")
         if not free and not hmac.compare_digest(given, f"Bearer {settings.token}".encode()):
             raise HTTPException(401, "send the header Authorization: Bearer, and the token")
 
@@ -151,7 +151,7 @@ def make_app(settings, store):
     @route("/health")
     @route("/ready")
     async def health(request):
-        busy = request.url.path == "/ready" and len(store.waiting) >= 100
+        busy = request.scope["path"] == "/ready" and len(store.waiting) >= 100
         return JSONResponse({"busy": busy}, 503 if busy else 200)
 
     @route("/metrics")
