@@ -31,6 +31,10 @@ _SHARE = 4
 _LARGEST = 1 << 63  # integers of SQLite are smaller
 
 
+class NotOwnerError(RuntimeError):
+    """Someone else has opened the file of a `Keyed` that has an owner."""
+
+
 class Keyed:
     """One model per key (shop, sensor, user): `most` of them in memory, all in one SQLite file.
 
@@ -130,7 +134,7 @@ class Keyed:
             offset = _whole(offset, "offset")
             if offset <= self._offset:
                 return False
-        key = _checked(key)
+        key = checked_key(key)
         if self._learned >= self.every:
             self.commit()
         model = self._find(key)
@@ -170,7 +174,7 @@ class Keyed:
 
         For a key without a model the prior answers, or a new model where there is none.
         """
-        model = self._find(_checked(key))
+        model = self._find(checked_key(key))
         if model is None:
             model = self.factory() if self._prior is None else self._prior
         return getattr(model, self._predict)(*given, **named)
@@ -196,7 +200,7 @@ class Keyed:
     @writes
     def __getitem__(self, key: Key) -> Model:
         """Return a copy of the model of a key."""
-        model = self._find(_checked(key))
+        model = self._find(checked_key(key))
         if model is None:
             raise KeyError(f"there is no model of {key!r:.80}")
         return self._read(self._write(model))
@@ -207,7 +211,7 @@ class Keyed:
 
         The prior has learned its events, and keeps what it learned.
         """
-        key = _checked(key)
+        key = checked_key(key)
         if key not in self._models and not self._store.has(key):
             raise KeyError(f"there is no model of {key!r:.80}")
         self._commit(key)
@@ -217,7 +221,7 @@ class Keyed:
     @reads
     def __contains__(self, key: object) -> bool:
         try:
-            known = _checked(key)
+            known = checked_key(key)
         except (TypeError, ValueError):
             return False
         return known in self._models or self._store.has(known)
@@ -235,8 +239,13 @@ class Keyed:
     # -- the file ----------------------------------------------------------------------------------
 
     @writes
-    def commit(self) -> None:
-        """Write all that is new, and the offset, in one transaction: it survives what comes after."""
+    def commit(self, offset: int | None = None) -> None:
+        """Write all that is new, and the offset, in one transaction: it survives what comes after.
+
+        With `offset`, that of an event of which no model is to learn, the source goes on after that one.
+        """
+        if offset is not None and (place := _whole(offset, "offset")) > self._offset:
+            self._offset, self._unwritten = place, True
         if self._unwritten:
             self._commit()
 
@@ -393,7 +402,7 @@ class _Store:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             if check and self.owner is not None and self._fact("owner") != self.owner:
-                raise RuntimeError(
+                raise NotOwnerError(
                     f"{self.path} has a new owner, which goes on from its latest transaction; close this one"
                 )
             yield
@@ -412,7 +421,7 @@ class _Store:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
-                raise ValueError(
+                raise BlockingIOError(
                     f"{self.path} is open in another process, or by another Keyed of this one; close that first"
                 ) from error
             raise OSError(f"could not use {self.path}: {error}") from error
@@ -471,7 +480,7 @@ def _in_words(described: Any) -> str:
     return f"{described['kind']}({settings})"[:200]
 
 
-def _checked(key: Any) -> Key:
+def checked_key(key: Any) -> Key:
     """Return a key as a plain text or whole number; raise an error for others."""
     if isinstance(key, str):
         try:

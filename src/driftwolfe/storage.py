@@ -237,9 +237,9 @@ def read_archive(
     """Read what `write_archive` wrote; nothing in it is ever executed.
 
     Arrays are made only if the checksum agrees: loading takes as much memory as the arrays take in the file, plus
-    the header and a chunk. `check` raises ValueError to refuse an archive; it is called before the arrays are
-    read from a file, with `StoredArray` ones, and after. `kind` is what it must hold, if given. A file that is damaged, of
-    another version, something else, or larger than the memory is refused with a ValueError.
+    the header and a chunk. `check` raises ValueError to refuse an archive; it is called after the arrays are read,
+    and before, with `StoredArray` ones, if from a file. `kind` is what it must hold, if given. A file that
+    is damaged, of another version, something else, or larger than the memory is refused with a ValueError.
     """
     with _opened(path) as (file, header, metadata):
         if kind not in (None, header.kind):
