@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from operator import index
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from driftwolfe import storage
 from driftwolfe.points import checks
@@ -22,10 +21,12 @@ Model = Any
 
 #: What tells our files from other databases (PRAGMA application_id), and the version of their tables.
 _APPLICATION, _VERSION = int.from_bytes(b"dwKy"), 1
-_TABLES = """
-CREATE TABLE models (key PRIMARY KEY NOT NULL, content BLOB NOT NULL);
-CREATE TABLE facts (name TEXT PRIMARY KEY NOT NULL, value NOT NULL);
-"""
+_TABLES = (
+    "CREATE TABLE models (key PRIMARY KEY NOT NULL, content BLOB NOT NULL)",
+    "CREATE TABLE facts (name TEXT PRIMARY KEY NOT NULL, value)",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_VERSION}",
+)
 #: The least recently used leave memory together, this share of `most`: with them, all that is new is written.
 _SHARE = 4
 _LARGEST = 1 << 63  # integers of SQLite are smaller
@@ -93,33 +94,27 @@ class Keyed:
         owner: str | None = None,
     ) -> None:
         if not callable(factory):
-            raise TypeError(
-                f"factory must be a function or class without arguments that makes a model, "
-                f"got {type(factory).__name__}"
-            )
-        self.factory, self.owner = factory, owner
+            raise TypeError(f"factory must be a function that makes a model, got {factory!r:.80}")
         self.most, self.every = checks.count(most, "most"), checks.count(every, "every")
         first = factory()
         self._learn, self._predict = _verbs(first)
-        self._write, self._read = _functions(first, to_bytes, from_bytes)
+        self._write, self._read, described = _how_written(first, to_bytes, from_bytes)
         if prior is not None and type(prior) is not type(first):
-            raise TypeError(
-                f"prior must be like the models of factory, a {type(first).__name__}, "
-                f"got {type(prior).__name__}"
-            )
-        self._prior = prior
+            raise TypeError(f"prior must be a {type(first).__name__}, got {prior!r:.80}")
+        self.factory, self.prior = factory, prior
         self._models: dict[Key, Model] = {}  # the most recently used last
         self._changed: dict[Key, None] = {}  # since the last transaction, in order of first change
-        self._unwritten, self._learned = False, 0  # whether the offset or a model is; events
-        self._store = _Store(Path(store), _described(first, to_bytes), owner)
-        try:
-            self._offset, content = self._store.facts(prior is not None)
-            if prior is not None and content is not None:
-                self._prior = self._read(content)
-            self._count = self._store.count()
-        except BaseException:
-            self._store.close()
-            raise
+        self._learned, self._unwritten = 0, False  # events since then; whether the offset is new
+        self._file = _File(Path(store), described, owner)
+        self._offset, content = self._file.fact("offset"), self._file.fact("prior")
+        self._count = self._file.value("SELECT count(*) FROM models")
+        if self._offset is None:
+            self._offset = -1
+        if (content is not None) and prior is None:
+            self._file.close()
+            raise ValueError(f"{store} has a prior; give one again, which is replaced by it")
+        if content is not None:
+            self.prior = self._made(content)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -141,9 +136,9 @@ class Keyed:
         new = model is None
         if new:
             self._make_room()
-            model = self.factory() if self._prior is None else copy.deepcopy(self._prior)
-        if self._prior is not None:  # first: it knows more, so it refuses whatever a model refuses
-            getattr(self._prior, self._learn)(*event, **named)
+            model = self._new()
+        if self.prior is not None:  # first: it knows more, so it refuses whatever a model refuses
+            getattr(self.prior, self._learn)(*event, **named)
         getattr(model, self._learn)(*event, **named)
         if new:
             self._models[key] = model
@@ -176,7 +171,7 @@ class Keyed:
         """
         model = self._find(checked_key(key))
         if model is None:
-            model = self.factory() if self._prior is None else self._prior
+            model = self.factory() if self.prior is None else self.prior
         return getattr(model, self._predict)(*given, **named)
 
     # -- keys --------------------------------------------------------------------------------------
@@ -186,16 +181,10 @@ class Keyed:
         """The offset of the latest event learned, -1 before the first."""
         return self._offset
 
-    @property
-    def prior(self) -> Model:
-        """The model that learns all events, or None."""
-        return self._prior
-
     @reads
     def keys(self) -> list[Key]:
         """Return all keys, in order of appearance."""
-        known = dict.fromkeys(self._store.keys())
-        return [*(known | self._changed)]
+        return [*(dict.fromkeys(self._file.keys()) | self._changed)]
 
     @writes
     def __getitem__(self, key: Key) -> Model:
@@ -203,7 +192,7 @@ class Keyed:
         model = self._find(checked_key(key))
         if model is None:
             raise KeyError(f"there is no model of {key!r:.80}")
-        return self._read(self._write(model))
+        return self._made(self._content(model))
 
     @writes
     def forget(self, key: Key) -> None:
@@ -212,7 +201,7 @@ class Keyed:
         The prior has learned its events, and keeps what it learned.
         """
         key = checked_key(key)
-        if key not in self._models and not self._store.has(key):
+        if not self._knows(key):
             raise KeyError(f"there is no model of {key!r:.80}")
         self._commit(key)
         self._models.pop(key, None)
@@ -221,20 +210,12 @@ class Keyed:
     @reads
     def __contains__(self, key: object) -> bool:
         try:
-            known = checked_key(key)
+            return self._knows(checked_key(key))
         except (TypeError, ValueError):
             return False
-        return known in self._models or self._store.has(known)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.keys())
 
     def __len__(self) -> int:
         return self._count
-
-    def __repr__(self) -> str:
-        kind = self._store.described["kind"]
-        return f"Keyed({kind}, keys={self._count}, offset={self._offset})"
 
     # -- the file ----------------------------------------------------------------------------------
 
@@ -252,10 +233,10 @@ class Keyed:
     def close(self) -> None:
         """Commit, and close the file; what an interrupt (Ctrl-C) left half learned is not written."""
         try:
-            if self._store.is_open and not is_half_written(self):
+            if self._file.is_open and not is_half_written(self):
                 self.commit()
         finally:
-            self._store.close()
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -263,17 +244,24 @@ class Keyed:
     def __exit__(self, *problem: object) -> None:
         self.close()
 
+    def _knows(self, key: Key) -> bool:
+        found = key in self._models or self._file.value("SELECT 1 FROM models WHERE key = ?", key)
+        return bool(found)
+
     def _find(self, key: Key) -> Model | None:
         """The model of a key, now the most recently used; None for a new key."""
         model = self._models.pop(key, None)
         if model is None:
-            content = self._store.read(key)
+            content = self._file.value("SELECT content FROM models WHERE key = ?", key)
             if content is None:
                 return None
-            model = self._read(content)
+            model = self._made(content)
             self._make_room()
         self._models[key] = model
         return model
+
+    def _new(self) -> Model:
+        return self.factory() if self.prior is None else copy.deepcopy(self.prior)
 
     def _make_room(self) -> None:
         if len(self._models) >= self.most:
@@ -283,114 +271,105 @@ class Keyed:
 
     def _commit(self, forgotten: Key | None = None) -> None:
         changed = (key for key in self._changed if key != forgotten)
-        models = ((key, self._write(self._models[key])) for key in changed)
-        prior = None if self._prior is None else self._write(self._prior)
-        self._store.write(models, self._offset, prior, forgotten)
-        self._changed, self._unwritten, self._learned = {}, False, 0
+        models = ((key, self._content(self._models[key])) for key in changed)
+        prior = None if self.prior is None else self._content(self.prior)
+        self._file.write(models, forgotten, offset=self._offset, prior=prior)
+        self._changed, self._learned, self._unwritten = {}, 0, False
+
+    def _content(self, model: Model) -> bytes:
+        return zlib.compress(self._write(model), 1)
+
+    def _made(self, content: bytes) -> Model:
+        try:
+            return self._read(zlib.decompress(content))
+        except (zlib.error, ValueError) as error:
+            raise ValueError(
+                f"{self._file.path} is damaged, or of another version: {error}"
+            ) from error
 
 
-class _Store:
-    """The file: contents of models by key, and facts, among them the offset."""
+class _File:
+    """The SQLite file: contents of models by key, and facts, among them the offset."""
 
-    def __init__(self, path: Path, described: dict[str, Any], owner: str | None) -> None:
-        self.path, self.described, self.owner = path, described, owner
-        self.is_open = True
+    def __init__(self, path: Path, described: str, owner: str | None) -> None:
+        self.path, self.owner, self.is_open = path, owner, True
         with storage.explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         with self._explained():
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             with self._explained():
-                self._begin()
+                self._begin(described)
         except BaseException:
             self.close()
             raise
 
-    def _begin(self) -> None:
+    def _begin(self, described: str) -> None:
         """Lock the file, make what is not there, and refuse what is not ours."""
-        alone = self.owner is None
         # Several owners may be on several machines, which share no memory: no write-ahead log.
-        self._db.execute(f"PRAGMA locking_mode = {'EXCLUSIVE' if alone else 'NORMAL'}")
-        self._db.execute(f"PRAGMA busy_timeout = {1_000 if alone else 60_000}")
-        application = self._value("PRAGMA application_id")
-        if application != _APPLICATION and self._value("SELECT count(*) FROM sqlite_schema"):
+        locking, journal, seconds = (
+            ("EXCLUSIVE", "WAL", 1) if self.owner is None else ("NORMAL", "DELETE", 60)
+        )
+        self._db.execute(f"PRAGMA locking_mode = {locking}")
+        self._db.execute(f"PRAGMA busy_timeout = {seconds}000")
+        empty = not self._value("SELECT count(*) FROM sqlite_schema")
+        if not empty and self._value("PRAGMA application_id") != _APPLICATION:
             raise ValueError(f"{self.path} is a database of something else; choose another path")
-        self._db.execute(f"PRAGMA journal_mode = {'WAL' if alone else 'DELETE'}")
-        self._db.execute("PRAGMA secure_delete = ON")
-        self._db.execute("PRAGMA synchronous = FULL")
-        with self._transaction(check=False):
+        for setting in f"journal_mode = {journal}", "secure_delete = ON", "synchronous = FULL":
+            self._db.execute(f"PRAGMA {setting}")
+        with self._transaction():
             if not self._value("SELECT count(*) FROM sqlite_schema"):
-                for statement in _TABLES.strip().splitlines():
+                for statement in _TABLES:
                     self._db.execute(statement)
-                self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
-                self._db.execute(f"PRAGMA user_version = {_VERSION}")
-                self._set("described", json.dumps(self.described))
+                self._set("described", described)
             version = self._value("PRAGMA user_version")
             if version != _VERSION:
                 raise ValueError(
                     f"{self.path} has version {version} of the format, this driftwolfe reads {_VERSION}: "
                     "open it with the version that wrote it"
                 )
-            held = json.loads(self._fact("described"))
-            if held != json.loads(json.dumps(self.described)):
+            if (held := self.fact("described")) != described:
                 raise ValueError(
-                    f"{self.path} holds models of another factory, {_in_words(held)}, and this one makes "
-                    f"{_in_words(self.described)}; give that factory, or another path"
+                    f"{self.path} holds models of another factory, {held:.150}, and this one makes "
+                    f"{described:.150}; give that factory, or another path"
                 )
-            if not alone:
-                self._set("owner", self.owner)
+            self._set("owner", self.owner)
 
-    def facts(self, with_prior: bool) -> tuple[int, bytes | None]:
-        """Return the offset, and the content of the prior if there is one."""
+    def value(self, query: str, *given: Any) -> Any:
+        """Return the first value that a query finds, None if there is none."""
         with self._explained():
-            offset, content = self._fact("offset"), self._fact("prior")
-        if content is not None and not with_prior:
-            raise ValueError(f"{self.path} has a prior; give `prior` as when it was made")
-        return -1 if offset is None else offset, content and zlib.decompress(content)
+            return self._value(query, *given)
 
-    def count(self) -> int:
-        """Return the number of keys."""
-        with self._explained():
-            return int(self._value("SELECT count(*) FROM models"))
+    def fact(self, name: str) -> Any:
+        """Return a fact, None if it is not there."""
+        return self.value("SELECT value FROM facts WHERE name = ?", name)
 
     def keys(self) -> list[Key]:
         """Return all keys in order of their first transaction."""
         with self._explained():
             return [key for (key,) in self._db.execute("SELECT key FROM models ORDER BY rowid")]
 
-    def has(self, key: Key) -> bool:
-        """Whether there is a model of a key."""
-        with self._explained():
-            return self._value("SELECT 1 FROM models WHERE key = ?", key) is not None
-
-    def read(self, key: Key) -> bytes | None:
-        """Return the content of a model, None if there is none."""
-        with self._explained():
-            content = self._value("SELECT content FROM models WHERE key = ?", key)
-            return None if content is None else zlib.decompress(content)
-
     def write(
-        self,
-        models: Iterable[tuple[Key, bytes]],
-        offset: int,
-        prior: bytes | None,
-        forgotten: Key | None,
+        self, models: Iterable[tuple[Key, bytes]], forgotten: Key | None, **facts: Any
     ) -> None:
-        """Write all of this, and remove the model of one key, in one transaction."""
+        """Write models and facts, and remove the model of one key, in one transaction."""
         with self._explained():
             with self._transaction():
+                if self.fact("owner") != self.owner:
+                    raise NotOwnerError(
+                        f"{self.path} has a new owner, which goes on from the latest transaction; close this one"
+                    )
                 self._db.executemany(
                     "INSERT INTO models VALUES (?, ?) "
                     "ON CONFLICT (key) DO UPDATE SET content = excluded.content",
-                    ((key, zlib.compress(content, 1)) for key, content in models),
+                    models,
                 )
-                self._set("offset", offset)
-                if prior is not None:
-                    self._set("prior", zlib.compress(prior, 1))
+                for name, value in facts.items():
+                    self._set(name, value)
                 if forgotten is not None:
                     self._db.execute("DELETE FROM models WHERE key = ?", (forgotten,))
             if forgotten is not None:  # it is still in the log
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self._value("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Close the file."""
@@ -398,13 +377,9 @@ class _Store:
         self._db.close()
 
     @contextmanager
-    def _transaction(self, check: bool = True) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            if check and self.owner is not None and self._fact("owner") != self.owner:
-                raise NotOwnerError(
-                    f"{self.path} has a new owner, which goes on from its latest transaction; close this one"
-                )
             yield
             self._db.execute("COMMIT")
         except BaseException:
@@ -416,7 +391,7 @@ class _Store:
     def _explained(self) -> Iterator[None]:
         """Turn errors of SQLite into sentences that say what to do."""
         if not self.is_open:
-            raise ValueError(f"this Keyed is closed; make one of {self.path} again")
+            raise ValueError(f"{self.path} is closed; make a new Keyed of it")
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -425,15 +400,12 @@ class _Store:
                     f"{self.path} is open in another process, or by another Keyed of this one; close that first"
                 ) from error
             raise OSError(f"could not use {self.path}: {error}") from error
-        except (sqlite3.DatabaseError, zlib.error) as error:
-            raise ValueError(f"{self.path} is no store of Keyed, or is damaged: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{self.path} is no file of Keyed, or is damaged: {error}") from error
 
     def _value(self, query: str, *given: Any) -> Any:
         row = self._db.execute(query, given).fetchone()
         return row and row[0]
-
-    def _fact(self, name: str) -> Any:
-        return self._value("SELECT value FROM facts WHERE name = ?", name)
 
     def _set(self, name: str, value: Any) -> None:
         self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
@@ -450,55 +422,36 @@ def _verbs(model: Model) -> tuple[str, str]:
     )
 
 
-def _functions(first: Model, to_bytes: Any, from_bytes: Any) -> tuple[Any, Any]:
-    """The functions that write and read models."""
+def _how_written(first: Model, to_bytes: Any, from_bytes: Any) -> tuple[Any, Any, str]:
+    """The functions that write and read models, and what all have in common: class and settings of ours."""
+    kind = type(first)
     if (to_bytes is None) != (from_bytes is None):
         raise TypeError("give both of to_bytes and from_bytes, or none of them")
     if to_bytes is not None:
-        return to_bytes, from_bytes
-    kind = type(first)
-    if hasattr(kind, "to_bytes") and hasattr(kind, "from_bytes"):
-        return kind.to_bytes, kind.from_bytes
-    raise TypeError(
-        f"a {kind.__name__} has no to_bytes, and we write no pickle, which may run code when it is read; "
-        "give to_bytes= and from_bytes=, functions that write and read one"
-    )
-
-
-def _described(first: Model, to_bytes: Any) -> dict[str, Any]:
-    """What all models of a factory have in common: their class, and the settings of ours."""
-    settings: dict[str, Any] = {}
-    if to_bytes is None:
-        header = storage.read_header(storage.InMemory(first.to_bytes()))  # type: ignore[arg-type]
-        settings = {name: value for name, value in header.settings.items() if name != "state"}
-    return {"kind": type(first).__name__, "settings": settings}
-
-
-def _in_words(described: Any) -> str:
-    """A class with its settings."""
-    settings = ", ".join(f"{name}={value!r}" for name, value in described["settings"].items())
-    return f"{described['kind']}({settings})"[:200]
+        return to_bytes, from_bytes, kind.__name__
+    if not (hasattr(kind, "to_bytes") and hasattr(kind, "from_bytes")):
+        raise TypeError(
+            f"a {kind.__name__} has no to_bytes, and a pickle may run code when it is read; give to_bytes= "
+            "and from_bytes=, functions that write and read one"
+        )
+    header = storage.read_header(cast(Any, storage.InMemory(first.to_bytes())))
+    settings = (f"{name}={value}" for name, value in header.settings.items() if name != "state")
+    return kind.to_bytes, kind.from_bytes, f"{kind.__name__}({', '.join(settings)})"
 
 
 def checked_key(key: Any) -> Key:
     """Return a key as a plain text or whole number; raise an error for others."""
-    if isinstance(key, str):
-        try:
-            key.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"the key {key!r:.80} is not valid Unicode") from error
-        return str(key)
-    return _whole(key, "a key", -_LARGEST, "a text or a whole number")
+    if not isinstance(key, str):
+        return _whole(key, "a key", 1 - _LARGEST, "a text or a whole number")
+    if not key.isascii():
+        key.encode()  # a UnicodeEncodeError says where the text is not valid
+    return str(key)
 
 
 def _whole(value: Any, name: str, least: int = 0, kind: str = "a whole number") -> int:
     """Return a whole number that SQLite can keep."""
-    try:
-        number = index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be {kind}, got {value!r:.80} of type {type(value).__name__}")
-    if not least <= number < _LARGEST:
-        raise ValueError(f"{name} must lie between {least} and {_LARGEST - 1}, got {number}")
+    if not least <= (number := index(value)) < _LARGEST:
+        raise ValueError(f"{name} must lie between {least} and {_LARGEST - 1}, got {number:.3g}")
     return number
