@@ -7,13 +7,14 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count, repeat
 from operator import index
 from pathlib import Path
 from typing import Any, Self, cast
 
 from driftwolfe import storage
 from driftwolfe.points import checks
-from driftwolfe.points.access import is_half_written, reads, writes
+from driftwolfe.points.access import Guarded, is_half_written, reads, writes
 from driftwolfe.storage import PathLike
 
 Key = str | int
@@ -49,8 +50,9 @@ class Keyed:
     Parameters
     ----------
     factory
-        Makes the model of a new key. It has `learn_one` and `predict_one`, as in river, or `partial_fit` and
-        `predict`; all are of one class and the same settings.
+        Makes the model of a new key, always of one class and the same settings. It has `learn_one` and
+        `predict_one`, as in river, or `partial_fit` and `predict`; and `to_bytes` and, for the class,
+        `from_bytes`, as all models of this library. We write no pickle, which may run code when it is read.
     store
         The path of the file.
     most
@@ -59,9 +61,6 @@ class Keyed:
         A model like those of `factory` that learns all events; a new key starts with a copy of it.
     every
         The number of events between two transactions, at most.
-    to_bytes, from_bytes
-        Functions that write and read a model that is not of this library. Ours have `to_bytes`, which never
-        holds code; a pickle runs what is in it.
     owner
         A text, for files that several processes may want: who opens the file last owns it, and the one before
         is refused when it writes. Without it, nobody else can open the file.
@@ -89,32 +88,33 @@ class Keyed:
         prior: Model = None,
         *,
         every: int = 10_000,
-        to_bytes: Callable[[Model], bytes] | None = None,
-        from_bytes: Callable[[bytes], Model] | None = None,
         owner: str | None = None,
     ) -> None:
         if not callable(factory):
             raise TypeError(f"factory must be a function that makes a model, got {factory!r:.80}")
         self.most, self.every = checks.count(most, "most"), checks.count(every, "every")
         first = factory()
-        self._learn, self._predict = _verbs(first)
-        self._write, self._read, described = _how_written(first, to_bytes, from_bytes)
+        (self._learn, self._predict), self._kind = _verbs(first), type(first)
         if prior is not None and type(prior) is not type(first):
             raise TypeError(f"prior must be a {type(first).__name__}, got {prior!r:.80}")
         self.factory, self.prior = factory, prior
         self._models: dict[Key, Model] = {}  # the most recently used last
         self._changed: dict[Key, None] = {}  # since the last transaction, in order of first change
         self._learned, self._unwritten = 0, False  # events since then; whether the offset is new
-        self._file = _File(Path(store), described, owner)
-        self._offset, content = self._file.fact("offset"), self._file.fact("prior")
-        self._count = self._file.value("SELECT count(*) FROM models")
-        if self._offset is None:
-            self._offset = -1
-        if (content is not None) and prior is None:
+        self._file = _File(Path(store), _described(first), owner)
+        try:
+            offset, content = self._file.fact("offset"), self._file.fact("prior")
+            self._offset = -1 if offset is None else offset
+            self._count = self._file.value("SELECT count(*) FROM models")
+            if content is not None and prior is None:
+                raise ValueError(
+                    f"{store} has a prior; give one again, and that of the file replaces it"
+                )
+            if content is not None:
+                self.prior = self._made(content)
+        except BaseException:
             self._file.close()
-            raise ValueError(f"{store} has a prior; give one again, which is replaced by it")
-        if content is not None:
-            self.prior = self._made(content)
+            raise
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -156,12 +156,13 @@ class Keyed:
         `offset` is that of the first; each has the next one. If one raises an error, those before it have been
         learned, and `offset` is that of the last of these.
         """
-        learned = 0
-        first = None if offset is None else _whole(offset, "offset")
-        for number, (key, *event) in enumerate(events):
-            place = None if first is None else first + number
-            learned += self.learn(key, *event, offset=place)
-        return learned
+        places: Iterable[int | None] = (
+            repeat(None) if offset is None else count(_whole(offset, "offset"))
+        )
+        return sum(
+            self.learn(key, *event, offset=place)
+            for (key, *event), place in zip(events, places, strict=False)
+        )
 
     @writes
     def predict(self, key: Key, /, *given: Any, **named: Any) -> Any:
@@ -245,8 +246,8 @@ class Keyed:
         self.close()
 
     def _knows(self, key: Key) -> bool:
-        found = key in self._models or self._file.value("SELECT 1 FROM models WHERE key = ?", key)
-        return bool(found)
+        known = key in self._models
+        return known or self._file.value("SELECT 1 FROM models WHERE key = ?", key) is not None
 
     def _find(self, key: Key) -> Model | None:
         """The model of a key, now the most recently used; None for a new key."""
@@ -277,11 +278,11 @@ class Keyed:
         self._changed, self._learned, self._unwritten = {}, 0, False
 
     def _content(self, model: Model) -> bytes:
-        return zlib.compress(self._write(model), 1)
+        return zlib.compress(model.to_bytes(), 1)
 
     def _made(self, content: bytes) -> Model:
         try:
-            return self._read(zlib.decompress(content))
+            return self._kind.from_bytes(zlib.decompress(content))
         except (zlib.error, ValueError) as error:
             raise ValueError(
                 f"{self._file.path} is damaged, or of another version: {error}"
@@ -307,16 +308,14 @@ class _File:
     def _begin(self, described: str) -> None:
         """Lock the file, make what is not there, and refuse what is not ours."""
         # Several owners may be on several machines, which share no memory: no write-ahead log.
-        locking, journal, seconds = (
-            ("EXCLUSIVE", "WAL", 1) if self.owner is None else ("NORMAL", "DELETE", 60)
-        )
-        self._db.execute(f"PRAGMA locking_mode = {locking}")
-        self._db.execute(f"PRAGMA busy_timeout = {seconds}000")
+        alone = self.owner is None
+        self._db.execute(f"PRAGMA locking_mode = {'EXCLUSIVE' if alone else 'NORMAL'}")
+        self._db.execute(f"PRAGMA busy_timeout = {1_000 if alone else 60_000}")
         empty = not self._value("SELECT count(*) FROM sqlite_schema")
         if not empty and self._value("PRAGMA application_id") != _APPLICATION:
             raise ValueError(f"{self.path} is a database of something else; choose another path")
-        for setting in f"journal_mode = {journal}", "secure_delete = ON", "synchronous = FULL":
-            self._db.execute(f"PRAGMA {setting}")
+        self._db.execute(f"PRAGMA journal_mode = {'WAL' if alone else 'DELETE'}")
+        self._db.execute("PRAGMA secure_delete = ON")
         with self._transaction():
             if not self._value("SELECT count(*) FROM sqlite_schema"):
                 for statement in _TABLES:
@@ -413,30 +412,26 @@ class _File:
 
 def _verbs(model: Model) -> tuple[str, str]:
     """The names of the methods that learn and predict."""
+    name = type(model).__name__
+    if not (hasattr(model, "to_bytes") and hasattr(type(model), "from_bytes")):
+        raise TypeError(
+            f"a {name} has no to_bytes and from_bytes; extend its class by these two, which write and read "
+            "its state (a pickle may run code when it is read)"
+        )
     for learn, predict in (("learn_one", "predict_one"), ("partial_fit", "predict")):
         if hasattr(model, learn) and hasattr(model, predict):
             return learn, predict
-    raise TypeError(
-        "factory must make models with learn_one and predict_one, or partial_fit and predict; "
-        f"a {type(model).__name__} has neither"
-    )
+    raise TypeError(f"a {name} has neither learn_one and predict_one, nor partial_fit and predict")
 
 
-def _how_written(first: Model, to_bytes: Any, from_bytes: Any) -> tuple[Any, Any, str]:
-    """The functions that write and read models, and what all have in common: class and settings of ours."""
-    kind = type(first)
-    if (to_bytes is None) != (from_bytes is None):
-        raise TypeError("give both of to_bytes and from_bytes, or none of them")
-    if to_bytes is not None:
-        return to_bytes, from_bytes, kind.__name__
-    if not (hasattr(kind, "to_bytes") and hasattr(kind, "from_bytes")):
-        raise TypeError(
-            f"a {kind.__name__} has no to_bytes, and a pickle may run code when it is read; give to_bytes= "
-            "and from_bytes=, functions that write and read one"
-        )
-    header = storage.read_header(cast(Any, storage.InMemory(first.to_bytes())))
-    settings = (f"{name}={value}" for name, value in header.settings.items() if name != "state")
-    return kind.to_bytes, kind.from_bytes, f"{kind.__name__}({', '.join(settings)})"
+def _described(model: Model) -> str:
+    """What all models of a factory have in common: their class, and the settings of ours."""
+    found = ""
+    if isinstance(model, Guarded):
+        header = storage.read_header(cast(Any, storage.InMemory(model.to_bytes())))
+        settings = (f"{name}={value}" for name, value in header.settings.items() if name != "state")
+        found = ", ".join(settings)
+    return f"{type(model).__name__}({found})"
 
 
 def checked_key(key: Any) -> Key:

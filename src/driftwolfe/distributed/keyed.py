@@ -27,18 +27,16 @@ Events = list[tuple[Any, ...]]
 class Shard:
     """What a worker holds: the models of some keys."""
 
-    def __init__(self, name: str, folder: Path, *given: Any, **options: Any) -> None:
-        self._name, self._folder, self._given, self._options = name, folder, given, options
-        self.models: keyed.Keyed
+    models: keyed.Keyed
+
+    def __init__(self, name: str, folder: Path, factory: Callable[[], Any], most: int) -> None:
+        self._name, self._folder, self._factory, self._most = name, folder, factory, most
 
     def ask(self, method: str, *given: Any) -> tuple[Any, Exception | None]:
-        """Call a method of this shard or of its models; return what it does or its error.
-
-        What Dask raises by itself is then about the worker.
-        """
+        """Ask this shard or its models; return the answer or the error: what Dask raises is about the worker."""
         try:
-            owner: Any = self if hasattr(type(self), method) else self.models
-            return getattr(owner, method)(*given), None
+            value = getattr(self if hasattr(type(self), method) else self.models, method)
+            return value(*given) if callable(value) else value, None
         except Exception as error:
             return None, error
 
@@ -50,13 +48,8 @@ class Shard:
                 raise ValueError(
                     f"{self._folder} has files of another number of shards ({other.name}); give that number"
                 )
-        factory, most = self._given
-        path = self._folder / f"{self._name}.sqlite"
-        self.models = keyed.Keyed(factory, path, most, owner=uuid.uuid4().hex, **self._options)
-
-    def offset(self) -> int:
-        """Return the offset of the latest event."""
-        return self.models.offset
+        path, owner = self._folder / f"{self._name}.sqlite", uuid.uuid4().hex
+        self.models = keyed.Keyed(self._factory, path, self._most, owner=owner)
 
     def learn(self, events: Events) -> dict[int, str]:
         """Learn events `(offset, key, ...)`; return what was wrong with those refused, by offset."""
@@ -102,8 +95,6 @@ class Keyed:
         The number of models that may be in memory, in all shards together.
     every
         The number of events between two transactions, and so of those that this process keeps to send again.
-    **options
-        `to_bytes` and `from_bytes` of `driftwolfe.Keyed`.
 
     Examples
     --------
@@ -126,21 +117,17 @@ class Keyed:
         folder: str | os.PathLike[str],
         shards: int = 16,
         most: int = 10_000,
-        *,
         every: int = 10_000,
-        **options: Any,
     ) -> None:
         self._client, self._folder = client, Path(folder).absolute()
         self.shards, self.every = checks.count(shards, "shards"), checks.count(every, "every")
         most = max(1, checks.count(most, "most") // self.shards)
-        self._given, self._options = (factory, most), options
+        self._given = self._folder, factory, most
         self._actors: dict[int, Any] = {}  # their futures
         self._sent: list[Events] = [[] for _ in range(self.shards)]  # since the last commit
         self._offset, self._learned = -1, 0
         opened = self._ask(dict.fromkeys(range(self.shards), ("offset",)))
         self._offset = min(opened.values())
-
-    # -- events ------------------------------------------------------------------------------------
 
     def learn_many(self, events: Iterable[tuple[Any, ...]], offset: int) -> dict[int, str]:
         """Learn events `(key, ...)`; return what was wrong with those that models refused, by offset.
@@ -168,17 +155,14 @@ class Keyed:
 
     def predict_many(self, questions: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return what the models predict for questions `(key, ...)`, in their order."""
+        asked = [(keyed.checked_key(key), *given) for key, *given in questions]
+        shards = [self._shard(key) for key, *_ in asked]
         batches: dict[int, Events] = {}
-        shards = []
-        for key, *given in questions:
-            known = keyed.checked_key(key)
-            shards.append(self._shard(known))
-            batches.setdefault(shards[-1], []).append((known, *given))
+        for number, question in zip(shards, asked, strict=True):
+            batches.setdefault(number, []).append(question)
         answers = self._ask({number: ("predict", batch) for number, batch in batches.items()})
         rest = {number: iter(answer) for number, answer in answers.items()}
         return [next(rest[number]) for number in shards]
-
-    # -- keys --------------------------------------------------------------------------------------
 
     @property
     def offset(self) -> int:
@@ -202,8 +186,6 @@ class Keyed:
 
     def __len__(self) -> int:
         return sum(self._ask(dict.fromkeys(range(self.shards), ("__len__",))).values())
-
-    # -- shards ------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         """Let all shards write what is new, each in a transaction, with the offset."""
@@ -252,9 +234,9 @@ class Keyed:
         """Start shards, and send them again what came after the latest commit."""
         for number in numbers:
             name = f"shard {number:04d} of {self.shards:04d}"
-            given = (name, self._folder, *self._given)
-            how = {"actor": True, "pure": False, "key": f"{name}, {uuid.uuid4().hex}"}
-            self._actors[number] = self._client.submit(Shard, *given, **how, **self._options)
+            self._actors[number] = self._client.submit(
+                Shard, name, *self._given, actor=True, key=f"{name}, {uuid.uuid4().hex}"
+            )
         try:
             opened = self._round(dict.fromkeys(numbers, ("open",)))
         except Exception:
