@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from itertools import count, repeat
 from operator import index
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from driftwolfe import storage
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, is_half_written, reads, writes
+from driftwolfe.points.access import is_half_written, reads, writes
 from driftwolfe.storage import PathLike
 
 Key = str | int
@@ -273,8 +273,10 @@ class Keyed:
     def _commit(self, forgotten: Key | None = None) -> None:
         changed = (key for key in self._changed if key != forgotten)
         models = ((key, self._content(self._models[key])) for key in changed)
-        prior = None if self.prior is None else self._content(self.prior)
-        self._file.write(models, forgotten, offset=self._offset, prior=prior)
+        facts: dict[str, Any] = {"offset": self._offset}
+        if self.prior is not None and self._changed:
+            facts["prior"] = self._content(self.prior)
+        self._file.write(models, forgotten, facts)
         self._changed, self._learned, self._unwritten = {}, 0, False
 
     def _content(self, model: Model) -> bytes:
@@ -349,7 +351,7 @@ class _File:
             return [key for (key,) in self._db.execute("SELECT key FROM models ORDER BY rowid")]
 
     def write(
-        self, models: Iterable[tuple[Key, bytes]], forgotten: Key | None, **facts: Any
+        self, models: Iterable[tuple[Key, bytes]], forgotten: Key | None, facts: dict[str, Any]
     ) -> None:
         """Write models and facts, and remove the model of one key, in one transaction."""
         with self._explained():
@@ -425,13 +427,10 @@ def _verbs(model: Model) -> tuple[str, str]:
 
 
 def _described(model: Model) -> str:
-    """What all models of a factory have in common: their class, and the settings of ours."""
-    found = ""
-    if isinstance(model, Guarded):
-        header = storage.read_header(cast(Any, storage.InMemory(model.to_bytes())))
-        settings = (f"{name}={value}" for name, value in header.settings.items() if name != "state")
-        found = ", ".join(settings)
-    return f"{type(model).__name__}({found})"
+    """What all models of a factory have in common: their class, and the options of ours."""
+    names = getattr(model, "OPTIONS", None) or getattr(model, "get_params", tuple)()
+    options = ", ".join(f"{name}={getattr(model, name)!r}" for name in names)
+    return f"{type(model).__name__}({options})"
 
 
 def checked_key(key: Any) -> Key:
