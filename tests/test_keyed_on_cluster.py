@@ -50,10 +50,12 @@ def test_models_are_those_of_one_process_though_workers_are_killed(client, tmp_p
             timer.join()
         good = [event for k, event in enumerate(stream) if k not in bad]
         expected = learned(good)
-        kill_one(client, random)
+        if kills > 1:
+            kill_one(client, random)
         assert contents(models) == expected and len(models) == len(expected)
         assert set(refused) <= {*bad} and all("label is missing" in why for why in refused.values())
-        kill_one(client, random)
+        if kills > 1:
+            kill_one(client, random)
         questions = [(key, {"a": 1.0, "b": 0.0, "c": 0.0}) for key in [*expected, "new"]]
         answers = models.predict_many(questions)
         assert answers[-1] is None and set(answers[:-1]) <= {f"class {k}" for k in range(4)}
@@ -93,7 +95,7 @@ def test_bad_input_and_other_folders(client, tmp_path):
         models.learn_many(stream, 0)
         with pytest.raises(TypeError, match="a text or a whole number"):
             models.learn_many([*stream, (1.5, {"a": 1.0}, 1)], 20)
-        with pytest.raises(TypeError):
+        with pytest.raises(ValueError, match="whole number"):
             models.learn_many(stream, "0")
         assert models.offset == 19 and contents(models) == learned(stream)
         assert models.learn_many([], 20) == {} and models.offset == 19
