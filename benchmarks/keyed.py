@@ -12,7 +12,6 @@ key comes in proportion to 1/k. Each measurement runs in a process of its own, a
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sqlite3
 import subprocess
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import driftwolfe as dw
+from benchmarks.data import rating_streams, side_features
 from driftwolfe.estimators import RiverTraceNormClassifier
 
 factory = partial(RiverTraceNormClassifier, features="linear")
@@ -114,19 +114,16 @@ def cost(how: str, count: int) -> str:
 
 
 def movielens() -> list[tuple[Any, ...]]:
-    """Ratings in the order of time: does the user (key) give more than 3 stars, by what others gave the film?"""
-    path = Path(os.environ["DRIFTWOLFE_DATA"]) / "ml-100k" / "u.data"
-    rows = np.loadtxt(path, dtype=int)
-    totals, events = np.ones((rows[:, 1].max() + 1, 2)) * (3.5, 1.0), []
-    for user, film, stars, _ in rows[rows[:, 3].argsort(kind="stable")].tolist():
-        total, count = totals[film].tolist()
-        x = {
-            "mean": total / count - 3.5,
-            "count": math.log(count),
-            "product": math.log(count) * (total / count - 3.5),
-        }
-        events.append((user, x, stars > 3))
-        totals[film] += stars, 1.0
+    """Ratings in the order of time: does the user (key) give more than 3 stars, by the film's features and mean?"""
+    _, films = side_features()
+    ordered = rating_streams()["time order"]
+    totals: dict[int, tuple[float, int]] = {}
+    events = []
+    for (user, film), given in zip(ordered.pairs.tolist(), ordered.ratings.tolist(), strict=True):
+        total, count = totals.get(film, (3.5, 1))
+        x = {f"feature {k}": value for k, value in enumerate(films[film])}
+        events.append((user, x | {"mean": total / count}, given > 3.0))
+        totals[film] = total + given, count + 1
     return events
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import pickle
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
+
+from distributed.protocol.pickle import dumps
 
 from driftwolfe import keyed
 from driftwolfe.keyed import Key
@@ -21,7 +25,6 @@ _ATTEMPTS = 20
 _PATIENCE = 5.0
 #: What Dask raises where a worker has died; shards hand on their own errors as answers.
 _LOST = (Exception, asyncio.CancelledError)
-Events = list[tuple[Any, ...]]
 
 
 class Shard:
@@ -51,10 +54,10 @@ class Shard:
         path, owner = self._folder / f"{self._name}.sqlite", uuid.uuid4().hex
         self.models = keyed.Keyed(self._factory, path, self._most, owner=owner)
 
-    def learn(self, events: Events) -> dict[int, str]:
+    def learn(self, *batches: bytes) -> dict[int, str]:
         """Learn events `(offset, key, ...)`; return what was wrong with those refused, by offset."""
         refused = {}
-        for offset, key, *event in events:
+        for offset, key, *event in chain.from_iterable(map(pickle.loads, batches)):
             try:
                 self.models.learn(key, *event, offset=offset)
             except (OSError, keyed.NotOwnerError):
@@ -63,9 +66,9 @@ class Shard:
                 refused[offset] = f"{type(error).__name__}: {error}"
         return refused
 
-    def predict(self, questions: Events) -> list[Any]:
+    def predict(self, questions: bytes) -> list[Any]:
         """Return the predictions for questions `(key, ...)`."""
-        return [self.models.predict(key, *given) for key, *given in questions]
+        return [self.models.predict(key, *given) for key, *given in pickle.loads(questions)]
 
     def forget(self, key: Key) -> None:
         """Remove the model of a key, if it is still there."""
@@ -124,7 +127,7 @@ class Keyed:
         most = max(1, checks.count(most, "most") // self.shards)
         self._given = self._folder, factory, most
         self._actors: dict[int, Any] = {}  # their futures
-        self._sent: list[Events] = [[] for _ in range(self.shards)]  # since the last commit
+        self._sent: list[list[bytes]] = [[] for _ in range(self.shards)]  # since the last commit
         self._offset, self._learned = -1, 0
         opened = self._ask(dict.fromkeys(range(self.shards), ("offset",)))
         self._offset = min(opened.values())
@@ -135,20 +138,19 @@ class Keyed:
         `offset` is that of the first; each has the next one. Those at or below `offset` of this object are
         skipped. Of an event whose worker dies meanwhile it may not be said that it was refused.
         """
-        batches: dict[int, Events] = {}
         place = offset = checks.count(offset, "offset", 0)
+        given = []
         for place, (key, *event) in enumerate(events, offset):
-            known = keyed.checked_key(key)
-            if place > self._offset:
-                batches.setdefault(self._shard(known), []).append((place, known, *event))
+            given.append((place, keyed.checked_key(key), *event))
+        new = [event for event in given if event[0] > self._offset]
+        batches = self._batches(new, [event[1] for event in new])
         try:
             answers = self._ask({number: ("learn", batch) for number, batch in batches.items()})
         finally:  # where a shard could not, the others have learned
             for number, batch in batches.items():
-                self._sent[number] += batch
-        if batches:
-            self._offset = place
-        self._learned += sum(map(len, batches.values()))
+                self._sent[number].append(batch)
+        if new:
+            self._offset, self._learned = place, self._learned + len(new)
         if self._learned >= self.every:
             self.commit()
         return {place: why for refused in answers.values() for place, why in refused.items()}
@@ -156,13 +158,11 @@ class Keyed:
     def predict_many(self, questions: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return what the models predict for questions `(key, ...)`, in their order."""
         asked = [(keyed.checked_key(key), *given) for key, *given in questions]
-        shards = [self._shard(key) for key, *_ in asked]
-        batches: dict[int, Events] = {}
-        for number, question in zip(shards, asked, strict=True):
-            batches.setdefault(number, []).append(question)
+        keys = [key for key, *_ in asked]
+        batches = self._batches(asked, keys)
         answers = self._ask({number: ("predict", batch) for number, batch in batches.items()})
         rest = {number: iter(answer) for number, answer in answers.items()}
-        return [next(rest[number]) for number in shards]
+        return [next(rest[self._shard(key)]) for key in keys]
 
     @property
     def offset(self) -> int:
@@ -212,6 +212,13 @@ class Keyed:
         text = f"{type(key).__name__} {key}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % self.shards
 
+    def _batches(self, given: Sequence[Any], keys: Iterable[Key]) -> dict[int, bytes]:
+        """What each shard is sent, as bytes: what Dask cannot send is an error here."""
+        batches: dict[int, list[Any]] = {}
+        for each, key in zip(given, keys, strict=True):
+            batches.setdefault(self._shard(key), []).append(each)
+        return {number: dumps(batch) for number, batch in batches.items()}  # type: ignore[no-untyped-call]
+
     def _ask_one(self, key: Key, method: str) -> Any:
         known = keyed.checked_key(key)
         number = self._shard(known)
@@ -239,11 +246,11 @@ class Keyed:
             )
         try:
             opened = self._round(dict.fromkeys(numbers, ("open",)))
+            self._round({number: ("learn", *self._sent[number]) for number in opened})
         except Exception:
             for number in numbers:
                 self._actors.pop(number, None)
             raise
-        self._round({n: ("learn", self._sent[n]) for n in opened if self._sent[n]})
 
     def _round(self, requests: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Ask shards at the same time; return the answers, and let go of shards whose worker has died."""
