@@ -113,13 +113,14 @@ def cost(how: str, count: int) -> str:
 # -- priors ----------------------------------------------------------------------------------------
 
 
-def movielens() -> list[tuple[Any, ...]]:
-    """Ratings in the order of time: does the user (key) give more than 3 stars, by the film's features and mean?"""
+def movielens(count: int = 30_000) -> list[tuple[Any, ...]]:
+    """The first ratings in the order of time: does the user (key) give more than 3 stars, by the film's features and mean?"""
     _, films = side_features()
     ordered = rating_streams()["time order"]
     totals: dict[int, tuple[float, int]] = {}
     events = []
-    for (user, film), given in zip(ordered.pairs.tolist(), ordered.ratings.tolist(), strict=True):
+    pairs, ratings = ordered.pairs[:count].tolist(), ordered.ratings[:count].tolist()
+    for (user, film), given in zip(pairs, ratings, strict=True):
         total, count = totals.get(film, (3.5, 1))
         x = {f"feature {k}": value for k, value in enumerate(films[film])}
         events.append((user, x | {"mean": total / count}, given > 3.0))
@@ -127,7 +128,7 @@ def movielens() -> list[tuple[Any, ...]]:
     return events
 
 
-def synthetic(likeness: float, count: int = 40_000, keys: int = 1_000) -> list[tuple[Any, ...]]:
+def synthetic(likeness: float, count: int = 15_000, keys: int = 500) -> list[tuple[Any, ...]]:
     """Keys whose labels follow directions of their own, alike by the cosine `likeness`."""
     rng = np.random.default_rng(0)
     shared, own = rng.normal(size=FEATURES), rng.normal(size=(keys, FEATURES))

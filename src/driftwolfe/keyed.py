@@ -7,7 +7,6 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import count, repeat
 from operator import index
 from pathlib import Path
 from typing import Any, Self
@@ -20,13 +19,12 @@ from driftwolfe.storage import PathLike
 Key = str | int
 Model = Any
 
-#: What tells our files from other databases (PRAGMA application_id), and the version of their tables.
+#: What tells our files from other databases, and the version of their tables.
 _APPLICATION, _VERSION = int.from_bytes(b"dwKy"), 1
 _TABLES = (
     "CREATE TABLE models (key PRIMARY KEY NOT NULL, content BLOB NOT NULL)",
     "CREATE TABLE facts (name TEXT PRIMARY KEY NOT NULL, value)",
     f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
 )
 #: The least recently used leave memory together, this share of `most`: with them, all that is new is written.
 _SHARE = 4
@@ -106,12 +104,10 @@ class Keyed:
             offset, content = self._file.fact("offset"), self._file.fact("prior")
             self._offset = -1 if offset is None else offset
             self._count = self._file.value("SELECT count(*) FROM models")
-            if content is not None and prior is None:
-                raise ValueError(
-                    f"{store} has a prior; give one again, and that of the file replaces it"
-                )
             if content is not None:
                 self.prior = self._made(content)
+                if prior is None:
+                    raise ValueError(f"{store} has a prior, which takes the place of one; give one")
         except BaseException:
             self._file.close()
             raise
@@ -126,7 +122,7 @@ class Keyed:
         an error changes nothing.
         """
         if offset is not None:
-            offset = _whole(offset, "offset")
+            offset = checks.count(offset, "offset", 0)
             if offset <= self._offset:
                 return False
         key = checked_key(key)
@@ -136,7 +132,7 @@ class Keyed:
         new = model is None
         if new:
             self._make_room()
-            model = self._new()
+            model = self.factory() if self.prior is None else copy.deepcopy(self.prior)
         if self.prior is not None:  # first: it knows more, so it refuses whatever a model refuses
             getattr(self.prior, self._learn)(*event, **named)
         getattr(model, self._learn)(*event, **named)
@@ -156,12 +152,10 @@ class Keyed:
         `offset` is that of the first; each has the next one. If one raises an error, those before it have been
         learned, and `offset` is that of the last of these.
         """
-        places: Iterable[int | None] = (
-            repeat(None) if offset is None else count(_whole(offset, "offset"))
-        )
+        first = None if offset is None else checks.count(offset, "offset", 0)
         return sum(
-            self.learn(key, *event, offset=place)
-            for (key, *event), place in zip(events, places, strict=False)
+            self.learn(key, *event, offset=None if first is None else first + number)
+            for number, (key, *event) in enumerate(events)
         )
 
     @writes
@@ -202,18 +196,17 @@ class Keyed:
         The prior has learned its events, and keeps what it learned.
         """
         key = checked_key(key)
-        if not self._knows(key):
+        if key not in self:
             raise KeyError(f"there is no model of {key!r:.80}")
         self._commit(key)
         self._models.pop(key, None)
         self._count -= 1
 
     @reads
-    def __contains__(self, key: object) -> bool:
-        try:
-            return self._knows(checked_key(key))
-        except (TypeError, ValueError):
-            return False
+    def __contains__(self, key: Key) -> bool:
+        known = checked_key(key)
+        query = "SELECT 1 FROM models WHERE key = ?"
+        return known in self._models or self._file.value(query, known) is not None
 
     def __len__(self) -> int:
         return self._count
@@ -226,7 +219,7 @@ class Keyed:
 
         With `offset`, that of an event of which no model is to learn, the source goes on after that one.
         """
-        if offset is not None and (place := _whole(offset, "offset")) > self._offset:
+        if offset is not None and (place := checks.count(offset, "offset", 0)) > self._offset:
             self._offset, self._unwritten = place, True
         if self._unwritten:
             self._commit()
@@ -245,10 +238,6 @@ class Keyed:
     def __exit__(self, *problem: object) -> None:
         self.close()
 
-    def _knows(self, key: Key) -> bool:
-        known = key in self._models
-        return known or self._file.value("SELECT 1 FROM models WHERE key = ?", key) is not None
-
     def _find(self, key: Key) -> Model | None:
         """The model of a key, now the most recently used; None for a new key."""
         model = self._models.pop(key, None)
@@ -260,9 +249,6 @@ class Keyed:
             self._make_room()
         self._models[key] = model
         return model
-
-    def _new(self) -> Model:
-        return self.factory() if self.prior is None else copy.deepcopy(self.prior)
 
     def _make_room(self) -> None:
         if len(self._models) >= self.most:
@@ -286,9 +272,7 @@ class Keyed:
         try:
             return self._kind.from_bytes(zlib.decompress(content))
         except (zlib.error, ValueError) as error:
-            raise ValueError(
-                f"{self._file.path} is damaged, or of another version: {error}"
-            ) from error
+            raise ValueError(f"{self._file.path} is damaged or too old: {error}") from error
 
 
 class _File:
@@ -300,12 +284,11 @@ class _File:
             path.parent.mkdir(parents=True, exist_ok=True)
         with self._explained():
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        try:
-            with self._explained():
+            try:
                 self._begin(described)
-        except BaseException:
-            self.close()
-            raise
+            except BaseException:
+                self.close()
+                raise
 
     def _begin(self, described: str) -> None:
         """Lock the file, make what is not there, and refuse what is not ours."""
@@ -318,21 +301,16 @@ class _File:
             raise ValueError(f"{self.path} is a database of something else; choose another path")
         self._db.execute(f"PRAGMA journal_mode = {'WAL' if alone else 'DELETE'}")
         self._db.execute("PRAGMA secure_delete = ON")
+        self._db.execute("PRAGMA synchronous = FULL")
         with self._transaction():
             if not self._value("SELECT count(*) FROM sqlite_schema"):
                 for statement in _TABLES:
                     self._db.execute(statement)
                 self._set("described", described)
-            version = self._value("PRAGMA user_version")
-            if version != _VERSION:
-                raise ValueError(
-                    f"{self.path} has version {version} of the format, this driftwolfe reads {_VERSION}: "
-                    "open it with the version that wrote it"
-                )
             if (held := self.fact("described")) != described:
                 raise ValueError(
-                    f"{self.path} holds models of another factory, {held:.150}, and this one makes "
-                    f"{described:.150}; give that factory, or another path"
+                    f"{self.path} is of another factory or version of driftwolfe: {held:.150}, not "
+                    f"{described:.150}; give that, or another path"
                 )
             self._set("owner", self.owner)
 
@@ -358,7 +336,7 @@ class _File:
             with self._transaction():
                 if self.fact("owner") != self.owner:
                     raise NotOwnerError(
-                        f"{self.path} has a new owner, which goes on from the latest transaction; close this one"
+                        f"{self.path} has a new owner, which goes on without this one"
                     )
                 self._db.executemany(
                     "INSERT INTO models VALUES (?, ?) "
@@ -398,7 +376,7 @@ class _File:
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise BlockingIOError(
-                    f"{self.path} is open in another process, or by another Keyed of this one; close that first"
+                    f"{self.path} is open in another process or Keyed; close that first"
                 ) from error
             raise OSError(f"could not use {self.path}: {error}") from error
         except sqlite3.DatabaseError as error:
@@ -415,14 +393,14 @@ class _File:
 def _verbs(model: Model) -> tuple[str, str]:
     """The names of the methods that learn and predict."""
     name = type(model).__name__
-    if not (hasattr(model, "to_bytes") and hasattr(type(model), "from_bytes")):
+    if not (hasattr(model, "to_bytes") and hasattr(model, "from_bytes")):
         raise TypeError(
-            f"a {name} has no to_bytes and from_bytes; extend its class by these two, which write and read "
-            "its state (a pickle may run code when it is read)"
+            f"a {name} has no to_bytes and from_bytes, which write and read its state; extend its class by "
+            "them (a pickle may run code when it is read)"
         )
-    for learn, predict in (("learn_one", "predict_one"), ("partial_fit", "predict")):
-        if hasattr(model, learn) and hasattr(model, predict):
-            return learn, predict
+    for verbs in (("learn_one", "predict_one"), ("partial_fit", "predict")):
+        if all(hasattr(model, verb) for verb in verbs):
+            return verbs
     raise TypeError(f"a {name} has neither learn_one and predict_one, nor partial_fit and predict")
 
 
@@ -430,22 +408,16 @@ def _described(model: Model) -> str:
     """What all models of a factory have in common: their class, and the options of ours."""
     names = getattr(model, "OPTIONS", None) or getattr(model, "get_params", tuple)()
     options = ", ".join(f"{name}={getattr(model, name)!r}" for name in names)
-    return f"{type(model).__name__}({options})"
+    return f"version {_VERSION}, {type(model).__name__}({options})"
 
 
 def checked_key(key: Any) -> Key:
     """Return a key as a plain text or whole number; raise an error for others."""
-    if not isinstance(key, str):
-        return _whole(key, "a key", 1 - _LARGEST, "a text or a whole number")
-    if not key.isascii():
+    if isinstance(key, str):
         key.encode()  # a UnicodeEncodeError says where the text is not valid
-    return str(key)
-
-
-def _whole(value: Any, name: str, least: int = 0, kind: str = "a whole number") -> int:
-    """Return a whole number that SQLite can keep."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be {kind}, got {value!r:.80} of type {type(value).__name__}")
-    if not least <= (number := index(value)) < _LARGEST:
-        raise ValueError(f"{name} must lie between {least} and {_LARGEST - 1}, got {number:.3g}")
+        return str(key)
+    if isinstance(key, bool) or not hasattr(key, "__index__"):
+        raise TypeError(f"a key must be a text or a whole number, got {key!r:.80}")
+    if not -_LARGEST < (number := index(key)) < _LARGEST:
+        raise ValueError(f"a key that is a number must lie within 64 bits, got {number:.3g}")
     return number
