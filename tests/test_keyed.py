@@ -225,7 +225,7 @@ def test_files_of_something_else(path, tmp_path):
     with pytest.raises(ValueError, match="has a prior"):
         dw.Keyed(factory, path)
     for query, words in [
-        ("PRAGMA user_version = 2", "version 2"),
+        (NEWER, "version 2"),
         ("PRAGMA application_id = 1", "else"),
     ]:
         database = sqlite3.connect(path)
