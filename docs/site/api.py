@@ -116,6 +116,11 @@ def groups() -> dict[str, Group]:
                 )
             },
         ),
+        "keyed": Group(
+            "One model per key",
+            "On one machine, and on a Dask cluster.",
+            {"driftwolfe": ["Keyed"], "driftwolfe.distributed": _public("driftwolfe.distributed")},
+        ),
         "points": Group(
             "Points",
             "Decisions: arrays, low-rank plus sparse matrices, products.",

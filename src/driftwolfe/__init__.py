@@ -18,7 +18,7 @@ from driftwolfe.points import FactoredMatrix
 
 __version__ = "0.1.0"
 
-__all__ = ["DriftAlarm", "__version__", "compare", "from_bytes", "load", "set_threads"]
+__all__ = ["DriftAlarm", "Keyed", "__version__", "compare", "from_bytes", "load", "set_threads"]
 __all__ += ["BOGDIP", "OGD", "POLA", "POLAR", "POLD", "Ader", "Learner", "OnlineFrankWolfe"]
 __all__ += ["FactoredMatrix", "History", "Oracle", "infeasible_projection", "minimise", "play"]
 __all__ += ["bounds", "domains", "ensemble", "learners", "losses", "oracles", "points"]
@@ -27,7 +27,7 @@ __all__ += domains.__all__
 
 #: Imported when first used, to start quickly.
 _LAZY = ("contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams")
-_ELSEWHERE = {"compare": "comparison", "DriftAlarm": "estimators"}
+_ELSEWHERE = {"compare": "comparison", "DriftAlarm": "estimators", "Keyed": "keyed"}
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:

@@ -304,7 +304,9 @@ def _fields(
     found: dict[str, Field] = {}
     for name, spec in table.items():
         path = prefix + name
-        if isinstance(spec, Field):
+        if isinstance(spec, Field) and not sizes:
+            found[path] = spec
+        elif isinstance(spec, Field):
             shape = spec.shape and tuple(_renamed(size, sizes) for size in spec.shape)
             found[path] = replace(spec, shape=shape, below=_renamed(spec.below, sizes))
         elif hasattr(spec.kind, "SAVED"):

@@ -27,6 +27,7 @@ PUBLIC = (
     "driftwolfe.estimators.recommender_tables",
     "driftwolfe.evaluate",
     "driftwolfe.comparison",
+    "driftwolfe.distributed",
     "driftwolfe.plot",
     "driftwolfe.experiments.figures",
     "driftwolfe.experiments.report",
