@@ -26,7 +26,16 @@ __all__ += ["contrib", "estimators", "evaluate", "plot", "reference", "regret", 
 __all__ += domains.__all__
 
 #: Imported when first used, to start quickly.
-_LAZY = ("contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams")
+_LAZY = (
+    "contrib",
+    "distributed",
+    "estimators",
+    "evaluate",
+    "plot",
+    "reference",
+    "regret",
+    "streams",
+)
 _ELSEWHERE = {"compare": "comparison", "DriftAlarm": "estimators"}
 
 

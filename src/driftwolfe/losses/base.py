@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from functools import cached_property
-from typing import Any, Protocol
+from collections.abc import Sequence
+from functools import cached_property, reduce
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.points import checks
+from driftwolfe.points import checks, ops
 from driftwolfe.points.devices import HOST, device_named, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
@@ -25,6 +27,32 @@ class Ball(Protocol):
     def center(self) -> Point | None: ...
     @property
     def radius(self) -> float: ...
+
+
+class Block(NamedTuple):
+    """Losses of consecutive rounds that are met at the same point."""
+
+    point: Point
+    losses: Sequence[Loss]
+    slopes: bool = True  # whether gradients are needed
+
+
+class BlockSum(NamedTuple):
+    """What comes of a block: the sum of the gradients stands for all of them."""
+
+    values: Array  # of each loss
+    gradient: Any  # the sum, or None
+    largest: float  # at least the norm of each gradient
+
+    def times(self, factor: float) -> BlockSum:
+        """The same for losses times a positive factor."""
+        gradient = None if self.gradient is None else factor * self.gradient
+        return BlockSum(factor * self.values, gradient, factor * self.largest)
+
+    def plus(self, other: BlockSum) -> BlockSum:
+        """The same for sums of the losses of both, round by round."""
+        gradient = None if self.gradient is None else self.gradient + other.gradient
+        return BlockSum(self.values + other.values, gradient, self.largest + other.largest)
 
 
 class Loss(ABC):
@@ -64,6 +92,8 @@ class Loss(ABC):
     on_devices: bool = False
     #: Whether its gradients are known to be longer than learners can compute with.
     overflows: bool = False
+    #: Whether it is evaluated on other machines, where `exchange` saves what calls one by one cost.
+    remote: bool = False
 
     @abstractmethod
     def scores(self, x: Point) -> Array:
@@ -101,6 +131,10 @@ class Loss(ABC):
         mean = (device_of(scores).put(weights) @ flat).reshape(scores.shape[1:])
         return values, self.stacked_pull_back(slopes, stack), float(self.value_at(mean))
 
+    def exchange(self, blocks: Sequence[Block]) -> list[BlockSum]:
+        """Return the sums over blocks of losses like this one, all found out at once."""
+        return [block_sum(block) for block in blocks]
+
     def value(self, x: Point) -> float:
         """Return f(x), in units of the loss."""
         return float(self.value_at(self.scores(checks.as_point(x))))
@@ -129,6 +163,16 @@ class Loss(ABC):
             raise ValueError(
                 f"{type(self).__name__} takes points of shape {self.shape}, got {shape}"
             )
+
+
+def block_sum(block: Block) -> BlockSum:
+    """Evaluate the losses of a block, one after the other."""
+    point, losses, slopes = block
+    if not slopes:
+        return BlockSum(np.array([loss.value(point) for loss in losses]), None, 0.0)
+    values, gradients = zip(*(loss.value_and_gradient(point) for loss in losses), strict=True)
+    largest = max(map(ops.norm, gradients))
+    return BlockSum(np.array(values), reduce(operator.add, gradients), largest)
 
 
 def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
