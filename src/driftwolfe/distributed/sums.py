@@ -25,9 +25,7 @@ class _Question(NamedTuple):
     """What workers are asked: losses at a point, or one loss at the points of a stack."""
 
     point: Any
-    losses: list[
-        tuple[int, int | None]
-    ]  # the number of the part that holds each, and its round there
+    losses: list[tuple[int, int | None]]  # which of the things held has each, and its round there
     slopes: bool = True
     stacked: bool = False
 
@@ -170,17 +168,17 @@ class SumLoss(Loss):
         return every.values, every.gradient, float(at_mean.values[0])
 
     def exchange(self, blocks: Sequence[Block]) -> list[BlockSum]:
-        held: dict[int, list[Future]] = {}
-        for loss in (loss for block in blocks for loss in block.losses):
-            if not isinstance(loss, SumLoss) or loss._like != self._like:
-                raise ValueError(
-                    "only sums with the same client and weights can be exchanged together"
-                )
-            held.setdefault(id(loss._held), loss._held)
-        numbers = {each: number for number, each in enumerate(held)}
+        held: dict[int, list[Future[Any]]] = {}
         asked = []
         for point, losses, slopes in blocks:
-            places = [(numbers[id(loss._held)], loss._round) for loss in losses]
+            sums = [
+                loss for loss in losses if isinstance(loss, SumLoss) and loss._like == self._like
+            ]
+            if len(sums) < len(losses):
+                raise ValueError("only sums of the same client and weights are exchanged together")
+            held |= {id(loss._held): loss._held for loss in sums}
+            numbers = {each: number for number, each in enumerate(held)}
+            places = [(numbers[id(loss._held)], loss._round) for loss in sums]
             asked.append(_Question(point, places, slopes))
         return self._ask([*held.values()], asked)
 
@@ -218,7 +216,7 @@ class SumLoss(Loss):
         self.shape, self.overflows = next(iter(known), None), any(overflow)
         self.only_on = max(sets)
 
-    def _sent(self, part: Any, worker: str) -> Future:
+    def _sent(self, part: Any, worker: str) -> Future[Any]:
         """A part on a worker."""
         if isinstance(part, Future):
             return part
@@ -233,7 +231,7 @@ class SumLoss(Loss):
         ((values, gradients, _),) = self._ask([self._held], [question])
         return values if stacked else values[0], gradients
 
-    def _ask(self, held: list[list[Future]], asked: list[_Question]) -> list[BlockSum]:
+    def _ask(self, held: list[list[Future[Any]]], asked: list[_Question]) -> list[BlockSum]:
         """Ask every part, and add up its answers to each question, in the order of the parts."""
         sent: Any = asked
         if sum(getattr(question.point, "nbytes", 0) for question in asked) > _LARGE:
