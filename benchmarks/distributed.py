@@ -7,10 +7,7 @@ Then the logistic loss of 10 million rows in four parts, beside the same loss in
 
 from __future__ import annotations
 
-import argparse
-import os
 import socket
-import statistics
 import threading
 import time
 from collections.abc import Callable

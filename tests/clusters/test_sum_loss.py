@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from driftwolfe.losses import Loss
 
 pytest.importorskip("distributed")
 
-from benchmarks.distributed import Meter  # noqa: E402
-from distributed import Client, LocalCluster  # noqa: E402
-from driftwolfe.distributed import SumLoss  # noqa: E402
+from distributed import Client, LocalCluster
 
-ALONE = {"threads_per_worker": 1, "dashboard_address": None}
+from benchmarks.distributed import Meter, counted
+from driftwolfe.distributed import SumLoss
+
+ALONE = {"threads_per_worker": 1, "dashboard_address": ":0"}
 
 
 class LocalSum(Loss):
@@ -73,11 +75,14 @@ class Shard:
 @pytest.fixture(scope="module")
 def meter():
     """A cluster of two processes, and a client whose traffic is counted."""
-    with LocalCluster(n_workers=2, **ALONE) as cluster, Meter(cluster.scheduler_address) as meter:
-        with Client(meter.address, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=60)
-            meter.client = client
-            yield meter
+    with (
+        LocalCluster(n_workers=2, **ALONE) as cluster,
+        Meter(cluster.scheduler_address) as meter,
+        Client(meter.address, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        meter.client = client
+        yield meter
 
 
 @pytest.fixture(scope="module")
@@ -114,10 +119,7 @@ def test_the_mean_over_all_rows_is_that_of_numpy(client):
     rng = np.random.default_rng(3)
     features, labels = rng.standard_normal((90, 5)), np.sign(rng.standard_normal(90))
     cuts = [0, 20, 50, 90]
-    parts = [
-        dw.losses.LogisticLoss(features[a:b], labels[a:b])
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-    ]
+    parts = [dw.losses.LogisticLoss(features[a:b], labels[a:b]) for a, b in pairwise(cuts)]
     loss = SumLoss(client, parts, weights=np.diff(cuts) / 90.0)
     x = rng.standard_normal(5)
     margins = labels * (features @ x)
@@ -142,7 +144,9 @@ def test_it_is_the_sum_here_bit_by_bit(client):
     x, stack, weights = rng.standard_normal(6), rng.standard_normal((4, 6)), np.full(4, 0.25)
     for point in (x, stack):
         for mine, theirs in zip(
-            here.value_and_slope_at(point), there.value_and_slope_at(there.scores(x) * 0 + point), strict=True
+            here.value_and_slope_at(point),
+            there.value_and_slope_at(there.scores(x) * 0 + point),
+            strict=True,
         ):
             np.testing.assert_array_equal(mine, theirs)
     for mine, theirs in zip(
@@ -162,9 +166,197 @@ WALK = [
 @pytest.mark.parametrize(("cls", "name"), WALK)
 def test_every_learner_takes_it(client, cls, name):
     domain = domains()[name]
-    here, there = both(client, stream(domain, 5, parts=2))
+    here, there = both(client, stream(domain, 2, parts=2))
     settings = LEARNER_CASES[cls][0]
-    mine, theirs = (cls(domain, horizon=5, lipschitz=10.0, **settings) for _ in range(2))
+    mine, theirs = (cls(domain, horizon=2, lipschitz=10.0, **settings) for _ in range(2))
     for f, g in zip(here, there, strict=True):
         assert theirs.update(g) == pytest.approx(mine.update(f), rel=1e-9, abs=1e-12)
     np.testing.assert_allclose(dense(theirs.decision), dense(mine.decision), rtol=1e-9, atol=1e-12)
+
+
+GAMES = pytest.mark.parametrize(
+    ("cls", "options", "rounds"),
+    [
+        (dw.BOGDIP, {"horizon": 60}, 80),
+        (dw.BOGDIP, {"tuning": "certified"}, 80),  # epochs of 64 rounds and more
+        (dw.learners.LOOBOGD, {"horizon": 60}, 80),
+        (dw.POLD, {"horizon": 60}, 20),
+        pytest.param(
+            *(
+                dw.POLD,
+                {"oracle": dw.Oracle("halfspace", lmo_budget=1.0), "weights": "adahedge"},
+                80,
+            ),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+
+
+@GAMES
+def test_a_game_by_blocks_is_that_round_by_round(client, monkeypatch, cls, options, rounds):
+    asked = []
+    here, there = both(client, stream(dw.Simplex(6), rounds, parts=2))
+    exchange = SumLoss.exchange
+    monkeypatch.setattr(SumLoss, "exchange", lambda *given: asked.append(given) or exchange(*given))
+    mine, theirs = (cls(dw.Simplex(6), lipschitz=0.5, **options) for _ in range(2))
+    expected, found = dw.play(mine, here), dw.play(theirs, there)
+    assert 0 < len(asked) < rounds + 5
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
+    np.testing.assert_allclose(theirs.decision, mine.decision, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found.lmo, expected.lmo)
+    assert theirs.t == rounds and theirs.lmo_calls == mine.lmo_calls
+    # Norms of parts add up to at least that of the sum.
+    assert mine.lipschitz <= theirs.lipschitz * (1 + 1e-12) <= 3.0 * mine.lipschitz
+    assert theirs.bound() >= mine.bound() * (1 - 1e-12)
+    more = LocalSum([part[0] for part in stream(dw.Simplex(6), 1)])
+    assert theirs.update(more) == pytest.approx(mine.update(more), rel=1e-9)
+
+
+def test_a_game_by_blocks_resumes_from_its_checkpoint(client, tmp_path):
+    _, losses = both(client, stream(dw.L1Ball(6), 60, parts=2))
+    games = []
+    for name, first in (("whole", 60), ("broken", 37)):
+        for number in dict.fromkeys((first, 60)):
+            learner = dw.BOGDIP(dw.L1Ball(6), horizon=60, lipschitz=1.0)
+            path = tmp_path / name
+            history = dw.play(learner, losses[:number], checkpoint=path, every=20)
+        games.append((history.losses, learner.decision))
+    np.testing.assert_allclose(games[0][0], games[1][0], rtol=1e-9)
+    np.testing.assert_allclose(games[0][1], games[1][1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD])
+def test_rounds_before_a_refused_one_are_played(client, cls):
+    parts = stream(dw.L1Ball(6), 12, parts=2)
+    parts[1][9] = dw.losses.FunctionLoss(_broken, _broken, shape=6)
+    here, there = both(client, parts)
+    mine, theirs = (cls(dw.L1Ball(6), horizon=40, lipschitz=1.0) for _ in range(2))
+    for loss in here[:9]:
+        mine.update(loss)
+    with pytest.raises(ValueError, match="must return a finite number"):
+        theirs.update_many(there)
+    assert theirs.t == 9
+    np.testing.assert_allclose(theirs.decision, mine.decision, rtol=1e-9, atol=1e-12)
+
+
+def _broken(x):
+    return np.nan
+
+
+def test_what_each_round_needs_goes_round_by_round(client, monkeypatch):
+    """Steps that follow the largest gradient, one gradient for all experts, and learners of your own."""
+    monkeypatch.setattr(SumLoss, "exchange", None)
+
+    class Watching(dw.POLD):
+        def update(self, loss, ticket=None):
+            return super().update(loss)
+
+    _, losses = both(client, stream(dw.L1Ball(6), 4, parts=1))
+    for learner in (
+        dw.BOGDIP(dw.L1Ball(6), horizon=4),
+        dw.POLD(dw.L1Ball(6), horizon=4, lipschitz=1.0, feedback="linear"),
+        Watching(dw.L1Ball(6), horizon=4, lipschitz=1.0),
+        dw.POLA(dw.L1Ball(6), lipschitz=1.0),
+    ):
+        assert len(dw.play(learner, losses)) == 4
+
+
+def test_bytes_per_round_fall_as_blocks_grow(meter):
+    def sent(cls, rounds, options, one_by_one=False):
+        losses = SumLoss.rounds(meter.client, [Shard(0, 3000), Shard(1, 3000)], rounds)
+        learner = cls(dw.L1Ball(3000), horizon=rounds, **options)
+        if one_by_one:
+            return counted(meter, lambda: [learner.update(f) for f in losses[:8]]) / 8
+        return counted(meter, lambda: dw.play(learner, losses)) / rounds
+
+    known, vector = {"lipschitz": 3000.0}, 24_000  # bytes of a point
+    # A point for each part there, a gradient of each back.
+    assert sent(dw.BOGDIP, 16, known, one_by_one=True) == pytest.approx(4 * vector, rel=0.15)
+    few, many = (sent(dw.BOGDIP, rounds, known) for rounds in (16, 256))
+    assert many < 1.3 * few / 4  # blocks of 4 and of 16 rounds
+    assert few < 1.2 * 4 * vector / 4
+    pold = dw.POLD(dw.L1Ball(3000), horizon=24, **known)
+    blocks = pold._experts.blocks
+    assert sent(dw.POLD, 24, known, one_by_one=True) > 0.9 * (4 * blocks.size + 2) * vector
+    # The decision of each round there, and for each expert point and gradient once per block.
+    assert sent(dw.POLD, 24, known) < 1.15 * (2 + 4 * (1.0 / blocks).sum() + 0.1) * vector
+
+
+def test_a_worker_that_dies_takes_losses_with_it_but_not_functions():
+    with (
+        LocalCluster(n_workers=2, **ALONE) as cluster,
+        Client(cluster.scheduler_address, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        shards = [Shard(part) for part in range(3)]
+        here = [LocalSum([shard[t] for shard in shards]) for t in range(20)]
+        lasting = SumLoss.rounds(client, [lambda part=part: Shard(part) for part in range(3)], 20)
+        lost = SumLoss(client, [shard[0] for shard in shards])
+        learner, mine = (dw.BOGDIP(dw.L1Ball(6), horizon=20, lipschitz=9.0) for _ in range(2))
+        learner.update_many(lasting[:10])
+        pids = client.run(os.getpid)
+        os.kill(pids[lost._workers[0]], signal.SIGKILL)
+        with pytest.raises(RuntimeError, match="give functions that make the parts"):
+            for _ in range(100):  # until the scheduler knows
+                lost.value(np.zeros(6))
+        with pytest.raises(RuntimeError, match="a worker died"):
+            learner.update(lost)
+        assert learner.t == 10
+        learner.update_many(lasting[10:])
+        for loss in here:
+            mine.update(loss)
+        np.testing.assert_allclose(learner.decision, mine.decision, rtol=1e-9, atol=1e-12)
+        x = np.arange(6.0)
+        assert lasting[3].value(x) == here[3].value(x)
+
+
+def test_points_of_many_numbers_go_as_data(client):
+    size = 700_000
+    parts = [dw.losses.LinearLoss(np.full(size, 1.0)), dw.losses.LinearLoss(np.full(size, 2.0))]
+    value, gradient = SumLoss(client, parts).value_and_gradient(np.ones(size))
+    assert value == 3.0 * size and (gradient == 3.0).all()
+
+
+def test_bad_input_says_what_to_do(client):
+    loss, other = dw.losses.LinearLoss([1.0, 0.0]), dw.losses.LinearLoss([1.0])
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
+        SumLoss("tcp://127.0.0.1:1", [loss])
+    with pytest.raises(ValueError, match="one or more parts"):
+        SumLoss(client, [])
+    with pytest.raises(ValueError, match="one or more parts"):
+        SumLoss(client, loss)
+    with pytest.raises(ValueError, match="2 numbers > 0"):
+        SumLoss(client, [loss, loss], weights=[1.0, -1.0])
+    with pytest.raises(ValueError, match="2 numbers > 0"):
+        SumLoss(client, [loss, loss], weights=[1.0])
+    with pytest.raises(TypeError, match=r"must be a driftwolfe\.losses\.Loss, got str"):
+        SumLoss(client, ["loss"])
+    with pytest.raises(ValueError, match=r"one shape, got \[\(1,\), \(2,\)\]"):
+        SumLoss(client, [loss, other])
+    with pytest.raises(ValueError, match="takes points of shape"):
+        SumLoss(client, [loss]).value(np.zeros(3))
+    with pytest.raises(ValueError, match="points of this L1Ball have shape"):
+        dw.OGD(dw.L1Ball(3), lipschitz=1.0).update(SumLoss(client, [loss]))
+    with pytest.raises(ValueError, match="number must be"):
+        SumLoss.rounds(client, [[loss]], 0)
+    mixed = [SumLoss(client, [loss]), SumLoss(client, [loss], weights=[2.0])]
+    learner = dw.BOGDIP(dw.L1Ball(2), horizon=2, lipschitz=1.0)
+    assert len(learner.update_many(mixed)) == 2  # one by one
+
+
+def test_losses_made_apart_are_exchanged_together(client):
+    parts = stream(dw.L1Ball(6), 9, parts=2)
+    here, _ = both(client, parts)
+    there = [SumLoss(client, [part[t] for part in parts]) for t in range(9)]
+    mine, theirs = (dw.BOGDIP(dw.L1Ball(6), horizon=9, lipschitz=1.0) for _ in range(2))
+    expected, found = dw.play(mine, here), dw.play(theirs, there)
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
+
+
+def test_without_dask_the_error_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("driftwolfe.distributed")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r'pip install "driftwolfe\[distributed\]"'):
+        import driftwolfe.distributed  # noqa: F401

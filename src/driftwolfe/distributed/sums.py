@@ -101,7 +101,7 @@ class SumLoss(Loss):
     --------
     >>> import driftwolfe as dw
     >>> from distributed import Client
-    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
     ...     parts = [dw.losses.LinearLoss([1.0, 0.0]), dw.losses.LinearLoss([0.0, 3.0])]
     ...     dw.distributed.SumLoss(client, parts).value_and_gradient([1.0, 1.0])
     (4.0, array([1., 3.]))
