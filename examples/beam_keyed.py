@@ -119,7 +119,9 @@ def serial(by_shop):
 
 def by_beam(by_shop, seed=0):
     """Beam's answers to the same events, shuffled, with every tenth sent twice."""
-    sent = [(shop, json.dumps(event).encode()) for shop, hours in by_shop.items() for event in hours]
+    sent = [
+        (shop, json.dumps(event).encode()) for shop, hours in by_shop.items() for event in hours
+    ]
     sent += sent[::10]
     random.Random(seed).shuffle(sent)
     with tempfile.TemporaryDirectory() as folder:
@@ -148,7 +150,9 @@ def main():
     started = time.perf_counter()
     answers = by_beam(by_shop)
     same = len(answers) == len(expected) and all(expected[k, n] == x for k, n, x in answers)
-    print(f"by Beam: {len(answers)} answers in {time.perf_counter() - started:.1f} s, all equal: {same}")
+    print(
+        f"by Beam: {len(answers)} answers in {time.perf_counter() - started:.1f} s, all equal: {same}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,101 +1,43 @@
-"""`SumLoss`: a loss whose rows lie on workers; only values and sums of gradients travel."""
+"""`SumLoss`: a loss whose rows lie on workers; points, values and sums of gradients travel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from copy import copy
-from functools import reduce
-from typing import Any, NamedTuple, Self
+from functools import partial, reduce
+from operator import add
+from types import SimpleNamespace
+from typing import Any, Self
 
 import numpy as np
 from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
 from driftwolfe.losses import Loss
-from driftwolfe.losses.base import Ball, Block, BlockSum, block_sum
-from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Point
-
-#: Bytes of points above which they go to a worker as data: tasks are kept by the scheduler.
-_LARGE = 5_000_000
+from driftwolfe.losses.base import Ball, Block, BlockSum
+from driftwolfe.losses.whole_point import WholePointLoss
+from driftwolfe.points import checks, norm
+from driftwolfe.points.kinds import Array, Shape
 
 
-class _Question(NamedTuple):
-    """What workers are asked: losses at a point, or one loss at the points of a stack."""
+class SumLoss(WholePointLoss):
+    r""":math:`f(x) = \sum_p w_p f_p(x)`, with each part :math:`f_p` on a worker of a Dask cluster.
 
-    point: Any
-    losses: list[tuple[int, int | None]]  # which of the things held has each, and its round there
-    slopes: bool = True
-    stacked: bool = False
-
-
-class _Ball(NamedTuple):
-    """All that a Lipschitz constant needs to know of a set."""
-
-    center: Any
-    radius: float
-
-
-def _loss(held: Any, t: int | None) -> Loss:
-    """The loss that a part is, or that it has for a round."""
-    loss = held if t is None else held[t]
-    if not isinstance(loss, Loss):
-        raise TypeError(f"a part must be a driftwolfe.losses.Loss, got {type(loss).__name__}")
-    return loss
-
-
-def _answers(asked: list[_Question], *held: Any) -> list[BlockSum]:
-    """Answer on the worker that holds these parts."""
-    found = []
-    for question in asked:
-        losses = [_loss(held[part], t) for part, t in question.losses]
-        if not question.stacked:
-            found.append(block_sum(Block(question.point, losses, question.slopes)))
-            continue
-        (loss,), stack = losses, question.point
-        scores = loss.stacked_scores(stack)
-        if question.slopes:
-            values, slopes = loss.value_and_slope_at(scores)
-            found.append(BlockSum(values, loss.stacked_pull_back(slopes, stack), 0.0))
-        else:
-            found.append(BlockSum(loss.value_at(scores), None, 0.0))
-    return found
-
-
-def _description(held: Any, t: int | None) -> tuple[Any, str, bool]:
-    loss = _loss(held, t)
-    return loss.shape, loss.only_on, loss.overflows
-
-
-def _lipschitz(held: Any, t: int | None, ball: _Ball) -> float | None:
-    return _loss(held, t).lipschitz(ball)
-
-
-class SumLoss(Loss):
-    r""":math:`f(x) = \sum_p w_p f_p(x)`, with every part :math:`f_p` on a worker of a Dask cluster.
-
-    Parts go to the workers once. An evaluation sends points there, and from each part a number and a vector for
-    every point come back, however many rows it has. They are added in the order of the parts, whichever comes
-    first: answers are those of the same sum in one process, bit by bit. In games over the losses of `rounds`,
-    `BOGDIP` and `POLD` with a given `lipschitz` send points and gradients once for each block of an expert, and
-    play the same, equal to rounding.
+    Parts go to the workers once. Then points go there, and from every part a number and a vector for each come
+    back, however many rows it has. They are added in the order of the parts: answers are those of the same sum
+    in one process, bit by bit. Over a list from `rounds`, `BOGDIP` and `POLD` with a given `lipschitz` need
+    points and gradients once for each block of an expert, and play the same, equal to rounding.
 
     Parameters
     ----------
     client
         A `distributed.Client`.
     parts
-        One or more losses; or functions without arguments that make one on a worker, say from its files, and
-        again elsewhere where that worker dies; or futures of losses.
+        Losses, or functions without arguments that make one on a worker (from its files), or futures of losses.
+        A worker that dies takes losses with it, and evaluations raise RuntimeError; functions are called again.
     weights
-        The numbers :math:`w_p > 0`, all 1 if not given. Losses of rows are means: with the shares of the rows as
-        weights their sum is the mean over all rows.
-
-    Notes
-    -----
-    A worker that dies takes losses with it that were given as such: an evaluation raises RuntimeError, and the
-    learner is as it was before. Parts that functions make are made again on another worker.
+        The numbers :math:`w_p > 0`, by default 1: where parts are means over rows, their shares of the rows.
 
     Examples
     --------
@@ -110,23 +52,16 @@ class SumLoss(Loss):
     remote = True
 
     def __init__(self, client: Client, parts: Sequence[Any], weights: Any = None) -> None:
-        self._send(client, parts, weights)
+        self._send(client, parts, weights, None)
 
     @classmethod
     def rounds(
         cls, client: Client, parts: Sequence[Any], number: int, weights: Any = None
     ) -> list[Self]:
-        """Return the losses of several rounds, whose parts go to the workers all at once.
+        """Return the losses of so many rounds, whose parts go to the workers together.
 
-        Parameters
-        ----------
-        client, weights
-            As for one loss.
-        parts
-            Sequences, with the loss of round t as item t; or functions without arguments that make one on a
-            worker, whose ``__getitem__`` may make a loss only when asked for it; or futures of sequences.
-        number
-            Rounds.
+        Here a part is a sequence, with the loss of round t as item t; or a function that makes one, whose
+        ``__getitem__`` may make a loss when it is asked for; or a future of a sequence.
         """
         first = cls.__new__(cls)
         first._send(client, parts, weights, 0)
@@ -135,10 +70,10 @@ class SumLoss(Loss):
             loss._round = t
         return losses
 
-    def scores(self, x: Point) -> Any:
-        self.check_shape(x.shape)
-        self.shape = x.shape  # which tells a matrix from a stack of vectors
-        return x
+    def check_shape(self, shape: Shape) -> None:
+        """Raise `ValueError` unless that is the shape of the points; the first point sets it."""
+        super().check_shape(shape)
+        self.shape = shape  # which tells a matrix from a stack of vectors
 
     def value_at(self, scores: Any) -> Array:
         return self._at(scores, slopes=False)[0]
@@ -149,112 +84,101 @@ class SumLoss(Loss):
     def value_and_slope_at(self, scores: Any) -> tuple[Array, Any]:
         return self._at(scores)
 
-    def pull_back(self, slope: Any, like: Point) -> Point:
-        return slope
-
-    def stacked_scores(self, stack: Array) -> Array:
-        self.check_shape(tuple(stack.shape[1:]))
-        self.shape = tuple(stack.shape[1:])
-        return stack
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        return slopes
-
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
-        points, own = self.stacked_scores(stack), [(0, self._round)]
-        mean = (weights @ points.reshape(len(points), -1)).reshape(points.shape[1:])
-        asked = [_Question(points, own, stacked=True), _Question(mean, own, slopes=False)]
-        every, at_mean = self._ask([self._held], asked)
-        return every.values, every.gradient, float(at_mean.values[0])
+        mean = (weights @ stack.reshape(len(stack), -1)).reshape(1, *stack.shape[1:])
+        values, gradients = self._at(self.stacked_scores(np.concatenate((stack, mean))))
+        return values[:-1], gradients[:-1], float(values[-1])
 
     def exchange(self, blocks: Sequence[Block]) -> list[BlockSum]:
-        held: dict[int, list[Future[Any]]] = {}
-        asked = []
-        for point, losses, slopes in blocks:
-            sums = [
-                loss for loss in losses if isinstance(loss, SumLoss) and loss._like == self._like
-            ]
-            if len(sums) < len(losses):
-                raise ValueError("only sums of the same client and weights are exchanged together")
-            held |= {id(loss._held): loss._held for loss in sums}
-            numbers = {each: number for number, each in enumerate(held)}
-            places = [(numbers[id(loss._held)], loss._round) for loss in sums]
-            asked.append(_Question(point, places, slopes))
-        return self._ask([*held.values()], asked)
+        """Return what blocks of losses from the same `rounds` come to, all asked for together."""
+        if any(loss._held is not self._held for block in blocks for loss in block.losses):
+            raise ValueError("only losses from one call of `SumLoss.rounds` go together")
+        asked = [Block(x, [loss._round for loss in losses], s) for x, losses, s in blocks]
+        answers = zip(*self._run(partial(_answers, asked)), strict=True)
+        return [_weighted_sum(self.weights, of_parts) for of_parts in answers]
 
     def lipschitz(self, domain: Ball) -> float | None:
-        ball = _Ball(domain.center, domain.radius)
-        found = self._run(_lipschitz, [[each, self._round, ball] for each in self._held])
-        if None in found:
-            return None
-        return float(sum(w * bound for w, bound in zip(self.weights, found, strict=True)))
+        ball, t = SimpleNamespace(center=domain.center, radius=domain.radius), self._round
+        found = self._run(lambda held: _loss(held, t).lipschitz(ball))
+        return None if None in found else float(np.dot(self.weights, found))
 
-    def _send(
-        self, client: Client, parts: Sequence[Any], weights: Any, number: int | None = None
-    ) -> None:
-        """Send the parts to the workers, and find out what points they take."""
+    def _at(self, scores: Any, slopes: bool = True) -> tuple[Any, Any]:
+        """Return the value and the gradient at a point, or those at the points of a stack."""
+        stacked = isinstance(scores, np.ndarray) and scores.ndim > len(self.shape or scores.shape)
+        found = self.exchange([Block(x, [self], slopes) for x in (scores if stacked else [scores])])
+        values, gradients = [each.values[0] for each in found], [each.gradient for each in found]
+        return (np.array(values), np.array(gradients)) if stacked else (values[0], gradients[0])
+
+    def _send(self, client: Client, parts: Sequence[Any], weights: Any, t: int | None) -> None:
+        """Send the parts to workers, in turn, and find out what points they take."""
         if not isinstance(client, Client) or client.asynchronous:
             raise TypeError(f"client must be a distributed.Client that waits, got {client!r:.80}")
         if not isinstance(parts, list | tuple) or not parts:
             raise ValueError(f"parts must be a list of one or more parts, got {parts!r:.80}")
-        given = np.ones(len(parts)) if weights is None else checks.finite_array(weights, "weights")
-        if given.shape != (len(parts),) or not (given > 0.0).all():
-            wanted = f"weights must be {len(parts)} numbers > 0, one for each part"
-            raise ValueError(f"{wanted}, got {weights!r:.80}")
-        workers = sorted(client.nthreads())
-        if not workers:
+        shares = np.ones(len(parts)) if weights is None else checks.finite_array(weights, "weights")
+        if shares.shape != (len(parts),) or not (shares > 0.0).all():
+            raise ValueError(f"weights must be {len(parts)} numbers > 0, got {weights!r:.80}")
+        if not (workers := sorted(client.nthreads())):
             raise ValueError("this cluster has no workers yet: call client.wait_for_workers(1)")
-        self.client, self.weights, self._round = client, tuple(given.tolist()), number
-        self._like = (client.id, self.weights)
+        self.client, self.weights, self._round = client, tuple(shares.tolist()), t
         self._workers = [workers[p % len(workers)] for p in range(len(parts))]
         self._held = [self._sent(part, w) for part, w in zip(parts, self._workers, strict=True)]
-        described = self._run(_description, [[each, number] for each in self._held])
-        shapes, sets, overflow = map(list, zip(*described, strict=True))
-        known = {shape for shape in shapes if shape is not None}
-        if len(known) > 1:
-            raise ValueError(f"parts must take points of one shape, got {sorted(known)}")
-        self.shape, self.overflows = next(iter(known), None), any(overflow)
-        self.only_on = max(sets)
+        found = zip(*self._run(partial(_description, t)), strict=True)
+        shapes, only_on, self.overflows = set(next(found)) - {None}, next(found), any(next(found))
+        if len(shapes) > 1:
+            raise ValueError(f"parts must take points of one shape, got {sorted(shapes)}")
+        self.shape, self.only_on = next(iter(shapes), None), max(only_on)
 
     def _sent(self, part: Any, worker: str) -> Future[Any]:
-        """A part on a worker."""
+        """Return a part as a future on a worker."""
         if isinstance(part, Future):
             return part
         if callable(part) and not isinstance(part, Loss):
             return self.client.submit(part, workers=[worker], allow_other_workers=True, pure=False)
         return self.client.scatter([part], workers=[worker], hash=False)[0]
 
-    def _at(self, scores: Any, slopes: bool = True) -> tuple[Any, Any]:
-        """Values at a point or at stacked ones, and gradients."""
-        stacked = isinstance(scores, np.ndarray) and scores.ndim > len(self.shape or scores.shape)
-        question = _Question(scores, [(0, self._round)], slopes, stacked)
-        ((values, gradients, _),) = self._ask([self._held], [question])
-        return values if stacked else values[0], gradients
-
-    def _ask(self, held: list[list[Future[Any]]], asked: list[_Question]) -> list[BlockSum]:
-        """Ask every part, and add up its answers to each question, in the order of the parts."""
-        sent: Any = asked
-        if sum(getattr(question.point, "nbytes", 0) for question in asked) > _LARGE:
-            (sent,) = self.client.scatter([asked], hash=False)
-        answers = self._run(_answers, [[sent, *parts] for parts in zip(*held, strict=True)])
-        return [
-            reduce(BlockSum.plus, [one.times(w) for w, one in zip(self.weights, each, strict=True)])
-            for each in zip(*answers, strict=True)
-        ]
-
-    def _run(self, function: Any, given: list[list[Any]]) -> list[Any]:
-        """Call a function for every part, on its worker."""
+    def _run(self, ask: Callable[[Any], Any]) -> list[Any]:
+        """Call a function of what is held for each part, on its worker."""
+        where = {"allow_other_workers": True, "pure": False}
+        each = zip(self._held, self._workers, strict=True)
         try:
-            return self.client.gather(
-                [
-                    self.client.submit(
-                        function, *each, workers=[worker], allow_other_workers=True, pure=False
-                    )
-                    for each, worker in zip(given, self._workers, strict=True)
-                ]
-            )
+            sent = [self.client.submit(ask, held, workers=[w], **where) for held, w in each]
+            return self.client.gather(sent)
         except (CancelledError, KilledWorker) as error:
             raise RuntimeError(
                 "a worker died and took a part of this loss with it: make the loss again, or give functions "
-                "that make the parts on a worker, which are called again by themselves"
+                "that make the parts on workers, which are called again by themselves"
             ) from error
+
+
+def _loss(held: Any, t: int | None) -> Loss:
+    """The loss that a worker holds, or that of a round."""
+    loss = held if t is None else held[t]
+    if not isinstance(loss, Loss):
+        raise TypeError(f"a part must be a driftwolfe.losses.Loss, got {type(loss).__name__}")
+    return loss
+
+
+def _description(t: int | None, held: Any) -> tuple[Shape | None, str, bool]:
+    return (loss := _loss(held, t)).shape, loss.only_on, loss.overflows
+
+
+def _answers(blocks: list[Block], held: Any) -> list[BlockSum]:
+    """What blocks, whose losses are those of numbered rounds, come to for what a worker holds."""
+    answers = []
+    for point, rounds, slopes in blocks:
+        values, total, largest = list[float](), 0.0, 0.0
+        for t in rounds:
+            loss = _loss(held, t)
+            value, gradient = loss.value_and_gradient(point) if slopes else (loss.value(point), 0.0)
+            total = total + gradient if values else gradient
+            largest = max(largest, norm(gradient)) if slopes else 0.0
+            values.append(value)
+        answers.append(BlockSum(np.array(values), total, largest))
+    return answers
+
+
+def _weighted_sum(weights: Sequence[float], found: Sequence[BlockSum]) -> BlockSum:
+    """What parts have found, added in their order: the norms of parts bound that of the sum."""
+    scaled = [[w * each for each in one] for w, one in zip(weights, found, strict=True)]
+    return BlockSum(*(reduce(add, column) for column in zip(*scaled, strict=True)))

@@ -23,9 +23,13 @@ from driftwolfe.learners.base import Round, all_or_nothing, as_loss
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.losses.base import Block
 from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.losses.whole_point import WholePointLoss
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import HOST, to_host
 from driftwolfe.points.kinds import Indices
+
+#: Numbers of decisions that are kept until their losses are asked for.
+_MANY = 500_000
 
 
 def possible(learner: Any) -> bool:
@@ -77,17 +81,12 @@ def update_many(learner: Any, losses: Sequence[Any]) -> list[Round]:
     return rounds
 
 
-class _Met(Loss):
-    """A loss of which all is known that learners ask for: values and gradients where experts are."""
+class _Met(WholePointLoss):
+    """The loss of a round of which all is known that experts need."""
 
     def __init__(self, values: Any, gradients: Any) -> None:
         self.values, self.gradients = values, gradients
-        self.mean: Any = (
-            None  # the decision, if not an expert's point: its value is found out later
-        )
-
-    def scores(self, x: Any) -> Any:
-        return x
+        self.decision: Any = None  # where it is a mean, whose loss is found out later
 
     def value_at(self, scores: Any) -> Any:
         return self.values[0]
@@ -95,43 +94,38 @@ class _Met(Loss):
     def slope_at(self, scores: Any) -> Any:
         return self.gradients[0]
 
-    def pull_back(self, slope: Any, like: Any) -> Any:
-        return slope
-
-    def stacked_pull_back(self, slopes: Any, stack: Any) -> Any:
-        return slopes
-
     def stacked_round(self, stack: Any, weights: Any) -> tuple[Any, Any, float]:
-        self.mean = (weights @ stack.reshape(len(stack), -1)).reshape(stack.shape[1:])
+        self.decision = (weights @ stack.reshape(len(stack), -1)).reshape(stack.shape[1:])
         return self.values, self.gradients, 0.0
 
 
 def _by_blocks(learner: Any, losses: Sequence[Any]) -> list[Round]:
-    """Play the rounds on a copy: ask for each block of each expert at once, and step by its sum at its end."""
-    trial = learner.clone()
-    experts, number, exchange = trial._experts, len(losses), losses[0].exchange
+    """Play rounds on a copy: each block of an expert is asked for at once, and its sum is its last gradient."""
+    trial, number, exchange = learner.clone(), len(losses), losses[0].exchange
+    experts, shape = trial._experts, trial.domain.shape
     begins = (experts.clocks + np.arange(number)[:, None]) % experts.blocks == 0
     begins[0] = True  # a block may be under way
-    values, largest = np.empty(begins.shape), experts.largest_gradient
-    sums = np.zeros((number, experts.size, *trial.domain.shape))
-    rounds, met = [], []
+    values, sums, largest = np.empty(begins.shape), dict[Any, Any](), experts.largest_gradient
+    rounds, means, played = list[Round](), list[Block](), list[float]()
     for t in range(number):
         due = begins[t].nonzero()[0].tolist()
-        ends = [next((s for s in range(t + 1, number) if begins[s, i]), number) for i in due]
-        asked = [Block(experts.point(i), losses[t:end]) for i, end in zip(due, ends, strict=True)]
-        for i, end, found in zip(due, ends, exchange(asked) if asked else (), strict=True):
+        ends = [next(iter(t + 1 + begins[t + 1 :, i].nonzero()[0]), number) for i in due]
+        blocks = [Block(experts.point(i), losses[t:end]) for i, end in zip(due, ends, strict=True)]
+        for i, end, found in zip(due, ends, exchange(blocks) if due else (), strict=True):
             values[t:end, i], sums[end - 1, i] = found.values, found.gradient
             largest = max(largest, found.largest)
-        met.append(_Met(values[t], sums[t]))
-        rounds.append(trial.counted_update(met[-1]))
-    trial._experts.largest_gradient = largest  # not of the sums
-    if met[0].mean is not None:
-        asked = [Block(each.mean, [f], slopes=False) for each, f in zip(met, losses, strict=True)]
-        played = [float(found.values[0]) for found in exchange(asked)]
-        require_finite(*played)
-        rounds = [each._replace(value=v) for each, v in zip(rounds, played, strict=True)]
+        gradients = [sums.pop((t, i), np.zeros(shape)) for i in range(experts.size)]
+        met = _Met(values[t], np.stack(gradients))
+        rounds.append(trial.counted_update(met))
+        if met.decision is not None:
+            means.append(Block(met.decision, losses[t : t + 1], slopes=False))
+            if t == number - 1 or len(means) * met.decision.size > _MANY:
+                played += [float(found.values[0]) for found in exchange(means)]
+                means = []
+    require_finite(*played)
+    trial._experts.largest_gradient = largest  # not that of the sums
     learner.__dict__.update(trial.__dict__)
-    return rounds
+    return [r._replace(value=v) for r, v in zip(rounds, played, strict=True)] if played else rounds
 
 
 @all_or_nothing

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.points import checks, ops
+from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, device_named, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
@@ -30,29 +29,19 @@ class Ball(Protocol):
 
 
 class Block(NamedTuple):
-    """Losses of consecutive rounds that are met at the same point."""
+    """Losses that are met at one point."""
 
     point: Point
-    losses: Sequence[Loss]
-    slopes: bool = True  # whether gradients are needed
+    losses: Sequence[Any]
+    slopes: bool = True  # whether gradients are asked for
 
 
 class BlockSum(NamedTuple):
-    """What comes of a block: the sum of the gradients stands for all of them."""
+    """What a block comes to."""
 
-    values: Array  # of each loss
-    gradient: Any  # the sum, or None
+    values: Array  # one for each loss
+    gradient: Any  # the sum over the losses
     largest: float  # at least the norm of each gradient
-
-    def times(self, factor: float) -> BlockSum:
-        """The same for losses times a positive factor."""
-        gradient = None if self.gradient is None else factor * self.gradient
-        return BlockSum(factor * self.values, gradient, factor * self.largest)
-
-    def plus(self, other: BlockSum) -> BlockSum:
-        """The same for sums of the losses of both, round by round."""
-        gradient = None if self.gradient is None else self.gradient + other.gradient
-        return BlockSum(self.values + other.values, gradient, self.largest + other.largest)
 
 
 class Loss(ABC):
@@ -92,7 +81,7 @@ class Loss(ABC):
     on_devices: bool = False
     #: Whether its gradients are known to be longer than learners can compute with.
     overflows: bool = False
-    #: Whether it is evaluated on other machines, where `exchange` saves what calls one by one cost.
+    #: Whether it is evaluated elsewhere: then its `exchange` takes blocks, and sends all that they ask at once.
     remote: bool = False
 
     @abstractmethod
@@ -131,10 +120,6 @@ class Loss(ABC):
         mean = (device_of(scores).put(weights) @ flat).reshape(scores.shape[1:])
         return values, self.stacked_pull_back(slopes, stack), float(self.value_at(mean))
 
-    def exchange(self, blocks: Sequence[Block]) -> list[BlockSum]:
-        """Return the sums over blocks of losses like this one, all found out at once."""
-        return [block_sum(block) for block in blocks]
-
     def value(self, x: Point) -> float:
         """Return f(x), in units of the loss."""
         return float(self.value_at(self.scores(checks.as_point(x))))
@@ -163,16 +148,6 @@ class Loss(ABC):
             raise ValueError(
                 f"{type(self).__name__} takes points of shape {self.shape}, got {shape}"
             )
-
-
-def block_sum(block: Block) -> BlockSum:
-    """Evaluate the losses of a block, one after the other."""
-    point, losses, slopes = block
-    if not slopes:
-        return BlockSum(np.array([loss.value(point) for loss in losses]), None, 0.0)
-    values, gradients = zip(*(loss.value_and_gradient(point) for loss in losses), strict=True)
-    largest = max(map(ops.norm, gradients))
-    return BlockSum(np.array(values), reduce(operator.add, gradients), largest)
 
 
 def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
