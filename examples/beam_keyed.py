@@ -6,8 +6,8 @@ state of its key: on the runners for Flink, Spark and Dataflow too. Beam promise
 send an event again. So every event has a number within its key: what comes early waits, what was learned before
 is dropped. The answers are those of one process that learns in order, bit by bit; the example compares them.
 
-It runs on Beam's own runner in Python, FnApiRunner. Beam needs an environment of its own, as it holds other packages
-back: `pip install "driftwolfe[beam]"`; without it only the serial answers are shown.
+It runs on Beam's own runner in Python, FnApiRunner. Beam needs an environment of its own, as it holds other
+packages back: `pip install "driftwolfe[beam]"`; without it only the serial answers are shown.
 """
 
 import json

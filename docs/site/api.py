@@ -116,6 +116,11 @@ def groups() -> dict[str, Group]:
                 )
             },
         ),
+        "distributed": Group(
+            "Beyond one machine",
+            "On the workers of a Dask cluster.",
+            {"driftwolfe.distributed": _public("driftwolfe.distributed")},
+        ),
         "points": Group(
             "Points",
             "Decisions: arrays, low-rank plus sparse matrices, products.",

@@ -25,6 +25,7 @@ PUBLIC = (
     "driftwolfe.estimators",
     "driftwolfe.estimators.onnx",
     "driftwolfe.estimators.recommender_tables",
+    "driftwolfe.distributed",
     "driftwolfe.evaluate",
     "driftwolfe.comparison",
     "driftwolfe.plot",
