@@ -24,13 +24,13 @@ from benchmarks.output import markdown
 
 #: Numbers of a point, and rounds of games.
 POINT = 2_000
-ROUNDS = {dw.BOGDIP: (64, 256, 1024, 4096, 16384), dw.POLD: (64, 256, 1024)}
+ROUNDS = {dw.BOGDIP: (64, 256, 1024, 4096), dw.POLD: (64, 256)}
 #: Rows and features of the large loss, and its parts.
 ROWS, FEATURES, PARTS = 10_000_000, 20, 4
 #: Seconds of rest after which Dask has sent and received all that it will.
 _REST = 0.3
 #: Rounds that are played one by one: all are alike.
-_ALIKE = 32
+_ALIKE = 16
 
 
 class Meter:
