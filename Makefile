@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help markets run test test-gpu test-slow test-rounding check format examples docs bench bench-short lock audit dist reliability mutants clean
+.PHONY: help markets run test test-gpu test-slow test-rounding test-beam check format examples docs bench bench-short lock audit dist reliability mutants clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,11 @@ test-slow: $(TESTS) ## Run all tests, including the long ones
 test-rounding: $(TESTS) ## Run some tests with other BLAS kernels and threads; QUICK=--quick for minutes
 	$(BIN)/python -m reliability.rounding $(QUICK)
 
+test-beam: ## Run the tests of the Apache Beam example, in an environment of their own (two minutes)
+	$(PYTHON) -m venv build/beam
+	build/beam/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check -c constraints-beam.txt -e '.[test-beam]'
+	build/beam/$(SCRIPTS)/python -m pytest tests/clusters/test_beam.py
+
 check: $(HAS)check ## Check format, lint, types and the import layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -94,11 +99,13 @@ bench: $(HAS)bench ## Measure speed against peers as ratios (half an hour)
 bench-short: $(HAS)bench ## Measure speed against peers in minutes, as in CI
 	$(BIN)/python -m benchmarks --short --out build/bench-short
 
-lock: ## Renew constraints.txt after a change of pyproject.toml; UPGRADE=1: newest versions
+LOCK := build/uv/$(SCRIPTS)/uv pip compile --quiet --universal --python-version 3.11.0 $(if $(UPGRADE),--upgrade) \
+	  --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml
+lock: ## Renew the pins, constraints*.txt, after a change of pyproject.toml; UPGRADE=1: newest versions
 	$(PYTHON) -m venv build/uv
 	build/uv/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check uv
-	build/uv/$(SCRIPTS)/uv pip compile --quiet --universal --python-version 3.11.0 --all-extras $(if $(UPGRADE),--upgrade) \
-	  --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml -o constraints.txt
+	$(LOCK) --extra dev --extra gpu -o constraints.txt
+	$(LOCK) --extra test-beam -o constraints-beam.txt
 
 audit: ## Look for known vulnerabilities of the pinned packages (needs the network)
 	$(PYTHON) -m venv build/audit

@@ -33,6 +33,7 @@ def test_every_public_name_is_in_the_reference(site):
     rooms = [dw, dw.domains, dw.learners, dw.contrib, dw.losses, dw.oracles, dw.regret, dw.streams]
     rooms += [
         dw.reference,
+        dw.distributed,
         dw.estimators,
         dw.points,
         dw.ensemble,

@@ -15,6 +15,8 @@ from reliability.licences import CUDA, installed, licence, pins, row, version
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+#: Those that hold others back, and have pins and an environment of their own.
+APART = {"beam", "test-beam"}
 PYTHONS = ("3.11.0", "3.11.2", "3.11.5", "3.12.0", "3.13.0", "3.14.0")
 SYSTEMS = {
     "linux-x86_64": {"sys_platform": "linux", "platform_system": "Linux"},
@@ -70,8 +72,19 @@ def test_everything_that_is_asked_for_is_pinned_once_on_every_system(python, sys
     there = applicable(environment(python, system))
     assert Counter(pin.name for pin in there).most_common(1)[0][1] == 1
     versions = {pin.name: version(pin) for pin in there}
-    for each in map(Requirement, asked(EXTRAS)):
+    for each in map(Requirement, asked(EXTRAS.keys() - APART)):
         assert each.specifier.contains(versions[canonicalize_name(each.name)]), each
+
+
+def test_what_has_an_environment_of_its_own_is_pinned_there():
+    lines = (ROOT / "constraints-beam.txt").read_text().splitlines()
+    there = [Requirement(line) for line in lines if not line.startswith("#")]
+    assert not re.search(r"[:/@]|--", "".join(map(str, there)))
+    applies = [pin for pin in there if pin.marker is None or pin.marker.evaluate()]
+    versions = {pin.name: version(pin) for pin in applies}
+    for each in map(Requirement, asked(["test-beam"])):
+        assert each.specifier.contains(versions[canonicalize_name(each.name)]), each
+    assert "-c constraints-beam.txt" in (ROOT / "Makefile").read_text()
 
 
 def test_pins_admit_the_oldest_python_that_is_promised():

@@ -20,6 +20,7 @@ CONTENTS = {
     "demo": "a first example",
     "doctor": "what is installed",
     "plot": "pictures of games",
+    "distributed": "losses on several machines",
     "experiments": "the paper's runs, sweeps, reports",
     "comparison": "learners side by side",
     "evaluate": "recall, NDCG, MRR on a stream",

@@ -116,9 +116,9 @@ def groups() -> dict[str, Group]:
                 )
             },
         ),
-        "keyed": Group(
-            "One model per key",
-            "On one machine, and on a Dask cluster.",
+        "distributed": Group(
+            "Many models, many machines",
+            "One model per key, and the workers of a Dask cluster.",
             {"driftwolfe": ["Keyed"], "driftwolfe.distributed": _public("driftwolfe.distributed")},
         ),
         "points": Group(

@@ -58,6 +58,7 @@ BELOW = {
         "howto/saving": "Saving and checkpoints",
         "howto/production": "Answer while it learns",
         "howto/keys": "One model per key",
+        "howto/beyond": "Beyond one machine",
         "howto/container": "In a container",
         "gpu": "",
         "howto/sweeps": "Sweeps on a cluster",

@@ -27,6 +27,7 @@ __all__ += domains.__all__
 
 #: Imported when first used, to start quickly.
 _LAZY = ("contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams")
+_NEEDS_DASK = "distributed"  # not in __all__: with a star too, only who asks for it needs Dask
 _ELSEWHERE = {"compare": "comparison", "DriftAlarm": "estimators", "Keyed": "keyed"}
 
 
@@ -92,7 +93,7 @@ def from_bytes(content: bytes, domain: _Any = None, device: _Any = None) -> _Any
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _LAZY:
+    if name in (*_LAZY, _NEEDS_DASK):
         return _import_module(f"driftwolfe.{name}")
     if name in _ELSEWHERE:
         return getattr(_import_module(f"driftwolfe.{_ELSEWHERE[name]}"), name)

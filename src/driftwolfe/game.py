@@ -256,8 +256,10 @@ def play(
 
     limits, values = None if constraints is None else iter(constraints), list[float]()
     # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
-    known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
-    ahead = learner.runs_ahead and known and not (callbacks or any(recording) or late > 1 or limits)
+    known: Any = losses if hasattr(losses, "__len__") and hasattr(losses, "__getitem__") else ()
+    quicker = learner.runs_ahead or (len(known) > 0 and getattr(known[0], "remote", False))
+    watched = callbacks or any(recording) or late > 1 or limits
+    ahead = len(known) > 0 and quicker and not watched
     size, unsaved = min(_BATCH, period) if ahead else 1, 0
     while (batch := list(islice(stream, size))) or waiting:
         if batch and record_decisions:

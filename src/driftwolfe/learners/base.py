@@ -150,6 +150,8 @@ class Learner(Stateful, Guarded, ABC):
     _counted: CountedDomain  # the set, with its calls
     #: Whether `update` takes a constraint of the round.
     takes_constraints: ClassVar[bool] = False
+    #: Whether `update` needs no gradient but the sum over each block, and no value of the decision's loss.
+    by_blocks: ClassVar[bool] = False
     #: Checked options, of learners that have some, and the weights of ensembles.
     options: Options | None = None
     _meta: Any = None

@@ -11,6 +11,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
+from driftwolfe.learners import ahead
 from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import Oracle
@@ -64,6 +65,7 @@ class BOGDIP(Learner):
 
     options: Options
     _experts: Descent
+    by_blocks = True
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play x, add its gradient to the block, step and project when the block ends."""
@@ -102,6 +104,7 @@ class BOGDIP(Learner):
         return self._experts.point(0).copy()
 
     lipschitz = property(largest_gradient)
+    update_many = ahead.update_many
 
     def check(self) -> None:
         super().check()

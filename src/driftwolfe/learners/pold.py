@@ -71,6 +71,8 @@ class POLD(GridLearner):
     (array([1., 0.]), 8)
     """
 
+    by_blocks = True
+
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them by their losses; let each take its step."""
         f = as_loss(loss)

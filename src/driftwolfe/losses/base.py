@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -25,6 +26,22 @@ class Ball(Protocol):
     def center(self) -> Point | None: ...
     @property
     def radius(self) -> float: ...
+
+
+class Block(NamedTuple):
+    """Losses that are met at one point."""
+
+    point: Point
+    losses: Sequence[Any]
+    slopes: bool = True  # whether gradients are asked for
+
+
+class BlockSum(NamedTuple):
+    """What a block comes to."""
+
+    values: Array  # one for each loss
+    gradient: Any  # the sum over the losses
+    largest: float  # at least the norm of each gradient
 
 
 class Loss(ABC):
@@ -64,6 +81,8 @@ class Loss(ABC):
     on_devices: bool = False
     #: Whether its gradients are known to be longer than learners can compute with.
     overflows: bool = False
+    #: Whether it is evaluated elsewhere: then its `exchange` takes blocks, and sends all that they ask at once.
+    remote: bool = False
 
     @abstractmethod
     def scores(self, x: Point) -> Array:
