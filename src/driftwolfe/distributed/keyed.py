@@ -217,7 +217,7 @@ class Keyed:
         batches: dict[int, list[Any]] = {}
         for each, key in zip(given, keys, strict=True):
             batches.setdefault(self._shard(key), []).append(each)
-        return {number: dumps(batch) for number, batch in batches.items()}  # type: ignore[no-untyped-call]
+        return {number: dumps(batch) for number, batch in batches.items()}
 
     def _ask_one(self, key: Key, method: str) -> Any:
         known = keyed.checked_key(key)
