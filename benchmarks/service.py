@@ -38,7 +38,7 @@ def start(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     output = folder / "output"
     given = same_copy(SERVE_FOLDER=str(folder / "data"), SERVE_PORT="0")
     with output.open("wb") as file:
-        service = subprocess.Popen([sys.executable, SERVE], env=given, stderr=file)
+        service = subprocess.Popen([sys.executable, SERVE], env=given, stdout=file, stderr=file)
     while not (found := re.search(r"running on http://127.0.0.1:(\d+)", output.read_text())):
         if service.poll() is not None:
             raise SystemExit(output.read_text())
@@ -72,15 +72,17 @@ def batches(first: int, count: int, size: int) -> Iterator[bytes]:
         yield posted(events)
 
 
+def connected(port: int, ready: selectors.BaseSelector) -> socket.socket:
+    own = socket.create_connection(("127.0.0.1", port))
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    ready.register(own, selectors.EVENT_READ)
+    return own
+
+
 def drive(port: int, requests: Iterable[Request], connections: int) -> dict[str, list[float]]:
     """Send each request when it is due, on a connection that is free; return delays in milliseconds."""
     ready = selectors.DefaultSelector()
-    free, delays = [], defaultdict(list)
-    for _ in range(connections):
-        own = socket.create_connection(("127.0.0.1", port))
-        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        ready.register(own, selectors.EVENT_READ)
-        free.append(own)
+    free, delays = [connected(port, ready) for _ in range(connections)], defaultdict(list)
     waiting, busy, begin = iter(requests), {}, time.perf_counter()
     following = next(waiting, None)
     while following is not None or busy:
@@ -93,6 +95,12 @@ def drive(port: int, requests: Iterable[Request], connections: int) -> dict[str,
         until = following[0] - now if following is not None and free else None
         for key, _ in ready.select(until):
             own = key.fileobj
+            if own not in busy:  # the service closes connections on which nothing happens
+                ready.unregister(own)
+                free.remove(own)
+                own.close()
+                free.append(connected(port, ready))
+                continue
             request, content = busy.pop(own)
             content += own.recv(1 << 16)
             head, end, body = content.partition(b"\r\n\r\n")
@@ -198,8 +206,8 @@ def main() -> None:
     parser.add_argument("--known", type=int, default=200_000, help="events learned before")
     parser.add_argument("--seconds", type=float, default=10.0, help="of a run")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--asks", type=int, default=1_000, help="recommendations per second")
-    parser.add_argument("--events", type=int, default=5_000, help="events per second")
+    parser.add_argument("--asks", type=int, default=1_050, help="recommendations per second")
+    parser.add_argument("--events", type=int, default=5_250, help="events per second")
     parser.add_argument("--memory", type=int, default=0, help="millions of events")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

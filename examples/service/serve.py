@@ -2,9 +2,9 @@
 
 import gc
 import hmac
-import json
 import logging
 import os
+import sys
 import time
 from contextlib import asynccontextmanager
 from typing import Annotated
@@ -15,7 +15,7 @@ from prometheus_client import Counter, Gauge, Histogram, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from store import Event, Id, Store
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -29,9 +29,8 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Events = Annotated[list[Event], msgspec.Meta(min_length=1, max_length=1000)]
 
 
-#: What environment variables set: SERVE_HOST and so on.
 class Settings(msgspec.Struct, forbid_unknown_fields=True):
-    host: str = "127.0.0.1"
+    host: str = "127.0.0.1"  # from SERVE_HOST, and so on
     port: int = 8000
     folder: str = "data"
     token: str = ""  # which requests must bear, unless it is empty
@@ -46,13 +45,13 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Query(msgspec.Struct, forbid_unknown_fields=True):
+    name: Id
     n: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
     exclude: Annotated[list[Id], msgspec.Meta(max_length=100)] = []
 
 
+#: Closes connections that are too many, bring too much, or on which no request ends for too long.
 class Impatient(HttpToolsProtocol):
-    """Closes connections that are too many, bring too much, or on which no request ends for too long."""
-
     def connection_made(self, transport):
         super().connection_made(transport)
         self.size, hosts = 0, [each.client and each.client[0] for each in self.connections]
@@ -76,18 +75,22 @@ class Impatient(HttpToolsProtocol):
         super().on_message_complete()
 
 
+def answer(content, status=200, headers=None):
+    return Response(msgspec.json.encode(content), status, headers, "application/json")
+
+
 def refuse(request, error):
     """Answer an error with one sentence; the rest of the request is not waited for."""
     status = getattr(error, "status_code", 503 if isinstance(error, OSError) else 400)
     logging.log(logging.ERROR if status == 503 else logging.DEBUG, "%s", error)
     sentence = getattr(error, "detail", str(error))[:200]
-    return JSONResponse({"error": sentence}, status, {"connection": "close"})
+    return answer({"error": sentence}, status, {"connection": "close"})
 
 
 def asked(request):
-    name, query = msgspec.convert(request.path_params["name"], Id), request.query_params
-    given = {each: query.getlist(each) if each == "exclude" else query[each] for each in query}
-    return name, msgspec.convert(given, Query, strict=False)
+    given = {**request.query_params, **request.path_params}
+    given["exclude"] = request.query_params.getlist("exclude")
+    return msgspec.convert(given, Query, strict=False)
 
 
 def make_app(settings, store):
@@ -102,10 +105,10 @@ def make_app(settings, store):
             del clients[next(iter(clients))]
         if not in_time:
             raise HTTPException(429, f"send at most {settings.rate} requests per second")
-        given = request.headers.get("authorization", "").encode("latin-1")
-        free = not settings.token or request.scope["path"] in ("/health", "/ready")
-        if not free and not hmac.compare_digest(given, f"Bearer {settings.token}".encode()):
-            raise HTTPException(401, "send the header Authorization: Bearer, and the token")
+        if settings.token and request.scope["path"] not in ("/health", "/ready"):
+            given = request.headers.get("authorization", "").encode("latin-1")
+            if not hmac.compare_digest(given, f"Bearer {settings.token}".encode()):
+                raise HTTPException(401, "send the header Authorization: Bearer, and the token")
 
     def route(path, method="GET"):
         def routed(handle):
@@ -128,23 +131,23 @@ def make_app(settings, store):
         learned = await store.add(given)
         EVENTS.labels("learned").inc(learned)
         EVENTS.labels("known").inc(len(given) - learned)
-        return JSONResponse({"learned": learned, "known": len(given) - learned})
+        return answer({"learned": learned, "known": len(given) - learned})
 
     @route("/users/{name:path}/recommendations")
     async def recommendations(request):
-        user, query = asked(request)
-        found = model.recommend(user, query.n, exclude=query.exclude, return_scores=True)
-        return JSONResponse({"items": found[0], "scores": found[1].tolist()})
+        query = asked(request)
+        found = model.recommend(query.name, query.n, exclude=query.exclude, return_scores=True)
+        return answer({"items": found[0], "scores": found[1].tolist()})
 
     @route("/items/{name:path}/similar")
     async def similar(request):
-        item, query = asked(request)
-        found = model.similar_items(item, query.n + len(query.exclude))
-        return JSONResponse({"items": [i for i in found if i not in query.exclude][: query.n]})
+        query = asked(request)
+        found = model.similar_items(query.name, query.n + len(query.exclude))
+        return answer({"items": [i for i in found if i not in query.exclude][: query.n]})
 
     @route("/users/{name:path}", "DELETE")
     async def erase(request):
-        await store.add([Event(os.urandom(16).hex(), asked(request)[0], "")])
+        await store.add([Event(os.urandom(16).hex(), asked(request).name, "")])
         await store.checkpoint()
         return Response(status_code=204)
 
@@ -152,7 +155,7 @@ def make_app(settings, store):
     @route("/ready")
     async def health(request):
         busy = request.scope["path"] == "/ready" and len(store.waiting) >= 100
-        return JSONResponse({"busy": busy}, 503 if busy else 200)
+        return answer({"busy": busy}, 503 if busy else 200)
 
     @route("/metrics")
     async def metrics(request):
@@ -174,13 +177,14 @@ def make_app(settings, store):
 
 if __name__ == "__main__":
     plain, output = logging.Formatter("%(asctime)s %(message)s"), logging.StreamHandler()
-    output.format = lambda record: json.dumps(plain.format(record))  # one line, whatever is in it
+    output.format = lambda record: ascii(plain.format(record))  # one line, whatever is in it
     logging.basicConfig(level=logging.INFO, handlers=[output])
     given = {name[6:].lower(): os.environ[name] for name in os.environ if name[:6] == "SERVE_"}
     settings = Impatient.settings = msgspec.convert(given, Settings, strict=False)
     store = Store(settings.folder, settings.users, settings.ids, settings.every)
     store.model.recommend("", 1)  # loads compiled code
-    gc.freeze()  # what is there stays
+    gc.set_threshold(100_000)  # the model is no garbage: seldom look through it
+    sys.setswitchinterval(0.0005)  # requests go before a file that is written
     where = {"host": settings.host, "port": settings.port, "http": Impatient, "log_config": None}
     limits = {"limit_concurrency": 1000, "timeout_graceful_shutdown": 5}
     uvicorn.run(make_app(settings, store), access_log=False, proxy_headers=False, **where, **limits)

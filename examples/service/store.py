@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from array import array
 from collections import OrderedDict, deque
 from hashlib import blake2b
 from pathlib import Path
@@ -17,7 +18,6 @@ from driftwolfe.storage import lock, read_archive, write_archive
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"\A[^\x00-\x1f\x7f]+\Z")]
 LINE = b"%08x %b\n"  # of the log: a checksum, and events that were written together
-SLICE = 50  # events that are learned before others get a turn
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,7 +67,7 @@ class Store:
                     raise ValueError(f"{path} is broken up to byte {file.tell()}: restore a backup")
 
     def learn(self, events):
-        """Learn events that are not known; of too many users, the one not heard of for longest goes."""
+        """Learn events that are not known; of too many users, those not heard of for longest go."""
         new, before = [], self.since
         for event in events:
             mark = int.from_bytes(blake2b(event.id.encode(), digest_size=8).digest(), "little")
@@ -83,24 +83,23 @@ class Store:
                 self.items.add(event.item)
                 self.users[event.user] = None
                 self.users.move_to_end(event.user)
-            if not event.item or len(self.users) > self.most_users:
+            if not event.item or len(self.users) > self.most_users:  # several: each call takes time
                 new = self.fit(new)
-                gone = next(iter(self.users)) if event.item else event.user
-                if self.users.pop(gone, "") is None:
-                    self.model.forget(gone)
+                oldest = list(self.users)[: 1 + self.most_users // 1000]
+                for gone in oldest if event.item else [event.user]:
+                    if self.users.pop(gone, "") is None:
+                        self.model.forget(gone)
         self.fit(new)
         return self.since - before
 
     def fit(self, events):
-        if events:
-            pairs = [(event.user, event.item) for event in events]
+        if pairs := [(event.user, event.item) for event in events]:
             self.model.partial_fit(pairs, weights=[event.weight for event in events])
         return []
 
     async def add(self, events):
         """Return how many events are new, once they and all that wait with them are on the disk and learned."""
-        own = [events, None]
-        self.waiting.append(own)
+        self.waiting.append(own := [events, None])
         async with self.writing:
             if own[1] is None:  # the first that waits writes for all
                 group = self.waiting.copy()
@@ -108,10 +107,9 @@ class Store:
                     await asyncio.to_thread(self.append, [e for part, _ in group for e in part])
                     del self.waiting[: len(group)]
                     for each in group:
-                        each[1] = 0
-                        for first in range(0, len(each[0]), SLICE):
-                            each[1] += self.learn(each[0][first : first + SLICE])
-                            await asyncio.sleep(0)
+                        for first in range(0, len(each[0]), 50):
+                            each[1] = (each[1] or 0) + self.learn(each[0][first : first + 50])
+                            await asyncio.sleep(0)  # others get a turn
                 except OSError:  # of the disk
                     del self.waiting[0]
                     raise
@@ -139,7 +137,7 @@ class Store:
                 async with self.writing:
                     self.begin(self.part + 1)
                     self.since = 0
-                    state = self.model.snapshot(), list(self.users), list(self.marks)
+                    state = self.model.snapshot(), list(self.users), array("Q", self.marks)
                 await asyncio.to_thread(self.save, *state)
 
     def begin(self, number):
@@ -153,8 +151,7 @@ class Store:
 
     def save(self, model, users, marks):
         """Write the state before this part of the log, and remove the parts before it."""
-        held = {"model": np.frombuffer(model.to_bytes(), np.uint8)}
-        held["marks"] = np.array(marks, np.uint64)
+        held = {"model": np.frombuffer(model.to_bytes(), np.uint8), "marks": np.asarray(marks)}
         write_archive(self.folder / "state", "Service", {"part": self.part, "users": users}, held)
         os.fsync(self.open_folder)
         for path in [p for p in self.folder.glob("log-*") if p < self.path(self.part)]:

@@ -317,6 +317,8 @@ class Recommender(UsersAndItems):
 
     def _places(self, items: Any, name: str) -> Indices:
         """Return the numbers of the items that are known, each once."""
+        if isinstance(items, list | tuple) and not items:
+            return np.zeros(0, np.int64)
         found = self._items.find(plain_keys(several(items, name), "the id of one item"))
         return np.unique(found[found >= 0])
 

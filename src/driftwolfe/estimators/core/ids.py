@@ -183,6 +183,8 @@ def several(ids: Any, name: str) -> list[Any]:
 
 
 def _encoded(key: Any) -> list[Any]:
+    if type(key) is str:  # nearly always
+        return ["text", key]
     plain = plain_key(key)
     if type(plain) is tuple:
         return ["tuple", [_encoded(part) for part in plain]]
