@@ -177,7 +177,7 @@ def make_app(settings, store):
 
 if __name__ == "__main__":
     plain, output = logging.Formatter("%(asctime)s %(message)s"), logging.StreamHandler()
-    output.format = lambda record: ascii(plain.format(record))  # one line, whatever is in it
+    output.format = lambda each: msgspec.json.encode(plain.format(each)).decode()  # one line
     logging.basicConfig(level=logging.INFO, handlers=[output])
     given = {name[6:].lower(): os.environ[name] for name in os.environ if name[:6] == "SERVE_"}
     settings = Impatient.settings = msgspec.convert(given, Settings, strict=False)
