@@ -120,7 +120,7 @@ dist: ## Build sdist and wheel, check them, and run all that the README shows in
 	build/dist/$(SCRIPTS)/twine check --strict dist/*
 	$(PYTHON) -m reliability.distribution dist
 
-reliability: $(HAS)experiments ## Test kills, hostile files, a million rounds, ten million ratings, a million users (half an hour)
+reliability: $(HAS)test ## Test kills, hostile files, a million rounds, ten million ratings, a million users (half an hour)
 	$(BIN)/python -m reliability.crash
 	$(BIN)/python -m reliability.fuzz
 	$(BIN)/python -m reliability.numerics

@@ -120,9 +120,9 @@ def test_a_missing_extra_is_named_with_what_it_is_for(capsys, monkeypatch):
 
 def test_a_missing_or_old_package_of_the_core_is_broken(monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "safetensors", None)
+        patch.setitem(sys.modules, "threadpoolctl", None)
         found = {each.name: each for each in doctor.core()}
-    assert found["safetensors"].state == "broken" and found["numpy"].state == "ok"
+    assert found["threadpoolctl"].state == "broken" and found["numpy"].state == "ok"
     without(monkeypatch, "tqdm", "matplotlib")
     text = one_line(told(capsys, status=1))
     assert "broken tqdm tqdm is missing" in text

@@ -73,6 +73,8 @@ def test_everything_that_is_asked_for_is_pinned_once_on_every_system(python, sys
     assert Counter(pin.name for pin in there).most_common(1)[0][1] == 1
     versions = {pin.name: version(pin) for pin in there}
     for each in map(Requirement, asked(EXTRAS.keys() - APART)):
+        if each.marker is not None and not each.marker.evaluate(environment(python, system)):
+            continue
         assert each.specifier.contains(versions[canonicalize_name(each.name)]), each
 
 

@@ -50,7 +50,7 @@ class Keyed:
     factory
         Makes the model of a new key, always of one class and the same settings. It has `learn_one` and
         `predict_one`, as in river, or `partial_fit` and `predict`; and `to_bytes` and, for the class,
-        `from_bytes`, as all models of this library. We write no pickle, which may run code when it is read.
+        `from_bytes`, as all models of this library.
     store
         The path of the file.
     most
@@ -395,8 +395,7 @@ def _verbs(model: Model) -> tuple[str, str]:
     name = type(model).__name__
     if not (hasattr(model, "to_bytes") and hasattr(model, "from_bytes")):
         raise TypeError(
-            f"a {name} has no to_bytes and from_bytes, which write and read its state; extend its class by "
-            "them (a pickle may run code when it is read)"
+            f"a {name} has no to_bytes and from_bytes, which write and read its state; extend its class by them"
         )
     for verbs in (("learn_one", "predict_one"), ("partial_fit", "predict")):
         if all(hasattr(model, verb) for verb in verbs):

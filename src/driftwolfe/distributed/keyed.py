@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import pickle
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
-from distributed.protocol.pickle import dumps
+from distributed.protocol.serialize import deserialize_bytes, serialize_bytes
 
 from driftwolfe import keyed
 from driftwolfe.keyed import Key
@@ -57,7 +56,7 @@ class Shard:
     def learn(self, *batches: bytes) -> dict[int, str]:
         """Learn events `(offset, key, ...)`; return what was wrong with those refused, by offset."""
         refused = {}
-        for offset, key, *event in chain.from_iterable(map(pickle.loads, batches)):
+        for offset, key, *event in chain.from_iterable(map(deserialize_bytes, batches)):
             try:
                 self.models.learn(key, *event, offset=offset)
             except (OSError, keyed.NotOwnerError):
@@ -68,7 +67,7 @@ class Shard:
 
     def predict(self, questions: bytes) -> list[Any]:
         """Return the predictions for questions `(key, ...)`."""
-        return [self.models.predict(key, *given) for key, *given in pickle.loads(questions)]
+        return [self.models.predict(key, *given) for key, *given in deserialize_bytes(questions)]
 
     def forget(self, key: Key) -> None:
         """Remove the model of a key, if it is still there."""
@@ -217,7 +216,9 @@ class Keyed:
         batches: dict[int, list[Any]] = {}
         for each, key in zip(given, keys, strict=True):
             batches.setdefault(self._shard(key), []).append(each)
-        return {number: dumps(batch) for number, batch in batches.items()}
+        return {
+            number: serialize_bytes(batch, on_error="raise") for number, batch in batches.items()
+        }
 
     def _ask_one(self, key: Key, method: str) -> Any:
         known = keyed.checked_key(key)

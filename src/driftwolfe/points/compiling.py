@@ -175,7 +175,7 @@ def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
 
 @cache
 def _made_of(module: str) -> str:
-    """Return a digest of what the loops of a module are made of: its text, numbers that it imports, other modules' loops.
+    """Return a digest of what the loops of a module are made of: its text, its numbers, and loops of others.
 
     To numba code in its cache is fresh while the text of its own file is the same.
     """
