@@ -57,6 +57,7 @@ BELOW = {
         "howto/refit": "Instead of refitting",
         "howto/saving": "Saving and checkpoints",
         "howto/production": "Answer while it learns",
+        "howto/service": "Recommend over HTTP",
         "howto/keys": "One model per key",
         "howto/beyond": "Beyond one machine",
         "howto/container": "In a container",
