@@ -72,3 +72,16 @@ def test_a_corrected_gradient_never_draws_the_mean_away():
     away = learner._experts.away
     assert np.abs(learner.decision + away).sum() > 1.0
     assert np.linalg.norm(away) < 0.5
+
+
+def test_a_restart_leaves_what_an_interrupt_would_bring_back_as_it_was():
+    learner = dw.contrib.SACS(dw.L2Ball(3), projections="one")
+    for _ in range(4):
+        learner.update(LinearLoss([1.0, 0.0, 0.0]))
+    experts = learner._experts
+    before = vars(experts).copy()
+    held = {name: value.copy() for name, value in before.items() if isinstance(value, np.ndarray)}
+    experts.restart(slice(0, 1), learner.domain.origin())
+    assert "squares" in held and experts.squares[0] == 0.0 < held["squares"][0]
+    for name, array in held.items():
+        np.testing.assert_array_equal(before[name], array, err_msg=name)

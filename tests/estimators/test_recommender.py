@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from driftwolfe.estimators import Recommender, recommender_kernels
 from estimators.plain_ranks import PlainRanks
@@ -319,3 +320,10 @@ def test_memory_of_users_with_one_event_each():
         users = np.arange(first, first + 5_000)
         model.partial_fit(np.stack([users, rng.integers(0, 1000, 5_000)], axis=1))
     assert held_bytes(model) / 20_000 < 100
+
+
+def test_a_sparse_vector_is_no_matrix_of_users_and_items():
+    model = Recommender()
+    with pytest.raises(ValueError, match="users in rows and items in columns"):
+        model.partial_fit(sparse.coo_array([1.0, 0.0]))
+    assert model.n_events_ == 0
