@@ -52,7 +52,8 @@ def test_no_two_classes_share_a_name():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(path.name)
-    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+    shared = {name for name, files in places.items() if len(files) > 1}
+    assert shared == {"Keyed"}  # on one machine, and `distributed.Keyed` on a cluster
 
 
 #: Interfaces, and what a constructor, copies or declared state share: no level of their own.

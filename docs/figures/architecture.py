@@ -20,10 +20,11 @@ CONTENTS = {
     "demo": "a first example",
     "doctor": "what is installed",
     "plot": "pictures of games",
-    "distributed": "losses on several machines",
+    "distributed": "losses, models on machines",
     "experiments": "the paper's runs, sweeps, reports",
     "comparison": "learners side by side",
     "evaluate": "recall, NDCG, MRR on a stream",
+    "keyed": "one model per key",
     "estimators": "recommenders, classifier",
     "game": "play, History, checkpoints",
     "regret": "static, dynamic, adaptive",
@@ -54,6 +55,8 @@ COLOURS = {
     "regret": GREEN,
     "streams": GREEN,
     "evaluate": PINK,
+    "keyed": PINK,
+    "distributed": PINK,
     "estimators": PINK,
 }
 

@@ -376,5 +376,5 @@ def test_without_dask_the_error_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("driftwolfe.distributed")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r'pip install "driftwolfe\[distributed\]"'):
+    with pytest.raises(ImportError, match=r"pip install 'driftwolfe\[distributed\]'"):
         import driftwolfe.distributed  # noqa: F401
