@@ -240,7 +240,7 @@ class AdaHedge(Stateful):
               a_{t+1} = a_t + \delta_t/\ln N
 
     with :math:`\delta_t = \langle w, l_t\rangle + a_t\ln\langle w, e^{-l_t/a_t}\rangle`, the mixability gap,
-    :math:`a_1 = 0` (the best alone keep weight) and :math:`\alpha_t = \min(1/2, 1/t)`. There is no range and
+    :math:`a_1 = 0` (the best alone keep weight) and :math:`\alpha_t = \min(1/2, f/t)`. There is no range and
     no rate to set: multiplying all losses by a number, or adding one to all, changes nothing. Experts
     may join at any time. `docs/theory/polar.md` has the proof of `regret_bound`.
 
@@ -248,6 +248,8 @@ class AdaHedge(Stateful):
     ----------
     size
         Number N of experts at the start.
+    factor
+        f, at most 1. A smaller one moves less weight to experts that have not been good so far.
 
     Examples
     --------
@@ -264,6 +266,7 @@ class AdaHedge(Stateful):
     """
 
     size: Number
+    factor: float = 1.0
     weights: Annotated[Array, PARTS] = field(init=False)  # for the coming round
     inverse_rate: Size = field(init=False, default=0.0)  # a, in units of the loss
     rounds: Count = field(init=False, default=0)  # updates so far
@@ -274,12 +277,15 @@ class AdaHedge(Stateful):
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
+        self.factor = checks.positive(self.factor, "factor")
+        if self.factor > 1.0:
+            raise ValueError(f"factor must lie in (0, 1], got {self.factor}")
         self.weights = np.full(self.size, 1.0 / self.size)
 
     @property
     def share(self) -> float:
         """The share of the last round; before the first, all."""
-        return min(0.5, 1.0 / self.rounds) if self.rounds else 1.0
+        return min(0.5, self.factor / self.rounds) if self.rounds else 1.0
 
     def add(self, number: int) -> None:
         """Add experts behind the present ones: the share of the last round is for them too."""
@@ -314,11 +320,11 @@ class AdaHedge(Stateful):
     ) -> float:
         r"""Return a bound on the loss of the weighted mean less that of a sequence of experts.
 
-        .. math:: a\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(2 T)\Big]
+        .. math:: a\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(2 T^f)\Big]
 
         with the inverse rate a and the T rounds that were played; or, in advance,
         :math:`a = s\,(\sqrt{T/(4\ln N)} + 2/3 + 1/\ln N)` for `rounds` T and the `scale` s. With stretches, the
-        sum of that over all of them, :math:`\ln(T/T_0)` in place of :math:`\ln(2T)` for one that began after
+        sum of that over all of them, :math:`f\ln(T/T_0)` in place of :math:`\ln(2T^f)` for one that began after
         round :math:`T_0`; each change in the one with the largest a.
 
         Parameters
@@ -332,13 +338,14 @@ class AdaHedge(Stateful):
         played = self.rounds if rounds is None else checks.count(rounds, "rounds")
         if self.size == 1 or not played:
             return 0.0
-        ways, change = math.log(self.size), math.log(self.size * max(2.0, played))
+        ways, f = math.log(self.size), self.factor
+        change = ways + math.log(max(2.0, played / f))
         if rounds is not None:
             spread = checks.nonnegative(scale, "scale")
             a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
-            return a * (ways + (number + 1) * change + math.log(2.0 * played))
+            return a * (ways + (number + 1) * change + math.log(2.0 * played**f))
         a, started = self.inverse_rate, self.forgotten
-        falling = math.log(played / started) if started else math.log(2.0 * played)
+        falling = f * math.log(played / started) if started else math.log(2.0 * played**f)
         last = a * (ways + change + falling) if played > started else 0.0
         return self.past + last + number * max(a, self.past_rate) * change
 
