@@ -249,7 +249,10 @@ def pola(
         for gap, ((s, e), expert) in zip(gaps, experts.items(), strict=True):
             length = e - s + 1
             eta, block, eps = D / G * length**-0.75, math.isqrt(length), D**2 * length**-0.5
-            expert.R, expert.C = _rescaled(expert.R, expert.C, gap, old, B)
+            ahead = gap / B if B else 0.0
+            expert.R, expert.C = expert.R + ahead, expert.C + abs(ahead)
+            if 0 < old < B:  # in the old unit, then into the new one
+                expert.R, expert.C = old / B * expert.R, old / B * expert.C
             expert.total = expert.total + domain.tangent(f.gradient(expert.x))
             if (t - s + 1) % block == 0:
                 target = expert.y - eta * expert.total
@@ -263,7 +266,7 @@ def polar(
     losses: Sequence[Loss],
     lipschitz: float | None = None,
     kinds: Sequence[str] = ("lazy", "adaptive", "agile"),
-    sleeping: bool = False,
+    loss_scale: float | None = None,
     linear: bool = False,
     block: Callable[[int], int] = lambda length: 1,
 ) -> Array:
@@ -285,8 +288,8 @@ def polar(
         G; by default the largest gradient norm so far.
     kinds
         Which experts of each length there are.
-    sleeping
-        The weights of `pola`, B the largest difference so far, in place of AdaHedge's.
+    loss_scale
+        B, for the weights of `pola` in place of AdaHedge's.
     block
         Takes L, returns the rounds between two projections.
 
@@ -297,8 +300,8 @@ def polar(
     >>> polar(dw.L1Ball(1), losses)[[99, 199], 0].round(2)
     array([-1.,  1.])
     """
-    center, D, largest, B, played = domain.origin(), 2 * domain.radius, 0.0, 0.0, list[Array]()
-    forgets = "adaptive" in kinds and not sleeping
+    center, D, largest, played = domain.origin(), 2 * domain.radius, 0.0, list[Array]()
+    forgets = "adaptive" in kinds and loss_scale is None
     a, kept, phi, last, agreement = 0.0, 0.0, 0.0, 0 * center, np.zeros(2)
     first = {"adaptive": ("whole adaptive", 1), "agile": ("agile", 4), "vertex": ("vertex", 8)}
     members = [("whole", 1), *(first[kind] for kind in kinds if kind in first)]
@@ -306,7 +309,7 @@ def polar(
     posterior = np.full(len(experts), 1 / len(experts))
 
     def weights(t: int) -> Array:
-        if sleeping:
+        if loss_scale is not None:
             return _normal_hedge([each.R for each in experts], [each.C for each in experts])
         share = min(1 / 2, (2 / 3 if forgets else 1) / t) if t else 1.0
         return (1 - share) * posterior + share / posterior.size
@@ -324,12 +327,9 @@ def polar(
             phi, last = min(1, max(0, agreement[0] / agreement[1])) if t > 1 else 1.0, agile[0]
         if forgets and t >= 16 and t & (t - 1) == 0:
             a, kept = a - kept, a - kept
-        values = [float(np.vdot(g, point)) for point in (x, *points)]
-        noise = 64 * 2.0**-52 * max(map(abs, values))
-        gaps = [values[0] - v if abs(values[0] - v) > noise else 0.0 for v in values[1:]]
-        old, B = B, max(B, *map(abs, gaps))
-        for each, gradient, gap in zip(experts, gradients, gaps, strict=True):
-            each.R, each.C = _rescaled(each.R, each.C, gap, old, B)
+        for each, gradient in zip(experts, gradients, strict=True):
+            ahead = np.vdot(g, x - each.x) / (loss_scale or 1.0)
+            each.R, each.C = each.R + ahead, each.C + abs(ahead)
             each.total, each.waited = each.total + gradient, each.waited + 1
             each.squares += np.vdot(gradient, gradient)
             each.ends = each.kind in ("lazy", "origin", "adaptive") and (t + 1) % each.length == 0
@@ -372,12 +372,6 @@ def _polar_expert(kind: str, length: int, x: Array) -> SimpleNamespace:
 
 def _mean(weights: Array, points: Sequence[Array]) -> Array:
     return np.tensordot(weights, np.array(points), 1)
-
-
-def _rescaled(R: float, C: float, gap: float, old: float, B: float) -> tuple[float, float]:
-    """Add a difference in the unit B; where that has grown, in the old unit, then into the new one."""
-    ahead, unit = gap / B if B else 0.0, old / B if 0 < old < B else 1.0
-    return unit * (R + ahead), unit * (C + abs(ahead))
 
 
 def _normal_hedge(R: Sequence[float], C: Sequence[float]) -> Array:

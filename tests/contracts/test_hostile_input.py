@@ -177,7 +177,7 @@ def test_options_of_own_classes_may_be_any():
     [
         (lambda: dw.POLAR(dw.L1Ball(3), tuning="certifed"), "tuning .*mean 'certified'"),
         (lambda: dw.POLAR(dw.L1Ball(3), oracle="half-space"), "method .*mean 'halfspace'"),
-        (lambda: dw.POLA(dw.L1Ball(3), loss_scale="certfied"), "loss_scale.*mean 'certified'"),
+        (lambda: dw.POLAR(dw.L1Ball(3), loss_scale="certfied"), "loss_scale.*mean 'certified'"),
         (lambda: dw.POLAR(dw.L1Ball(3), lipschitz="atuo"), 'lipschitz, if not "auto", must'),
         (lambda: dw.POLAR(dw.L1Ball(3), tuning=np.ones(3)), 'must be one of "practical"'),
         (

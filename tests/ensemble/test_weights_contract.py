@@ -28,6 +28,7 @@ UNITLESS = {
     "hedge": Hedge,
     "hedge for a horizon": lambda size: Hedge(size, horizon=50),
     "adahedge": AdaHedge,
+    "adahedge that shares less": lambda size: AdaHedge(size, 2 / 3),
     "optimistic": OptimisticHedge,
     "normal": lambda size: awake(AdaNormalHedge(), size),
     "multiplicative": lambda size: awake(MultiplicativeWeights(), size),
@@ -81,7 +82,7 @@ def exponential(rows, prior, rate):
         totals, spread = totals + row, max(spread, np.ptp(row))
 
 
-def shared(rows):
+def shared(rows, factor=1.0):
     """AdaHedge with a fixed share."""
     n = rows.shape[1]
     w, a = np.full(n, 1.0 / n), 0.0
@@ -91,7 +92,7 @@ def shared(rows):
         if a > 0.0:
             mix -= a * math.log(sum(w * np.exp(-(row - row.min()) / a)))
             posterior = w * np.exp((mix - row) / a)
-        share = min(0.5, 1.0 / t)
+        share = min(0.5, factor / t)
         a += (w @ row - mix) / math.log(n) if n > 1 else 0.0
         w = (1 - share) * posterior / posterior.sum() + share / n
 
@@ -173,6 +174,10 @@ FORMULAS = {
         lambda rows, n: exponential(rows, RISING[:n], lambda t, B: 0.5),
     ),
     "adahedge": (AdaHedge, lambda rows, n: shared(rows)),
+    "adahedge that shares less": (
+        lambda n: AdaHedge(n, factor=2 / 3),
+        lambda rows, n: shared(rows, 2 / 3),
+    ),
     "optimistic": (OptimisticHedge, lambda rows, n: optimistic(rows)),
     "normal": (lambda n: awake(AdaNormalHedge(), n), lambda rows, n: normal_hedge(rows, 0.0)),
     "normal with a scale": (
@@ -401,10 +406,10 @@ def best_sequences(losses, most):
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
-@pytest.mark.parametrize("growth", [1.0, 1.02])
-def test_regret_of_adahedge_against_every_sequence_is_below_the_bound(adversary, growth):
+@pytest.mark.parametrize(("growth", "factor"), [(1.0, 1.0), (1.02, 2 / 3), (1.0, 0.1)])
+def test_regret_of_adahedge_against_every_sequence_is_below_the_bound(adversary, growth, factor):
     """All sequences of up to ten changes, by dynamic programming; also while losses grow 400-fold."""
-    meta = AdaHedge(6)
+    meta = AdaHedge(6, factor)
     for t, met, suffered in game(meta, adversary, 300, growth):
         if t in (1, 2, 3, 10, 75, 300):
             bounds = np.array([meta.regret_bound(changes) for changes in range(11)])
@@ -559,6 +564,7 @@ def test_regret_on_every_interval_stays_below_the_bound(kind, adversary):
         (lambda: ExpConcaveHedge(3, alpha=0.0), "alpha"),
         *((lambda i=i: Hedge(3).regret_bound(i, 10, 1.0), "expert") for i in (0, 4)),
         (lambda: AdaHedge(2).add(-1), "number"),
+        (lambda: AdaHedge(2, factor=1.1), "factor"),
         (lambda: AdaHedge(2).regret_bound(-1), "changes"),
         (lambda: AdaHedge(2).regret_bound(0, rounds=0, scale=1.0), "rounds"),
         (lambda: AdaHedge(2).regret_bound(0, rounds=1, scale=-1.0), "scale"),

@@ -81,7 +81,10 @@ CONTENDERS = {
         dw.POLAR,
         SLEEPING | CERTIFIED | CORRECTIVE | LINEAR | {"experts": ("origin",)},
     ),
-    "polar-agile-sleeping": (dw.POLAR, SLEEPING | {"experts": ("agile",)}),
+    "polar-agile-sleeping": (
+        dw.POLAR,
+        SLEEPING | {"loss_scale": "certified", "experts": ("agile",)},
+    ),
     "polar-budget": (dw.POLAR, CERTIFIED | budget(60.0) | AUTO),
     "polar-budget-even": (dw.POLAR, CERTIFIED | budget(200.0, "even") | SLEEPING),
     "polar-budget-even-auto": (

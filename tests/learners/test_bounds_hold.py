@@ -296,14 +296,14 @@ def test_the_bound_is_far_below_the_trivial_one(cls, settings, rounds, share):
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [
-        (dw.POLA, {"loss_scale": "certified"}),
-        (dw.learners.SAOL, {"loss_scale": "certified"}),
-        (dw.learners.PAMO, {"loss_scale": "certified"}),
+        (dw.POLA, {}),
+        (dw.learners.SAOL, {}),
+        (dw.learners.PAMO, {}),
         (dw.POLAR, {"weights": "sleeping"}),
     ],
 )
 def test_the_adaptive_bound_is_below_the_trivial_one(cls, settings):
-    learner = cls(dw.L2Ball(3, radius=2.0), lipschitz=5.0, **settings)
+    learner = cls(dw.L2Ball(3, radius=2.0), lipschitz=5.0, loss_scale="certified", **settings)
     for tau in (5_000, 10_000, 20_000):
         assert bound_after(learner, 20_000, tau=tau) < 0.65 * (5.0 * 4.0 * tau)
 
@@ -318,7 +318,7 @@ def test_the_adaptive_bound_is_below_the_trivial_one(cls, settings):
         (dw.POLD, {}),
         (dw.POLD, {"weights": "adahedge"}),
         (dw.POLAR, {}),
-        (dw.POLAR, {"weights": "sleeping"}),
+        (dw.POLAR, {"weights": "sleeping", "loss_scale": "certified"}),
         (dw.learners.MultiOCG, {"tuning": "certified"}),
     ],
 )

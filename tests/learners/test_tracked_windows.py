@@ -30,7 +30,7 @@ FACTORS = {
 @pytest.mark.parametrize("foe", FOES)
 def test_the_tracking_bound_holds_from_every_round(foe, factor, forgets):
     """On 400 windows against the best sequences of up to five changes, with experts that join."""
-    rng, meta, T = np.random.default_rng(0), AdaHedge(2), 160
+    rng, meta, T = np.random.default_rng(0), AdaHedge(2, 2 / 3 if forgets else 1.0), 160
     table, paid = np.full((T, 6), np.inf), np.zeros(T)
     for t in range(T):
         if t in (7, 15, 31, 63):

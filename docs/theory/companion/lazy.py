@@ -183,13 +183,13 @@ def _foe(kind: int, t: int, weights: np.ndarray, rng: np.random.Generator) -> np
 
 def _hedge_games() -> Iterator[tuple[AdaHedge, np.ndarray, list[np.ndarray], str]]:
     """AdaHedge after its games, the losses, the weights that it had."""
-    for n, T, kind in product((2, 5, 9), (3, 40, 300), range(4)):
-        meta, rng, rows, held = AdaHedge(n), np.random.default_rng(kind), [], []
+    for n, T, kind, f in product((2, 5, 9), (3, 40, 300), range(4), (1, 2 / 3)):
+        meta, rng, rows, held = AdaHedge(n, f), np.random.default_rng(kind), [], []
         for t in range(1, T + 1):
             held.append(meta.weights)
             rows.append(_foe(kind, t, meta.weights, rng))
             meta.update(rows[-1])
-        yield meta, np.array(rows), held, f"N = {n}, T = {T}, foe {kind}"
+        yield meta, np.array(rows), held, f"N = {n}, T = {T}, foe {kind}, f = {f:.2f}"
 
 
 @check("AdaHedge (2): loss of the mean <= best sequence with S changes + a [...]")
@@ -198,7 +198,8 @@ def tracking() -> Iterator[Case]:
     for meta, rows, held, where in _hedge_games():
         T, n = rows.shape
         suffered = sum(float(w @ row) for w, row in zip(held, rows, strict=True))
-        shares = [min(0.5, 1 / t) for t in range(1, T)]
+        f = meta.factor
+        shares = [min(1 / 2, f / t) for t in range(1, T)]
         mixed = sum(-math.log1p(-a) for a in shares)
         least = np.full((7, n), np.inf)
         least[0] = 0.0
@@ -206,10 +207,10 @@ def tracking() -> Iterator[Case]:
             changed = np.vstack((np.full(n, np.inf), np.tile(least[:-1].min(axis=1), (n, 1)).T))
             least = np.minimum(least, changed) + row
         for S, best in enumerate(np.minimum.accumulate(least.min(axis=1)).tolist()):
-            ways = math.log(n) + (S + 1) * math.log(n * max(2, T)) + mixed
+            ways = math.log(n) + (S + 1) * math.log(n * max(2, T / f)) + mixed
             left = suffered - best - 1e-12 * T  # equal losses leave rounding
             yield left, meta.inverse_rate * ways, f"{where}, S = {S}"
-        yield mixed, math.log(2 * T), f"{where}: sum of ln 1/(1 - alpha)"
+        yield mixed, math.log(2 * T**f), f"{where}: sum of ln 1/(1 - alpha)"
 
 
 @check("AdaHedge (3): 2 a delta <= v + 2/3 s delta; a <= (sum v/ln N)^(1/2) + (2/3 + 1/ln N) s")

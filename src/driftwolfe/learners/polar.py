@@ -15,7 +15,7 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import AGILE, CERTAIN_CALLS, FOREVER, Plan
 from driftwolfe.ensemble.pool import RULES, PoolDescent
 from driftwolfe.learners.base import Learner, as_loss, largest_gradient
-from driftwolfe.learners.options import Options, StepOptions, make_options
+from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Point
@@ -50,6 +50,8 @@ class POLAR(Learner):
         `LMODomain`; with the certified tuning and no budget agile ones always.
     weights
         ``"adahedge"``: `AdaHedge`, scale-free; ``"sleeping"``: `AdaNormalHedge`, with a guarantee on intervals.
+    loss_scale
+        B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
     {options}
 
     Notes
@@ -101,14 +103,15 @@ class POLAR(Learner):
         experts: Sequence[str] | None = None,
         weights: str = "adahedge",
         oracle: Oracle | str = "auto",
-        feedback: str = "full",
-        **options: Unpack[StepOptions],
+        **options: Unpack[WeightOptions],
     ) -> None:
         super().__init__(domain)
         checks.one_of(weights, "weights", ("adahedge", "sleeping"))
-        # Neither kind of weights needs a range of losses.
-        given: dict[str, Any] = {"oracle": oracle, "feedback": feedback, "loss_scale": "auto"}
-        self.options = make_options(domain, horizon, lipschitz, leaders=True, **given, **options)
+        if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
+            options["loss_scale"] = "auto"
+        self.options = make_options(
+            domain, horizon, lipschitz, leaders=True, oracle=oracle, **options
+        )
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST
         self.block_factor = BLOCK_FACTOR_FACTORED if factored else BLOCK_FACTOR
@@ -120,7 +123,7 @@ class POLAR(Learner):
         self._experts.add(domain.origin(), plans)
         self._meta = AdaHedge(len(plans), FORGETTING_SHARE if self.forgets else 1.0)
         if self.sleeping:
-            self._meta = AdaNormalHedge()
+            self._meta = AdaNormalHedge(self.options.loss_scale)
             self._meta.add(len(plans))
 
     def _restart(self) -> None:
