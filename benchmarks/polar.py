@@ -268,7 +268,9 @@ def play(game: Game) -> dict[str, Any]:
 class Results:
     """Records of games in a file, which are not played again."""
 
-    def __init__(self, path: Path, replay: Iterable[str] = ()) -> None:
+    def __init__(
+        self, path: Path, replay: Iterable[str] = (), replayed: Iterable[str] = SETTINGS
+    ) -> None:
         self.path, self._written = path, time.monotonic()
         stored = json.loads(path.read_text()) if path.exists() else {}
         self.settings: dict[str, dict[str, Any]] = {}
@@ -279,7 +281,7 @@ class Results:
             self.seconds |= {(name, r["learner"]): r.get("seconds", 0.0) for r in records}
             if found.get("format") != 2:  # of other seeds, and of another POLAR
                 continue
-            planned = setting.learners.keys() - set(replay)
+            planned = setting.learners.keys() - set(replay if name in replayed else ())
             kept = [r for r in records if r["learner"] in planned and r["seed"] in setting.seeds]
             self.settings[name] = {**found, "records": kept}
 
@@ -434,8 +436,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(
                 f"unknown {kind} {', '.join(sorted(unknown))}; there are {', '.join(known)}"
             )
-    results = Results(options.out / "results.json", options.replay)
-    games = results.missing(options.settings or SETTINGS)
+    settings = options.settings or list(SETTINGS)
+    results = Results(options.out / "results.json", options.replay, settings)
+    games = results.missing(settings)
     with ProcessPoolExecutor(options.jobs) as pool:
         running = [pool.submit(play, game) for game in games]
         done = tqdm(as_completed(running), "games", len(running), disable=None, leave=False)
