@@ -69,9 +69,9 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
             f"comparators must hold one point for each of {rounds} rounds, got {number}"
         )
     check = checks.as_point if history.domain is None else history.domain.check_point
-    points = tuple(check(point, "a comparator") for point in comparators)
-    compared = [loss.value(u) for loss, u in zip(history.functions, points, strict=True)]
-    return Regret(math.fsum(history.losses) - math.fsum(compared), 0.0, (0, rounds), points)
+    points = [check(point, "a comparator") for point in comparators]
+    pairs = zip(history.functions, points, strict=True)
+    return _regret(history, [OfflineMinimum(u, loss.value(u), 0.0, 0) for loss, u in pairs])
 
 
 def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regret:
@@ -79,13 +79,13 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T \min_{x \in K} f_t(x)
 
-    No sequence of comparators is harder, though with noisy losses it says little. The result is
-    against the points found, its `comparators`; the true regret is at most `gap` larger.
+    No comparators are harder; with noisy losses it says little. The result is against those found;
+    the true regret is at most `gap` larger.
 
     Parameters
     ----------
     history, tolerance
-        A game with its losses kept, and the relative gap of every minimum; see `offline_minimum`.
+        As in `static_regret`; the gap is that of every minimum.
 
     Examples
     --------
@@ -104,10 +104,10 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
 
 def _regret(history: Record, best: Sequence[OfflineMinimum]) -> Regret:
-    """The regret on the whole game against minima that add up to it."""
+    """Return the regret on the whole game against minima that add up to it."""
     value = math.fsum(history.losses) - math.fsum(each.value for each in best)
-    gap, points = math.fsum(each.gap for each in best), tuple(each.point for each in best)
-    return Regret(value, gap, (0, len(history.losses)), points)
+    points = tuple(each.point for each in best)
+    return Regret(value, math.fsum(each.gap for each in best), (0, len(history.losses)), points)
 
 
 def adaptive_regret(
@@ -123,9 +123,8 @@ def adaptive_regret(
     .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
               - \min_{x \in K} \sum_{t=s}^{s+\tau-1} f_t(x)\Big)
 
-    A certified minimum over the rounds that many windows share bounds them all. That works best where
-    the regret has a peak, as after an abrupt change. The result is the regret on its `window` against
-    the point found there; the maximum is at most `gap` larger.
+    The search is quick where the regret has a peak, as after an abrupt change. The result is that on
+    its `window` against the point found there; the maximum is at most `gap` larger.
 
     Parameters
     ----------
@@ -170,20 +169,19 @@ def weak_adaptive_regret(
     .. math:: \max_{1 \le s \le e \le T} \Big(\sum_{t=s}^{e} f_t(x_t)
               - \min_{x \in K} \sum_{t=s}^{e} f_t(x)\Big)
 
-    By default over all T (T + 1) / 2 windows; over some `lengths` only, it is faster and can only be
-    smaller. The result is the regret on its `window` against the point found there; the maximum over
-    all windows of its `lengths` is at most `gap` larger.
+    The result is the regret on its `window` against the point found there; the maximum over all
+    windows of its `lengths` is at most `gap` larger.
 
     Parameters
     ----------
     history, lengths
         A game with its losses kept; and ``"all"``, ``"geometric"`` for 1, 2, 4, ... and T, or some
-        lengths, in rounds.
+        lengths, in rounds. Over fewer of them the search is faster, and the result can only be smaller.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
     time_limit, progress
-        Seconds after which the search ends, with the gap reached so far, None for no limit; whether to show
-        a progress bar with the gap, by default only on a terminal.
+        Seconds after which the search ends, with the gap reached so far, or None; whether to show a
+        progress bar with the gap, by default only on a terminal.
 
     Examples
     --------
@@ -221,12 +219,11 @@ def violation(
 
     Parameters
     ----------
-    history
-        A game that was played with constraints, or with its decisions recorded.
+    history, tau
+        A game played with constraints, or with its decisions recorded; rounds of a window, for the
+        largest violation on any window of that length.
     constraints
         One function g per round, or None for a round without one; those of the game if not given.
-    tau
-        Rounds of a window: the largest violation on any window of that length.
 
     Examples
     --------
@@ -283,10 +280,9 @@ def path_length(comparators: Sequence[Point] | Array) -> float:
 def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
     r"""Return the variation of losses, :math:`V = \sum_{t=2}^T \sup_{x \in K} |f_t(x) - f_{t-1}(x)|`.
 
-    Exact where the difference of two losses is linear (linear losses, squared distances of one
-    weight): two LMO calls per round. For other losses the result is an interval, usually wide: its
-    lower end is the largest difference at vertices found by the LMO; its upper end, `gap` above,
-    comes from Lipschitz bounds around the set's centre and is infinite where a loss has none.
+    Exact, by two LMO calls per round, where the difference of two losses is linear (linear losses,
+    squared distances of one weight). For others it is an interval, usually wide: its lower end is from
+    vertices found by the LMO; its upper end, `gap` above, from Lipschitz bounds, or infinite.
 
     Parameters
     ----------
@@ -310,7 +306,7 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
 
 
 def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
-    """Bounds on the largest difference of two losses on the set, from below and from above."""
+    """Return bounds on the largest difference of two losses on the set, from below and from above."""
     if before is now:
         return 0.0, 0.0
     linear = type(before) is type(now) is LinearLoss or (
@@ -318,7 +314,7 @@ def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
     )
     largest = upper = 0.0
     for sign in (1.0, -1.0):  # vertices in the direction of its growth, and of its fall
-        x, error = domain.origin(), 0.0
+        x = domain.origin()
         for _ in range(1 if linear else 8):
             old_value, old_slope = before.value_and_gradient(x)
             new_value, new_slope = now.value_and_gradient(x)

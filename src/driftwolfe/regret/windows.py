@@ -46,7 +46,7 @@ def check_record(history: Record, on_set: bool = True) -> int:
 
 
 class Certified(float):
-    """A float with a certificate: the truth lies between it and it plus `gap`.
+    """A float with a certificate: the truth lies between it and `upper`, which is it plus `gap`.
 
     Parameters
     ----------
@@ -86,11 +86,9 @@ class Regret(Certified):
     ----------
     value, gap
         The regret against `comparators`, and how much larger it may be, in units of the loss.
-    window, comparators
-        ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``; and one point
-        per round of the window, or a single one for all of them.
-    lengths
-        Lengths of the windows among which this one has the largest regret; empty for the whole game.
+    window, comparators, lengths
+        The rounds ``losses[start:end]`` it was measured on; a point for each, or one for all; and the
+        lengths of the windows among which this one has the largest regret, empty for the whole game.
 
     Examples
     --------
