@@ -123,15 +123,14 @@ def adaptive_regret(
     .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
               - \min_{x \in K} \sum_{t=s}^{s+\tau-1} f_t(x)\Big)
 
-    The search is quick where the regret has a peak, as after an abrupt change. The result is that on
-    its `window` against the point found there; the maximum is at most `gap` larger.
+    The result is that on its `window` against the point found there; the maximum is at most `gap`
+    larger (Daniely, Gonen, Shalev-Shwartz 2015, Strongly adaptive online learning). The search is quick
+    where the regret has a peak, as after an abrupt change.
 
     Parameters
     ----------
-    history, tau
-        A game with its losses kept, and the length of the windows, in rounds.
-    tolerance, time_limit, progress
-        As in `weak_adaptive_regret`.
+    history, tau, tolerance, time_limit, progress
+        As in `weak_adaptive_regret`, and the length of the windows, in rounds.
 
     Examples
     --------
@@ -141,10 +140,6 @@ def adaptive_regret(
     >>> regret = dw.regret.adaptive_regret(history, tau=10)
     >>> round(regret, 3), regret.window, regret.gap < 1e-2
     (7.359, (20, 30), True)
-
-    References
-    ----------
-    Daniely, Gonen, Shalev-Shwartz (2015), Strongly adaptive online learning.
     """
     length = _window(tau, check_record(history))
     return WindowSearch(history, tolerance, time_limit, progress).run((length,))
@@ -170,7 +165,8 @@ def weak_adaptive_regret(
               - \min_{x \in K} \sum_{t=s}^{e} f_t(x)\Big)
 
     The result is the regret on its `window` against the point found there; the maximum over all
-    windows of its `lengths` is at most `gap` larger.
+    windows of its `lengths` is at most `gap` larger (Hazan, Seshadhri 2009, Efficient learning
+    algorithms for changing environments).
 
     Parameters
     ----------
@@ -191,10 +187,6 @@ def weak_adaptive_regret(
     >>> regret = dw.regret.weak_adaptive_regret(history, lengths="geometric")
     >>> round(regret, 3), regret.window, regret.lengths
     (7.359, (20, 28), [1, 2, 4, 8, 16, 32, 40])
-
-    References
-    ----------
-    Hazan, Seshadhri (2009), Efficient learning algorithms for changing environments.
     """
     rounds = check_record(history)
     chosen: Sequence[int] = range(1, rounds + 1)
@@ -258,6 +250,8 @@ def violation(
 def path_length(comparators: Sequence[Point] | Array) -> float:
     r"""Return the path length of comparators, :math:`P = \sum_{t=2}^T \lVert u_t - u_{t-1}\rVert`.
 
+    See Zinkevich (2003), Online convex programming and generalized infinitesimal gradient ascent.
+
     Parameters
     ----------
     comparators
@@ -268,10 +262,6 @@ def path_length(comparators: Sequence[Point] | Array) -> float:
     >>> import numpy as np
     >>> path_length(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0], [3.0, 5.0]]))
     6.0
-
-    References
-    ----------
-    Zinkevich (2003), Online convex programming and generalized infinitesimal gradient ascent.
     """
     points = (checks.as_point(point, "a comparator") for point in comparators)
     return math.fsum(distance(now, before) for before, now in pairwise(points))
@@ -282,7 +272,8 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
 
     Exact, by two LMO calls per round, where the difference of two losses is linear (linear losses,
     squared distances of one weight). For others it is an interval, usually wide: its lower end is from
-    vertices found by the LMO; its upper end, `gap` above, from Lipschitz bounds, or infinite.
+    vertices found by the LMO; its upper end, `gap` above, from Lipschitz bounds, or infinite. See
+    Besbes, Gur, Zeevi (2015), Non-stationary stochastic optimization.
 
     Parameters
     ----------
@@ -295,10 +286,6 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
     >>> losses = [dw.losses.LinearLoss(g) for g in ([1.0, 0.0], [0.0, 1.0], [0.0, -1.0])]
     >>> function_variation(losses, dw.L1Ball(2))
     Certified(3, gap=0)
-
-    References
-    ----------
-    Besbes, Gur, Zeevi (2015), Non-stationary stochastic optimization.
     """
     changes = [_change(before, now, domain) for before, now in pairwise(losses)]
     lower = math.fsum(low for low, _ in changes)

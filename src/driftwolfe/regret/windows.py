@@ -175,10 +175,9 @@ class _Node(NamedTuple):
 class WindowSearch:
     r"""Best-first branch and bound over windows.
 
-    A window W that holds a core C has
-    :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`. So one certified minimum over
-    the rounds that a set of windows shares bounds all their regrets from above, and its minimiser bounds one of
-    them from below. The set with the largest upper bound comes first: its core is solved, then it is split.
+    A window W with the core C has :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`.
+    So a certified minimum over the rounds that windows share bounds all their regrets from above, and its
+    minimiser one from below. The set with the largest bound comes first: its core is solved, then it is split.
     """
 
     def __init__(
