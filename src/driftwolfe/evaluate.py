@@ -79,13 +79,11 @@ def ranking(
     Parameters
     ----------
     model
-        Anything with ``recommend(user, n)``, which must not return what the user has seen, and
+        Anything with ``recommend(user, n)``, without what the user has seen, and
         ``partial_fit(pairs, weights=...)``, as `Recommender` has, or ``partial_fit(pairs, ratings)``, as
-        `MatrixCompleter` has; or a ranker of river, with ``rank(user, items)`` and
-        ``learn_one(user, item, y)``. Ratings and y are the weights.
+        `MatrixCompleter` has; or a ranker of river. The weights are its ratings, or its y.
     events
-        (user, item) pairs, or (user, item, weight) triples; an event of weight 0 was seen only, and
-        river's rankers learn it as y = 0.
+        (user, item) pairs, or (user, item, weight) triples; an event of weight 0 was seen only.
     n, seed, progress
         How many items to recommend, the seed of the order of equal scores, and whether to show a bar.
     delay

@@ -43,16 +43,13 @@ class History:
 
     Attributes
     ----------
-    domain
-        The learner's set; None where neither it nor the stream names one.
-    losses
-        What the decisions suffered, :math:`f_t(x_t)`, in units of the loss.
-    seconds
-        Time spent in updates; a mean over some rounds where experts ran ahead in threads.
+    domain, functions
+        The learner's set, None where neither it nor the stream names one; and the losses, if kept.
+    losses, seconds
+        What the decisions suffered, :math:`f_t(x_t)`, in units of the loss; and time spent in updates, a
+        mean over some rounds where experts ran ahead in threads.
     lmo, projection, gauge, membership
         Oracle calls made; empty where a learner of your own does not count them.
-    functions
-        The losses themselves, for the regret measures; empty if not kept.
     decisions, weights, experts
         The points played and, of an ensemble, the expert weights in use and whose they are, if recorded.
     constraint_values
@@ -200,17 +197,17 @@ def play(
         Show a progress bar; by default only on a terminal.
     delay
         How many rounds later losses come: that of round t just before the decision of round t + delay,
-        the last ones at the end. 0 and 1 are the same. The history is in the order of rounds; seconds
-        and calls of a round are those of its loss. Not with `checkpoint`.
+        the last ones at the end. 0 and 1 are the same. Seconds and calls of a round are those of its
+        loss. Not with `checkpoint`.
     constraints
-        One convex function g per round, of which :math:`g(x) \le 0` is wanted; None for a round without
-        one. They are revealed to learners that take them (`LongTerm`, `CutBOGDIP`), and recorded for
-        `regret.violation` with any. Each is evaluated at the decision. Not with `checkpoint`.
+        One convex function g per round, of which :math:`g(x) \le 0` is wanted, or None. They are revealed
+        to learners that take them (`LongTerm`, `CutBOGDIP`), and their values at the decisions are kept
+        for `regret.violation`. Not with `checkpoint`.
     checkpoint, every
-        A file that the learner and the record are written to, every so many rounds and at the end.
-        If the file exists, the game resumes from it: call again with a learner made the same way and
-        the same losses from their start. The history is that of an uninterrupted game, except for its
-        seconds. Losses that react to the learner cannot be resumed.
+        A file that the learner and the record are written to, every so many rounds and at the end. If it
+        exists, the game resumes: call again with a learner made the same way and the same losses from
+        their start. But for its seconds the history is that of an uninterrupted game. Losses that react
+        to the learner cannot be resumed.
 
     Examples
     --------
