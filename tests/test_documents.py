@@ -93,8 +93,6 @@ def test_public_names_are_in_the_readme_and_among_all_methods():
     helpers = {"CountedDomain", "Domain", "Learner", "OracleCalls", "count_calls"}
     for name in {*dw.domains.__all__, *dw.learners.__all__} - helpers:
         assert f"`{name}`" in text, name
-    import driftwolfe as dw
-
     text = (ROOT / "docs" / "methods.md").read_text()
     for name in {*dw.learners.__all__, *dw.contrib.__all__} - {"Learner"}:
         assert re.search(rf"^\| `{name}`", text, re.MULTILINE), name

@@ -15,16 +15,9 @@ from packaging.utils import canonicalize_name
 
 import driftwolfe as dw
 from driftwolfe import cli
+from reliability import distribution
 from reliability.children import python
-from reliability.distribution import (
-    FIRST_PAGES,
-    KEPT,
-    commands,
-    extras,
-    faults,
-    install_and_run,
-    snippets,
-)
+from reliability.distribution import FIRST_PAGES, KEPT, commands, extras, faults, snippets
 from test_supply_chain import needed
 
 ROOT = Path(__file__).parent.parent
@@ -65,22 +58,12 @@ DEEPER = {
     *("EvenDescent", "GaugeDescent", "SelfConfidentDescent", "SelfConfidentBall"),
     *("OptimisticDescent", "OwnOptimisticDescent", "PoolDescent"),
 }
-FOLDERS = [
-    "points",
-    "domains",
-    "losses",
-    "oracles",
-    "ensemble",
-    "learners",
-    "contrib",
-    "regret",
-    "streams",
-]
+FOLDERS = ("points", "domains", "losses", "oracles", "ensemble", "learners", "contrib")
 
 
 def test_classes_inherit_once_below_their_interface():
     bases = {}
-    for folder in FOLDERS:
+    for folder in (*FOLDERS, "regret", "streams"):
         for path in (ROOT / "src/driftwolfe" / folder).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ClassDef):
@@ -199,4 +182,4 @@ def test_a_wheel_installed_by_that_line_runs_all_that_the_first_pages_show(tmp_p
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
     subprocess.run([*build, tmp_path, ROOT], check=True)
     (wheel,) = tmp_path.glob("driftwolfe-*.whl")
-    install_and_run(wheel)
+    distribution.install_and_run(wheel)

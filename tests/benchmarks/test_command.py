@@ -32,10 +32,7 @@ def test_a_run_prints_a_table_and_writes_its_results(theirs, status, monkeypatch
     assert results["machine"]["cores"] >= 1
     assert results["ratios"][0]["ratio"] == theirs
     assert results["ratios"][0]["timings"] == {"ours": [1.0]}
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "results.json",
-        "results.png",
-    }
+    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "results.png"}
 
 
 def test_rows_are_listed_and_skipped_aloud(monkeypatch, tmp_path, capsys):

@@ -77,9 +77,7 @@ TOO_LARGE = {
     "SpanningTreePolytope": {"n_vertices": 10**6},
     "UniformMatroidPolytope": {"n": HUGE, "k": 2},
     "TraceNormBall": {"shape": {"tuple": [10**6, 10**6]}},
-    "ProductDomain": {
-        "domains": [described("L1Ball", {"n": 3})] * 20_000,
-    },
+    "ProductDomain": {"domains": [described("L1Ball", {"n": 3})] * 20_000},
 }
 
 
