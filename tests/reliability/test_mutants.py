@@ -84,7 +84,7 @@ def test_every_mutant_of_the_library_is_a_small_change_that_compiles():
 
 
 def test_a_seed_draws_a_set_with_one_mutant_of_a_line():
-    paths = files(["regret/measures", "regret/windows.py"])
+    paths = files(["regret/measures", "regret/offline.py"])
     one, same, other = (draw(paths, 20, seed) for seed in (3, 3, 4))
     assert one == same and one != other and len(one) == 20
     assert len({(each.path, each.mutant.line) for each in one}) == 20
@@ -98,6 +98,7 @@ def test_every_module_named_has_tests_and_every_test_named_exists():
     assert relevant_tests(Path("src/driftwolfe/regret/measures.py")) == (
         "tests/regret/test_measures.py",
         "tests/regret/test_measures_variation.py",
+        "tests/regret/test_measures_windows.py",
         "tests/regret",
     )
     assert relevant_tests(Path("src/driftwolfe/game.py")) == (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
 from driftwolfe.regret import adaptive_regret, offline_minimum, static_regret, weak_adaptive_regret
-from driftwolfe.regret import windows as search_module
-from driftwolfe.regret.windows import Windows
+from driftwolfe.regret import measures as search_module
+from driftwolfe.regret.measures import Windows
 from regret.games import KINDS, game, lagging_game, some_losses
 
 
