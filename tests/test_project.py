@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections import Counter
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -39,13 +41,17 @@ def test_the_version_is_one_and_the_citation_names_the_paper():
     assert PROJECT["project"]["urls"]["Paper"].endswith("2305.11726")
 
 
+@cache
+def classes():
+    """All classes of the sources, each with its file."""
+    paths = sorted((ROOT / "src/driftwolfe").rglob("*.py"))
+    nodes = ((node, path) for path in paths for node in ast.walk(ast.parse(path.read_text())))
+    return [(node, path) for node, path in nodes if isinstance(node, ast.ClassDef)]
+
+
 def test_no_two_classes_share_a_name():
-    places = {}
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(path.name)
-    shared = {name for name, files in places.items() if len(files) > 1}
+    names = Counter(node.name for node, _ in classes())
+    shared = {name for name, number in names.items() if number > 1}
     assert shared == {"Keyed"}  # on one machine, and `distributed.Keyed` on a cluster
 
 
@@ -62,12 +68,11 @@ FOLDERS = ("points", "domains", "losses", "oracles", "ensemble", "learners", "co
 
 
 def test_classes_inherit_once_below_their_interface():
-    bases = {}
-    for folder in (*FOLDERS, "regret", "streams"):
-        for path in (ROOT / "src/driftwolfe" / folder).glob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ClassDef):
-                    bases[node.name] = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+    bases = {
+        node.name: [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+        for node, path in classes()
+        if path.parent.name in (*FOLDERS, "regret", "streams")
+    }
 
     def levels(name):
         if name not in bases or name in INTERFACES:

@@ -136,7 +136,8 @@ def ranking(
 def prequential(model: Any, X: Any, y: Any, *, delay: int = 0, classes: Any = None) -> Any:
     """Predict each row before its label is known, learn it then; return the predictions as an array.
 
-    This is river's ``progressive_val_score(..., delay=delay)``, for all models.
+    This is river's ``progressive_val_score(..., delay=delay)``, for all models. Predictions are None where a
+    model cannot predict before it has learned.
 
     Parameters
     ----------
@@ -150,11 +151,6 @@ def prequential(model: Any, X: Any, y: Any, *, delay: int = 0, classes: Any = No
         How many rows later labels come: just before that row is predicted, or at the end. 0 is as 1.
     classes
         Given to ``partial_fit`` if not None, as scikit-learn's classifiers need.
-
-    Returns
-    -------
-    numpy.ndarray
-        A prediction for each row; None where a model cannot predict before it has learned.
 
     Examples
     --------

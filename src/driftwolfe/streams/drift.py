@@ -231,7 +231,7 @@ def reordered(stream: Stream, seed: Seed) -> Stream:
     Parameters
     ----------
     stream, seed
-        A stream whose comparators, if it knows them, change at its drifts only; and what decides the order.
+        A stream whose comparators, if known, change at its drifts only; and what decides the order.
 
     Examples
     --------

@@ -158,10 +158,9 @@ def drifting_logistic(
 
     Parameters
     ----------
-    shape, rounds, seed
-        ``(n_classes, n_features)``, the number of losses, and the seed of all draws.
-    rows, speed, radius
-        Vectors, and radians that the matrix moves, per round; radius of the ball, the `domain`.
+    shape, rounds, rows, speed, seed, radius
+        ``(n_classes, n_features)``, the number of losses; vectors, and radians that the matrix moves, per
+        round; the seed of all draws, and the radius of the ball, the `domain`.
 
     Examples
     --------
@@ -199,12 +198,10 @@ def absolute_entries(
 
     Parameters
     ----------
-    shape, rounds, seed
-        ``(m, n)``, the number of losses, and the seed of the matrices and the entries.
+    shape, rounds, per_round, drift, seed
+        ``(m, n)``, the number of losses, entries shown and radians turned per round, and the seed.
     rank, radius
         Rank of the matrices, at most m / 2, and their trace norm, the radius of the `domain`.
-    per_round, drift
-        Entries shown, and radians turned, per round.
 
     Examples
     --------
