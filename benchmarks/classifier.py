@@ -168,10 +168,11 @@ def row(short: bool) -> list[Ratio]:
     ]
 
 
-def _one_row_ratios(name: str, rows: Rows, repeats: int) -> list[Ratio]:
-    table, labels = as_table(rows[:FEWER])
+def _one_row_jobs(rows: Rows, few: Rows) -> dict[str, Callable[[], Any]]:
+    """Rows predicted and learned, one per call, through both APIs; few by those of scikit-learn's."""
+    table, labels = as_table(few)
     classes = np.unique(labels)
-    jobs = {
+    return {
         "river": lambda: play(RiverTraceNormClassifier(features="linear"), rows),
         "softmax": lambda: play(linear_model.SoftmaxRegression(optim.SGD(0.1)), rows),
         "scikit-learn": lambda: row_by_row(
@@ -179,7 +180,10 @@ def _one_row_ratios(name: str, rows: Rows, repeats: int) -> list[Ratio]:
         ),
         "SGD": lambda: row_by_row(SGDClassifier(loss="log_loss"), table, labels, classes),
     }
-    timings = race(jobs, repeats)
+
+
+def _one_row_ratios(name: str, rows: Rows, repeats: int) -> list[Ratio]:
+    timings = race(_one_row_jobs(rows, rows[:FEWER]), repeats)
     counts = dict.fromkeys(("river", "softmax"), len(rows)) | dict.fromkeys(
         ("scikit-learn", "SGD"), FEWER
     )
@@ -236,15 +240,8 @@ def main() -> None:
 
 def print_one_row(name: str, rows: Rows) -> None:
     """Print the processor time of one row per call, predicted and learned, through both APIs."""
-    table, labels = as_table(rows)
-    classes = np.unique(labels)
-    jobs = {
-        "river": lambda: play(RiverTraceNormClassifier(features="linear"), rows),
-        "softmax": lambda: play(linear_model.SoftmaxRegression(optim.SGD(0.1)), rows),
-        "scikit-learn": lambda: row_by_row(
-            TraceNormClassifier(features="linear"), table, labels, classes
-        ),
-    }
+    jobs = _one_row_jobs(rows, rows)
+    del jobs["SGD"]
     middle = medians(race(jobs, REPEATS[True], clock=time.process_time))
     print(
         f"{name}, {len(rows):,} rows: river's API {middle['softmax'] / middle['river']:.2f} times the "

@@ -62,15 +62,9 @@ def same(one, other):
     return not any(found)
 
 
-@pytest.mark.parametrize(
-    ("name", "every"),
-    [  # quick: all with checkpoints every seven rounds; in every round and never, on vectors
-        pytest.param(name, every, marks=() if quick else pytest.mark.slow)
-        for name in GAMES
-        for every in (1, 7, 16, 1000)
-        for quick in [every == 7 or (every != 16 and name in ("OGD", "POLA", "POLAR"))]
-    ],
-)
+@pytest.mark.in_turn
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("every", [1, 7, 16, 1000])
 def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_path):
     make, losses = GAMES[name]
     path, calm = tmp_path / "game.safetensors", make()
@@ -90,11 +84,11 @@ def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_pat
 
 
 def test_a_loss_that_is_refused_stops_a_game_and_costs_nothing(tmp_path):
-    losses, path = distances(), tmp_path / "game.safetensors"
+    losses, options = distances(), {"checkpoint": tmp_path / "game.safetensors", "every": 10}
     spoilt = [*losses[:25], SquaredDistance(np.zeros(99)), *losses[26:]]
     with pytest.raises(ValueError, match="shape"):
-        dw.play(dw.POLA(dw.L1Ball(3)), spoilt, checkpoint=path, every=10)
-    resumed = dw.play(dw.POLA(dw.L1Ball(3)), losses, checkpoint=path, every=10)
+        dw.play(dw.POLA(dw.L1Ball(3)), spoilt, **options)
+    resumed = dw.play(dw.POLA(dw.L1Ball(3)), losses, **options)
     assert same(resumed, dw.play(dw.POLA(dw.L1Ball(3)), losses))
 
 
@@ -102,11 +96,8 @@ def test_a_loss_that_is_refused_stops_a_game_and_costs_nothing(tmp_path):
 
 STREAM = dw.streams.synthetic.piecewise_constant(dw.L1Ball(3), rounds=ROUNDS, seed=0)
 STREAMS = {
-    "list": lambda: distances(),
     "tuple": lambda: tuple(distances()),
     "generator": lambda: (loss for loss in distances()),
-    "iterator": lambda: iter(distances()),
-    "stream": lambda: STREAM,
     "slice of a stream": lambda: STREAM[3:],
 }
 
@@ -124,14 +115,6 @@ def test_losses_may_be_any_iterable(kind, keep, tmp_path):
         loss.target.tolist() for loss in history.functions
     ]
     assert len(resumed.functions) == (len(history) if keep else 0)
-
-
-def test_a_bar_shows_all_rounds_and_changes_nothing(tmp_path, capsys):
-    losses, path = distances(), tmp_path / "game.safetensors"
-    dw.play(dw.OGD(dw.L1Ball(3)), losses[:20], checkpoint=path)
-    resumed = dw.play(dw.OGD(dw.L1Ball(3)), losses, checkpoint=path, progress=True)
-    assert same(resumed, dw.play(dw.OGD(dw.L1Ball(3)), losses))
-    assert f"/{ROUNDS}" in capsys.readouterr().err
 
 
 # -- the file --------------------------------------------------------------------------------------
@@ -171,13 +154,14 @@ def test_a_game_that_is_over_is_read_and_not_played(tmp_path):
     assert path.read_bytes() == content
 
 
-def test_callbacks_are_called_for_new_rounds_only(tmp_path):
+def test_callbacks_are_called_for_new_rounds_only_and_a_bar_shows_all(tmp_path, capsys):
     losses, path, seen = distances(), tmp_path / "game.safetensors", []
     with pytest.raises(StoppedError):
         dw.play(dw.OGD(dw.L1Ball(3)), losses, [stop_after(25)], checkpoint=path, every=10)
     learner = dw.OGD(dw.L1Ball(3))
     note = [lambda given, loss: seen.append((given, given.t, loss))]
-    history = dw.play(learner, losses, note, checkpoint=path, every=10)
+    history = dw.play(learner, losses, note, checkpoint=path, every=10, progress=True)
+    assert f"/{ROUNDS}" in capsys.readouterr().err
     assert [t for _, t, _ in seen] == list(range(21, 41))
     assert all(given is learner for given, _, _ in seen)
     assert [loss for _, _, loss in seen] == history.losses[20:].tolist()
@@ -194,19 +178,6 @@ def test_a_record_of_vectors_is_few_arrays(tmp_path):
         assert same(again, history)
         assert len({weights.size for weights in again.weights}) > 3
     assert counts[0] == counts[1] < 20
-
-
-def test_the_file_of_a_game_is_no_learner_to_load(tmp_path):
-    path = tmp_path / "game.safetensors"
-    dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path)
-    with pytest.raises(ValueError, match="holds a 'Game', which is no learner"):
-        dw.load(path)
-
-
-@pytest.mark.parametrize("every", [0, -1, 2.5])
-def test_every_is_a_whole_number_above_0(every, tmp_path):
-    with pytest.raises(ValueError, match="every must be a whole number >= 1"):
-        dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=tmp_path / "game", every=every)
 
 
 # -- files of other games --------------------------------------------------------------------------
@@ -269,11 +240,16 @@ def test_arguments_may_be_told_in_another_way(tmp_path):
     assert len(dw.play(told, distances(), checkpoint=path)) == ROUNDS
 
 
-def test_too_few_losses_are_refused(tmp_path):
+def test_what_is_refused(tmp_path):
     path = tmp_path / "game.safetensors"
     dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path)
     with pytest.raises(ValueError, match="has 40 rounds, but there are only 39 losses; give the"):
         dw.play(dw.OGD(dw.L1Ball(3)), distances()[1:], checkpoint=path)
+    with pytest.raises(ValueError, match="holds a 'Game', which is no learner"):
+        dw.load(path)
+    for every in (0, -1, 2.5):
+        with pytest.raises(ValueError, match="every must be a whole number >= 1"):
+            dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path, every=every)
 
 
 @pytest.mark.parametrize("learner", [dw.OGD(dw.L1Ball(3)), dw.POLA(dw.L1Ball(3))])
@@ -303,17 +279,9 @@ class KilledError(BaseException):
     pass
 
 
-@pytest.mark.parametrize(
-    ("every", "horizon"),
-    [
-        (1, 90),
-        (7, None),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((1, None), (7, 90), (20, 90), (20, None))
-        ),
-    ],
-)
+@pytest.mark.in_turn
+@pytest.mark.parametrize("every", [1, 7, 20])
+@pytest.mark.parametrize("horizon", [90, None])
 def test_experts_that_run_ahead(every, horizon, tmp_path, two_threads, monkeypatch):
     def make():
         ball = dw.TraceNormBall((40, 30), radius=10.0, representation="factored")

@@ -69,8 +69,7 @@ def test_the_curve_is_bounded_and_keeps_the_mean():
     events = [(user, item) for user in range(6_000) for item in ("tea", "milk", "jam", "egg")]
     scores = evaluate.ranking(Fixed(["tea", "milk", "egg", "jam"]), events, n=1)
     assert scores.events == 18_000 and len(scores.curve) <= evaluate.MOST_POINTS
-    counted = len(scores.curve) * scores.block
-    assert 18_000 - scores.block < counted <= 18_000
+    assert 18_000 - scores.block < len(scores.curve) * scores.block <= 18_000
     assert sum(scores.curve) / len(scores.curve) == pytest.approx(scores.recall, abs=0.01)
 
 
@@ -84,8 +83,6 @@ def test_a_model_of_ratings_learns_weights_as_ratings():
 
 
 def test_agrees_with_prequential_ranks():
-    import numpy as np
-
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, (20, 40), (600, 2))
     rng.shuffle(pairs)
@@ -93,13 +90,8 @@ def test_agrees_with_prequential_ranks():
     weights = rng.random(600)
     events = [(*pair, weight) for pair, weight in zip(pairs.tolist(), weights, strict=True)]
     scores = evaluate.ranking(Recommender(), events, n=5)
-    ranks, known, seen, hits, total = (
-        Recommender().prequential(pairs, weights=weights),
-        set(),
-        set(),
-        0,
-        0,
-    )
+    ranks, known, seen = Recommender().prequential(pairs, weights=weights), set(), set()
+    hits = total = 0
     for (user, item), rank in zip(pairs.tolist(), ranks.tolist(), strict=True):
         if user in known and (user, item) not in seen:
             total += 1
@@ -178,11 +170,10 @@ PAIRS = RNG.integers(0, 9, (150, 2))
 RATINGS = np.round(3.0 + np.sin(PAIRS[:, 0] * 2.0) + np.cos(PAIRS[:, 1] * 3.0), 1)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("delay", [0, 1, 2, 30, 1000])
 @pytest.mark.parametrize(
-    "make",
-    [RiverTraceNormClassifier, lambda: linear_model.LogisticRegression(optim.SGD(0.1))],
-    ids=["ours", "river's"],
+    "make", [RiverTraceNormClassifier, lambda: linear_model.LogisticRegression(optim.SGD(0.1))]
 )
 def test_it_is_the_loop_of_river(make, delay):
     rows = list(datasets.Phishing().take(120))
@@ -236,11 +227,8 @@ def test_rows_of_scikit_learn(make):
 
 def test_late_labels_that_are_refused():
     completer = MatrixCompleter()
-    for delay, error in (
-        (-1, ValueError),
-        (1.5, ValueError),
-        ("three", TypeError),
-        (True, TypeError),
+    for delay, error in zip(
+        (-1, 1.5, "three", True), 2 * [ValueError] + 2 * [TypeError], strict=True
     ):
         with pytest.raises(error, match="delay must be a whole number >= 0"):
             completer.prequential(PAIRS, RATINGS, delay)

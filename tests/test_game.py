@@ -13,14 +13,9 @@ def stream(rounds=30):
 
 
 def test_the_history_is_what_happened():
-    losses = stream()
-    ball = dw.L1Ball(3)
-    history = dw.play(
-        dw.POLD(ball, horizon=30, oracle="halfspace"),
-        losses,
-        record_decisions=True,
-        record_weights=True,
-    )
+    losses, ball = stream(), dw.L1Ball(3)
+    learner = dw.POLD(ball, horizon=30, oracle="halfspace")
+    history = dw.play(learner, losses, record_decisions=True, record_weights=True)
     assert len(history) == len(history.decisions) == len(history.weights) == 30
     assert history.functions == losses
     assert history.domain is ball
@@ -96,11 +91,10 @@ def test_a_late_game_tells_callbacks_when_losses_come():
     learner = dw.OGD(dw.L1Ball(3), horizon=5)
     dw.play(learner, stream(5), [lambda own, _: seen.append((own.t, len(own.tickets)))], delay=3)
     assert seen == [(1, 2), (2, 2), (3, 2), (4, 1), (5, 0)]
-    games = [
-        dw.play(dw.POLD(dw.L1Ball(3), horizon=30), stream(), delay=delay) for delay in (0, 1, 2)
-    ]
-    assert (games[0].losses == games[1].losses).all()
-    assert (games[0].losses != games[2].losses).any()
+    at_once, next_round, late = (
+        dw.play(dw.POLD(dw.L1Ball(3), 30), stream(), delay=delay).losses for delay in (0, 1, 2)
+    )
+    assert (at_once == next_round).all() and (at_once != late).any()
 
 
 class Foreign:
@@ -174,10 +168,8 @@ def test_refused_learners(tmp_path):
     learner = Foreign()
     with pytest.raises(ValueError, match=r"only a driftwolfe\.Learner has checkpoints"):
         dw.play(learner, stream(), checkpoint=tmp_path / "game")
-    for bad, told in (
-        (np.ones(3), "LinearLoss"),
-        (dw.losses.PortfolioLoss(np.ones(3)), "not finite"),
-    ):
+    infinite = dw.losses.PortfolioLoss(np.ones(3))
+    for bad, told in ((np.ones(3), "LinearLoss"), (infinite, "not finite")):
         with pytest.raises((TypeError, ValueError), match=told):
             dw.play(learner, [bad])
     assert learner.seen == []

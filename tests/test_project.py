@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections import Counter
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -15,16 +17,9 @@ from packaging.utils import canonicalize_name
 
 import driftwolfe as dw
 from driftwolfe import cli
+from reliability import distribution
 from reliability.children import python
-from reliability.distribution import (
-    FIRST_PAGES,
-    KEPT,
-    commands,
-    extras,
-    faults,
-    install_and_run,
-    snippets,
-)
+from reliability.distribution import FIRST_PAGES, KEPT, commands, extras, faults, snippets
 from test_supply_chain import needed
 
 ROOT = Path(__file__).parent.parent
@@ -46,13 +41,17 @@ def test_the_version_is_one_and_the_citation_names_the_paper():
     assert PROJECT["project"]["urls"]["Paper"].endswith("2305.11726")
 
 
+@cache
+def classes():
+    """All classes of the sources, each with its file."""
+    paths = sorted((ROOT / "src/driftwolfe").rglob("*.py"))
+    nodes = ((node, path) for path in paths for node in ast.walk(ast.parse(path.read_text())))
+    return [(node, path) for node, path in nodes if isinstance(node, ast.ClassDef)]
+
+
 def test_no_two_classes_share_a_name():
-    places = {}
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(path.name)
-    shared = {name for name, files in places.items() if len(files) > 1}
+    names = Counter(node.name for node, _ in classes())
+    shared = {name for name, number in names.items() if number > 1}
     assert shared == {"Keyed"}  # on one machine, and `distributed.Keyed` on a cluster
 
 
@@ -65,26 +64,15 @@ DEEPER = {
     *("EvenDescent", "GaugeDescent", "SelfConfidentDescent", "SelfConfidentBall"),
     *("OptimisticDescent", "OwnOptimisticDescent", "PoolDescent"),
 }
-FOLDERS = [
-    "points",
-    "domains",
-    "losses",
-    "oracles",
-    "ensemble",
-    "learners",
-    "contrib",
-    "regret",
-    "streams",
-]
+FOLDERS = ("points", "domains", "losses", "oracles", "ensemble", "learners", "contrib")
 
 
 def test_classes_inherit_once_below_their_interface():
-    bases = {}
-    for folder in FOLDERS:
-        for path in (ROOT / "src/driftwolfe" / folder).glob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ClassDef):
-                    bases[node.name] = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+    bases = {
+        node.name: [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+        for node, path in classes()
+        if path.parent.name in (*FOLDERS, "regret", "streams")
+    }
 
     def levels(name):
         if name not in bases or name in INTERFACES:
@@ -199,4 +187,4 @@ def test_a_wheel_installed_by_that_line_runs_all_that_the_first_pages_show(tmp_p
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
     subprocess.run([*build, tmp_path, ROOT], check=True)
     (wheel,) = tmp_path.glob("driftwolfe-*.whl")
-    install_and_run(wheel)
+    distribution.install_and_run(wheel)

@@ -34,16 +34,15 @@ _ELSEWHERE = {"compare": "comparison", "DriftAlarm": "estimators", "Keyed": "key
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     """Return a saved learner or estimator, which resumes bit-identically.
 
-    The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
-    with a ValueError. Learners and sets of your own classes are found by their names once the module
-    that defines them is imported; ``MyLearner.load(path)`` names the class itself.
+    Nothing in the file is ever executed; one that is damaged or foreign is refused with a ValueError.
+    Learners and sets of your own classes are found by their names once the module that defines them is
+    imported; ``MyLearner.load(path)`` names the class itself.
 
     Parameters
     ----------
-    path
-        The file.
-    domain
-        The learner's set, if that holds functions or is of a class without `arguments`: it is not in the file.
+    path, domain
+        The file, and the learner's set if that holds functions or is of a class without `arguments`: then
+        it is not in the file.
     device
         Where to resume: ``"cpu"``, ``"cuda"``, ...; None for where it was, or for the CPU, with a
         warning, if that device is not here.
@@ -76,10 +75,8 @@ def from_bytes(content: bytes, domain: _Any = None, device: _Any = None) -> _Any
 
     Parameters
     ----------
-    content
-        What `to_bytes` returned, or the bytes of a file.
-    domain, device
-        As for `load`.
+    content, domain, device
+        What `to_bytes` returned, or the bytes of a file; and as for `load`.
 
     Examples
     --------

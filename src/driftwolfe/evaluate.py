@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from array import array
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,22 +26,14 @@ class RankingScores:
 
     Attributes
     ----------
-    n
-        How many items were recommended for each event.
-    events
-        Events that were scored.
-    recall
-        Fraction of events whose item was among those recommended.
-    ndcg
-        Mean of 1/log2(rank + 1), with rank 1 for the first item and 0 for those not recommended.
-    mrr
-        Mean of 1/rank, and 0 for those not recommended.
-    coverage
-        Fraction of all items that were recommended at least once.
-    curve
-        Recall over time: the mean of each `block` of scored events, at most 128 of them.
-    block
-        Scored events per point of the curve.
+    n, events
+        How many items were recommended for each event, and how many events were scored.
+    recall, coverage
+        Fraction of events whose item was among those recommended, and of all items that ever were.
+    ndcg, mrr
+        Means of 1/log2(rank + 1) and of 1/rank, from rank 1 on; 0 for items not recommended.
+    curve, block
+        Recall over time, at most 128 means; each is of that many scored events.
 
     Examples
     --------
@@ -78,33 +70,25 @@ def ranking(
     """Recommend n items before each event, then learn it; return the scores.
 
     An event is scored if its weight is positive, the user had an event of positive weight before, and
-    the item is new to the user. All events are learned, scored or not. A few numbers are kept for each
-    item and user, and 8 bytes for each different pair; nothing else grows with the stream.
+    the item is new to the user. All are learned. Memory grows with users, items and pairs only.
 
     Items of equal score come in random order, also those beyond the n: to count ties as hits would
-    flatter a model with few different scores, by up to twentyfold on sparse data. A model whose
-    `recommend` has no `return_scores` is taken at its word; rankers of river get the items in random
-    order, which those that sort keep for equal ones.
+    flatter a model with few different scores. A model whose `recommend` has no `return_scores` is taken
+    at its word; rankers of river get the items in random order, which those that sort keep for equal ones.
 
     Parameters
     ----------
     model
-        Anything with ``recommend(user, n)``, which must not return what the user has seen, and
+        Anything with ``recommend(user, n)``, without what the user has seen, and
         ``partial_fit(pairs, weights=...)``, as `Recommender` has, or ``partial_fit(pairs, ratings)``, as
-        `MatrixCompleter` has; or a ranker of river, with ``rank(user, items)`` and
-        ``learn_one(user, item, y)``. Ratings and y are the weights.
+        `MatrixCompleter` has; or a ranker of river. The weights are its ratings, or its y.
     events
-        (user, item) pairs, or (user, item, weight) triples; an event of weight 0 was seen only, and
-        river's rankers learn it as y = 0.
-    n
-        How many items to recommend.
+        (user, item) pairs, or (user, item, weight) triples; an event of weight 0 was seen only.
+    n, seed, progress
+        How many items to recommend, the seed of the order of equal scores, and whether to show a bar.
     delay
         How many events later each is learned, the last ones at the end; 0 and 1 are the same. What is
         new to a user does not depend on it.
-    seed
-        Of the order of equal scores.
-    progress
-        Whether to show a progress bar.
 
     Examples
     --------
@@ -114,12 +98,11 @@ def ranking(
     recall@1 0.9500, NDCG@1 0.9500, MRR@1 0.9500, coverage 0.6667, 40 events
     """
     scores = RankingScores(checks.count(n, "n"))
-    late, waiting = checks.count(delay, "delay", least=0), deque[Any]()
     recommend, learn = _verbs(model, np.random.default_rng(checks.count(seed, "seed", least=0)))
     users, items = Ids(), Ids()
     seen, liked, shown = list[Any](), bytearray(), set[Any]()
     ranks = array("i")  # of each scored event; 0 where its item was not recommended
-    for user, item, weight in _triples(events, progress):
+    for user, item, weight in _learned_late(learn, _triples(events, progress), delay):
         users.add([user])
         u, i = users.numbers[user], items.numbers.get(item, len(items))
         if u == len(seen):
@@ -132,15 +115,10 @@ def ranking(
                 shown.add(offered)
                 if offered == item:
                     ranks[-1] = rank
-        waiting.append((user, item, weight))
-        if len(waiting) >= late:
-            learn(*waiting.popleft())
         items.add([item])
         if new:
             seen[u].append(i)
         liked[u] |= weight > 0.0
-    for event in waiting:
-        learn(*event)
     if ranks:
         scores.events, found = len(ranks), np.array(ranks)
         hit = found > 0
@@ -158,27 +136,21 @@ def ranking(
 def prequential(model: Any, X: Any, y: Any, *, delay: int = 0, classes: Any = None) -> Any:
     """Predict each row before its label is known, learn it then; return the predictions as an array.
 
-    With a delay of n, the label of a row is learned just before the row n later is predicted, and the last n at
-    the end: what river's ``progressive_val_score(..., delay=n)`` does, for all models. 0 and 1 are the same.
+    This is river's ``progressive_val_score(..., delay=delay)``, for all models. Predictions are None where a
+    model cannot predict before it has learned.
 
     Parameters
     ----------
     model
         Has ``predict`` and ``partial_fit``, as in scikit-learn and `MatrixCompleter`; or ``predict_one``
         and ``learn_one``, as in river, which are taken where there are both.
-    X
-        Rows: an array, sparse matrix, data frame or list; dicts or (user, item) pairs for river's.
-    y
-        A label or a number for each row.
+    X, y
+        Rows: an array, sparse matrix, data frame or list; dicts or (user, item) pairs for river's. And
+        a label or a number for each.
     delay
-        How many rows later labels come.
+        How many rows later labels come: just before that row is predicted, or at the end. 0 is as 1.
     classes
         Given to ``partial_fit`` if not None, as scikit-learn's classifiers need.
-
-    Returns
-    -------
-    numpy.ndarray
-        A prediction for each row; None where a model cannot predict before it has learned.
 
     Examples
     --------
@@ -190,13 +162,22 @@ def prequential(model: Any, X: Any, y: Any, *, delay: int = 0, classes: Any = No
     rows, labels = getattr(X, "iloc", X), list(y)
     if (size := getattr(X, "shape", None) or (len(X),))[0] != len(labels):
         raise ValueError(f"y must hold a label for each of {size[0]} rows, got {len(labels)}")
-    wait, predictions = max(1, checks.count(delay, "delay", least=0)), list[Any]()
-    for k in range(len(labels) + wait):
-        if k >= wait and k - wait < len(labels):
-            learn(rows[k - wait : k - wait + 1], labels[k - wait])
-        if k < len(labels):
-            predictions.append(predict(rows[k : k + 1]))
-    return np.array(predictions)
+    pairs = ((rows[k : k + 1], label) for k, label in enumerate(labels))
+    return np.array([predict(row) for row, _ in _learned_late(learn, pairs, delay)])
+
+
+def _learned_late(
+    learn: Callable[..., Any], rounds: Iterable[tuple[Any, ...]], delay: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield each round, and learn it `delay` rounds later; the last ones at the end."""
+    late, waiting = checks.count(delay, "delay", least=0), deque[tuple[Any, ...]]()
+    for each in rounds:
+        yield each
+        waiting.append(each)
+        if len(waiting) >= late:
+            learn(*waiting.popleft())
+    for each in waiting:
+        learn(*each)
 
 
 def _row_verbs(model: Any, classes: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,20 +43,15 @@ class History:
 
     Attributes
     ----------
-    domain
-        The learner's set; None where neither it nor the stream names one.
-    losses
-        What the decisions suffered, :math:`f_t(x_t)`, in units of the loss.
-    seconds
-        Time spent in updates; a mean over some rounds where experts ran ahead in threads.
+    domain, functions
+        The learner's set, None where neither it nor the stream names one; and the losses, if kept.
+    losses, seconds
+        What the decisions suffered, :math:`f_t(x_t)`, in units of the loss; and time spent in updates, a
+        mean over some rounds where experts ran ahead in threads.
     lmo, projection, gauge, membership
         Oracle calls made; empty where a learner of your own does not count them.
-    functions
-        The losses themselves, for the regret measures; empty if not kept.
-    decisions, weights
-        The points played and, of an ensemble, the expert weights in use, if recorded.
-    experts
-        The names of the experts that `weights` belong to, in each round.
+    decisions, weights, experts
+        The points played and, of an ensemble, the expert weights in use and whose they are, if recorded.
     constraint_values
         :math:`g_t(x_t)`, of a game with constraints: above 0 it is violated.
 
@@ -157,13 +152,14 @@ def player(given: Any, domain: Domain | None) -> Learner:
     return Guest(learner, domain)
 
 
-class GameRecord(NamedTuple):
+@dataclass(eq=False)
+class GameRecord:
     """What has been recorded of a game so far."""
 
-    rows: list[tuple[float, ...]]  # seconds, loss and `CALLS` of each round
-    decisions: list[Point]
-    weights: list[Array]
-    experts: list[tuple[str, ...]]
+    rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss, `CALLS` of rounds
+    decisions: list[Point] = field(default_factory=list)
+    weights: list[Array] = field(default_factory=list)
+    experts: list[tuple[str, ...]] = field(default_factory=list)
 
     @property
     def table(self) -> Array:
@@ -192,29 +188,26 @@ def play(
         A `Learner`, or anything with ``decision`` and ``update(loss)``, which the game moves forward; or a
         class, or a function, that makes one, of a set (that of a `Stream`) or of nothing. Decisions of
         your own learners are not checked to lie in the set.
-    losses
-        One loss per round; any iterable, also one that reacts to the learner.
-    callbacks
-        Called after every round with the learner and what it suffered.
-    record_decisions, record_weights
-        Keep the points played and the expert weights.
-    keep_losses
-        Keep the losses, which the regret measures need; turn off for endless streams.
+    losses, callbacks
+        One loss per round, any iterable, also one that reacts to the learner; and functions called
+        after every round with the learner and what it suffered.
+    record_decisions, record_weights, keep_losses
+        Keep the points played, the expert weights, and the losses, which the regret measures need.
     progress
         Show a progress bar; by default only on a terminal.
     delay
         How many rounds later losses come: that of round t just before the decision of round t + delay,
-        the last ones at the end. 0 and 1 are the same. The history is in the order of rounds; seconds
-        and calls of a round are those of its loss. Not with `checkpoint`.
+        the last ones at the end. 0 and 1 are the same. Seconds and calls of a round are those of its
+        loss. Not with `checkpoint`.
     constraints
-        One convex function g per round, of which :math:`g(x) \le 0` is wanted; None for a round without
-        one. They are revealed to learners that take them (`LongTerm`, `CutBOGDIP`), and recorded for
-        `regret.violation` with any. Each is evaluated at the decision. Not with `checkpoint`.
+        One convex function g per round, of which :math:`g(x) \le 0` is wanted, or None. They are revealed
+        to learners that take them (`LongTerm`, `CutBOGDIP`), and their values at the decisions are kept
+        for `regret.violation`. Not with `checkpoint`.
     checkpoint, every
-        A file that the learner and the record are written to, every so many rounds and at the end.
-        If the file exists, the game resumes from it: call again with a learner made the same way and
-        the same losses from their start. The history is that of an uninterrupted game, except for its
-        seconds. Losses that react to the learner cannot be resumed.
+        A file that the learner and the record are written to, every so many rounds and at the end. If it
+        exists, the game resumes: call again with a learner made the same way and the same losses from
+        their start. But for its seconds the history is that of an uninterrupted game. Losses that react
+        to the learner cannot be resumed.
 
     Examples
     --------
@@ -227,39 +220,42 @@ def play(
     learner = player(learner, getattr(losses, "domain", None))
     guest = learner if isinstance(learner, Guest) else None
     recording = [record_decisions, record_weights]
-    late, waiting = checks.count(delay, "delay", least=0), deque[Any]()
-    if guest and checkpoint is not None:
-        raise ValueError("only a driftwolfe.Learner has checkpoints: derive yours from it")
-    for name, given in (("a delay", late > 1), ("constraints", constraints is not None)):
-        if given and checkpoint is not None:
-            raise ValueError(
-                f"a game with {name} has no checkpoints: give {name.split()[-1]} or checkpoint, not both"
-            )
-    period = checks.count(every, "every")
-    saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
-    record = GameRecord([], [], [], []) if saved is None else saved.resume(learner)
+    late, period = checks.count(delay, "delay", least=0), checks.count(every, "every")
+    saved, record = None, GameRecord()
+    if checkpoint is not None:
+        if guest:
+            raise ValueError("only a driftwolfe.Learner has checkpoints: derive yours from it")
+        for name, given in (("a delay", late > 1), ("constraints", constraints is not None)):
+            if given:
+                raise ValueError(
+                    f"a game with {name} has no checkpoints: give {name.split()[-1]} or checkpoint, "
+                    "not both"
+                )
+        saved = Checkpoint(checkpoint, learner, recording)
+        record = saved.resume(learner)
     stream = iter(losses)
     if sys.stderr.isatty() if progress is None else progress:
         from tqdm import tqdm  # slow to import
 
         stream = iter(tqdm(losses, unit="round", leave=False))
-    functions, played = [], 0
-    for loss in islice(stream, len(record.rows)):  # those before the checkpoint
-        played += 1
-        if keep_losses:
-            functions.append(loss)
-    if played < len(record.rows):
+    # The losses before the checkpoint.
+    functions: list[Any] = [
+        loss if keep_losses else None for loss in islice(stream, len(record.rows))
+    ]
+    if len(functions) < len(record.rows):
         raise ValueError(
-            f"the checkpoint has {len(record.rows):,} rounds, but there are only {played:,} losses; "
-            "give the whole stream again, from its start"
+            f"the checkpoint has {len(record.rows):,} rounds, but there are only {len(functions):,} "
+            "losses; give the whole stream again, from its start"
         )
+    if not keep_losses:
+        functions.clear()
 
     limits, values = None if constraints is None else iter(constraints), list[float]()
     # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
     known: Any = losses if hasattr(losses, "__len__") and hasattr(losses, "__getitem__") else ()
     quicker = learner.runs_ahead or (len(known) > 0 and getattr(known[0], "remote", False))
-    watched = callbacks or any(recording) or late > 1 or limits
-    ahead = len(known) > 0 and quicker and not watched
+    single, waiting = late > 1 or limits is not None, deque[Any]()
+    ahead = len(known) > 0 and quicker and not (single or callbacks or any(recording))
     size, unsaved = min(_BATCH, period) if ahead else 1, 0
     while (batch := list(islice(stream, size))) or waiting:
         if batch and record_decisions:
@@ -267,19 +263,18 @@ def play(
         if batch and record_weights and (weights := learner.expert_weights) is not None:
             record.weights.append(weights)
             record.experts.append(tuple(learner.expert_names or map(str, range(len(weights)))))
-        more: dict[str, Any] = {}
-        if batch and limits is not None:
-            more = _constraint(learner, limits, values)
-        if late > 1:
-            waiting.extend((loss, learner.ask(), more) for loss in batch)
+        if single:
+            for loss in batch:
+                told = {} if limits is None else _constraint(learner, limits, values)
+                waiting.append((loss, learner.ask() if late > 1 else None, told))
             if batch and len(waiting) < late:
                 continue
             batch = [waiting[0][0]]
         started = time.perf_counter()
         # Sees f_t, suffers f_t(x_t), moves to x_{t+1}.
-        if waiting or more:
-            loss, ticket, more = waiting.popleft() if waiting else (batch[0], None, more)
-            rounds = [learner.counted_update(loss, ticket, **more)]
+        if single:
+            loss, ticket, told = waiting.popleft()
+            rounds = [learner.counted_update(loss, ticket, **told)]
         else:
             rounds = learner.update_many(batch)
         seconds = (time.perf_counter() - started) / len(batch)
@@ -298,10 +293,9 @@ def play(
     spent, suffered, *counts = record.table.T
     kept = 0 if guest and not hasattr(guest.learner, "oracle_calls") else None
     lmo, projection, gauge, membership = (each.astype(np.int64)[:kept] for each in counts)
-    lists = (functions, record.decisions, record.weights)
-    made = (suffered, spent, lmo, projection, gauge)
-    more_lists = (membership, record.experts, np.array(values))
-    return History(learner.domain, *made, *lists, *more_lists)
+    made = (learner.domain, suffered, spent, lmo, projection, gauge)
+    recorded = (functions, record.decisions, record.weights, membership, record.experts)
+    return History(*made, *recorded, np.array(values))
 
 
 def _constraint(learner: Learner, limits: Iterator[Any], values: list[float]) -> dict[str, Any]:
@@ -321,17 +315,15 @@ GAME = archive.LEARNER | {
     "learner": Field(str),
     "first": Field(int, least=0),
     "recording": Field(list, (2,), items=Field(bool)),
-    "decisions": Field((dict, list)),
-    "weights": Field((dict, list)),
-    "experts": Field(dict),
-    "rows": Field(dict),
+    **dict.fromkeys(("decisions", "weights"), Field((dict, list))),
+    **dict.fromkeys(("experts", "rows"), Field(dict)),
 }
 #: Its record: seconds, loss and four counts of calls of each round, and points.
 EACH = Field(list, items=Field(POINTS))
 RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": EACH, "weights": EACH}
 #: Dense points: how many rows each has, and all of them end to end.
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
-#: Names of experts, and which has each weight.
+#: Names of experts, each once, and which has each weight.
 NAMED = {"names": Field(list, items=Field(str)), "numbers": Field(np.int64, (None,), 0)}
 
 
@@ -350,7 +342,7 @@ class Checkpoint:
     def resume(self, learner: Learner) -> GameRecord:
         """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
-            return GameRecord([], [], [], [])
+            return GameRecord()
         saved = storage.read_archive(self.path, self._check)
         with storage.enough_memory(self.path), self._refused():
             reached = archive.restored(learner, saved)
@@ -372,16 +364,21 @@ class Checkpoint:
                 f"is at round {learner.t:,}: a callback or another thread has moved it; {self.path} "
                 "stays as it was"
             )
-        writer = archive.learner_writer()
+        writer, names = archive.learner_writer(), dict.fromkeys(chain(*record.experts))
+        numbers = {name: number for number, name in enumerate(names)}
+        numbered = [numbers[name] for each in record.experts for name in each]
+        held = {
+            "decisions": _packed(record.decisions),
+            "weights": _packed(record.weights),
+            "experts": (list(names), np.array(numbered, dtype=np.int64)),
+            "rows": record.table,
+        }
         settings = {
             **archive.learner_settings(learner, writer),
             "learner": type(learner).__name__,
             "first": self.first,
             "recording": self.recording,
-            "decisions": writer.write(_packed(record.decisions), "game/decisions"),
-            "weights": writer.write(_packed(record.weights), "game/weights"),
-            "experts": writer.write(_numbered(record.experts), "game/experts"),
-            "rows": writer.write(record.table, "game/rows"),
+            **{name: writer.write(each, f"game/{name}") for name, each in held.items()},
         }
         storage.write_archive(self.path, "Game", settings, writer.arrays)
 
@@ -401,25 +398,6 @@ class Checkpoint:
             archive.check_settings(saved, GAME, "game")
 
 
-def _read_record(saved: Archive) -> GameRecord:
-    reader = Reader(archive.ensemble_kinds(), saved)
-    held: dict[str, Any] = {"rows": reader.read(saved.settings["rows"])}
-    for name in ("decisions", "weights"):
-        held[name] = reader.read(saved.settings[name])
-        if isinstance(held[name], tuple):
-            lengths, numbers = held[name]
-            check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
-            require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
-            held[name] = np.split(numbers, np.cumsum(lengths)[:-1])
-    rounds, rows = check_fields(RECORD, held, "game")["rounds"], held["rows"]
-    require((rows[:, 2:] >= 0).all(), "calls")
-    points = (held["decisions"], held["weights"])
-    require(all(len(each) in (0, rounds) for each in points), "records of points")
-    lengths = list(map(len, held["weights"]))
-    experts = _named(reader.read(saved.settings["experts"]), lengths)
-    return GameRecord([tuple(row) for row in rows.tolist()], *points, experts)
-
-
 def _packed(points: list[Any]) -> Any:
     """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
     if not points or not all(isinstance(point, np.ndarray) for point in points):
@@ -427,17 +405,23 @@ def _packed(points: list[Any]) -> Any:
     return np.array([len(point) for point in points]), np.concatenate(points)
 
 
-def _numbered(experts: list[tuple[str, ...]]) -> Any:
-    """The names of all experts, each once, and their numbers in all rounds end to end."""
-    names = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(experts)))}
-    return list(names), np.array([names[name] for each in experts for name in each], dtype=np.int64)
-
-
-def _named(held: Any, lengths: list[int]) -> list[tuple[str, ...]]:
-    """The names of the experts in each round, of which there are so many."""
-    require(isinstance(held, tuple) and len(held) == 2, "experts")
-    names, numbers = held
+def _read_record(saved: Archive) -> GameRecord:
+    reader = Reader(archive.ensemble_kinds(), saved)
+    held = {name: reader.read(saved.settings[name]) for name in RECORD}
+    for name in ("decisions", "weights"):
+        if isinstance(held[name], tuple):
+            lengths, numbers = held[name]
+            check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
+            require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
+            held[name] = np.split(numbers, np.cumsum(lengths)[:-1])
+    rounds, rows = check_fields(RECORD, held, "game")["rounds"], held["rows"]
+    require((rows[:, 2:] >= 0).all(), "calls")
+    decisions, weights = held["decisions"], held["weights"]
+    require({len(decisions), len(weights)} <= {0, rounds}, "records of points")
+    names, numbers = reader.read(saved.settings["experts"])
     check_fields(NAMED, {"names": names, "numbers": numbers}, "game")
-    require(numbers.size == sum(lengths) and (numbers < len(names)).all(), "experts")
-    found = iter(numbers.tolist())
-    return [tuple(names[i] for i in islice(found, length)) for length in lengths]
+    sizes = list(map(len, weights))
+    require(numbers.size == sum(sizes) and (numbers < len(names)).all(), "experts")
+    each = map(names.__getitem__, numbers.tolist())
+    experts = [tuple(islice(each, size)) for size in sizes]
+    return GameRecord([tuple(row) for row in rows.tolist()], decisions, weights, experts)

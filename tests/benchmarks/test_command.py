@@ -28,14 +28,11 @@ def test_a_run_prints_a_table_and_writes_its_results(theirs, status, monkeypatch
     assert "| made_up | speed |" in printed.out
     assert ("below its floor" in printed.err) == bool(status)
     results = json.loads((tmp_path / "results.json").read_text())
-    assert results["variant"] == "short"
-    assert results["machine"]["cores"] >= 1
-    assert results["ratios"][0]["ratio"] == theirs
-    assert results["ratios"][0]["timings"] == {"ours": [1.0]}
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "results.json",
-        "results.png",
-    }
+    assert results["variant"] == "short" and results["machine"]["cores"] >= 1
+    assert (
+        results["ratios"][0] | {"ratio": theirs, "timings": {"ours": [1.0]}} == results["ratios"][0]
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "results.png"}
 
 
 def test_rows_are_listed_and_skipped_aloud(monkeypatch, tmp_path, capsys):

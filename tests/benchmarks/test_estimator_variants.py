@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from benchmarks import estimator_variants as variants
-from benchmarks.completer import (  # fmt: skip
+from benchmarks.completer import (
     baseline,
     biased_mf,
     errors_in_batches,
@@ -142,9 +142,7 @@ def test_least_widths_are_those_of_least_squares():
     error = np.sqrt(2.0 / np.pi * 0.09) * np.linalg.norm(means @ np.append(1.0, rest))
     theta = 0.09 * rest @ rest / slope**2
     width = 2.0 * norm.ppf(0.95) * (1.0 + 0.5 * norm.ppf(0.95) ** 2 * theta)
-    assert [float(each) for each in least_widths((price,))[0]] == [
-        pytest.approx(error, abs=1e-4),
-        pytest.approx(width, abs=1e-3),
-    ]
+    found = [float(each) for each in least_widths((price,))[0]]
+    assert found == [pytest.approx(error, abs=1e-4), pytest.approx(width, abs=1e-3)]
     errors, widths = np.array(least_widths(), dtype=float).T
     assert (np.diff(errors) < 0.0).all() and (np.diff(widths) > 0.0).all()

@@ -22,16 +22,10 @@ class EstimatorCase:
 
     Attributes
     ----------
-    make
-        A fresh one.
-    learn
-        Learn the records of a slice.
-    ask
-        All that it predicts, as an array.
-    refused
-        Calls with a fault in them beyond those of `CALLS`, which raise ValueError or TypeError.
-    later
-        Those that are a fault only after others.
+    make, learn, ask
+        Make a fresh one; learn the records of a slice; return all that it predicts, as an array.
+    refused, later
+        Calls beyond those of `CALLS` that raise ValueError or TypeError; and those only after others.
     exact
         Whether calls of one row leave the state of one call, bit by bit.
     """
@@ -99,11 +93,6 @@ FEATURES = (
 )
 
 
-def _learn_records(model, part):
-    for x, y in zip(RECORDS[part], LABELS[part].tolist(), strict=True):
-        model.learn_one(x, y)
-
-
 def _with_gaps():
     """The same rows with texts in one column and a tenth of the cells missing, as a frame and as dicts."""
     table = X.astype(object)
@@ -120,24 +109,14 @@ def _with_gaps():
 ROWS_WITH_GAPS, RECORDS_WITH_GAPS = _with_gaps()
 
 
-def _learn_gaps(model, part, targets):
-    for x, y in zip(RECORDS_WITH_GAPS[part], targets[part].tolist(), strict=True):
-        model.learn_one(x, y)
+def _one_by_one(records, targets):
+    """How river's models learn: dicts, or pairs of a user and an item, each with its target."""
 
+    def learn(model, part):
+        for x, y in zip(records[part], targets[part].tolist(), strict=True):
+            model.learn_one(*([x] if isinstance(x, dict) else x), y)
 
-def _learn_targets(model, part):
-    for x, y in zip(RECORDS[part], TARGETS[part, 0].tolist(), strict=True):
-        model.learn_one(x, y)
-
-
-def _learn_ratings(model, part):
-    for (user, item), y in zip(PAIRS[part].tolist(), RATINGS[part].tolist(), strict=True):
-        model.learn_one(user, item, y)
-
-
-def _learn_events(model, part):
-    for (user, item), y in zip(EVENTS[part].tolist(), part_weights(part).tolist(), strict=True):
-        model.learn_one(user, item, y)
+    return learn
 
 
 #: One row with a number out of range, and whole tables with a fault, for any label or target.
@@ -274,14 +253,14 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "RiverMatrixCompleter": [
         EstimatorCase(
             lambda: estimators.RiverMatrixCompleter(memory=64),
-            _learn_ratings,
+            _one_by_one(PAIRS.tolist(), RATINGS),
             lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
         )
     ],
     "RiverRecommender": [
         EstimatorCase(
             lambda: estimators.RiverRecommender(),
-            _learn_events,
+            _one_by_one(EVENTS.tolist(), part_weights(slice(None))),
             lambda model: np.append(
                 [model.predict_one(*pair) for pair in ASKED], model.rank(0, range(9))
             ),
@@ -318,14 +297,14 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "RiverTraceNormClassifier": [
         EstimatorCase(
             lambda: estimators.RiverTraceNormClassifier(class_weight="balanced", max_categories=1),
-            lambda model, part: _learn_gaps(model, part, LABELS),
+            _one_by_one(RECORDS_WITH_GAPS, LABELS),
             lambda model: np.array(
                 [[*model.predict_proba_one(x).values()] for x in RECORDS_WITH_GAPS[:20]]
             ),
         ),
         EstimatorCase(
             lambda: estimators.RiverTraceNormClassifier(),
-            _learn_records,
+            _one_by_one(RECORDS, LABELS),
             asked_of_rivers_classifier,
             (
                 *calls("learn_one", *((x, "black") for x in BAD_RECORDS), ({"new": 1.0}, None)),
@@ -366,12 +345,12 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "RiverTraceNormRegressor": [
         EstimatorCase(
             lambda: estimators.RiverTraceNormRegressor(),
-            lambda model, part: _learn_gaps(model, part, TARGETS[:, 0]),
+            _one_by_one(RECORDS_WITH_GAPS, TARGETS[:, 0]),
             lambda model: np.array([model.predict_one(x) for x in RECORDS_WITH_GAPS[:20]]),
         ),
         EstimatorCase(
             lambda: estimators.RiverTraceNormRegressor(),
-            _learn_targets,
+            _one_by_one(RECORDS, TARGETS[:, 0]),
             lambda model: np.array([model.predict_one(x) for x in RECORDS[:20]]),
             (
                 *calls("learn_one", *((x, 1.0) for x in BAD_RECORDS)),

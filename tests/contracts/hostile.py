@@ -236,11 +236,8 @@ def no_ids(kind):
     if kind == "pairs":
         yield from {"none": None, "number": 3, "text": "pairs", "one id": [(0,), (1,)]}.items()
         yield from {"three columns": np.zeros((2, 3)), "masked": hidden([[1, 2], [3, 99]])}.items()
-        yield from {
-            "sparse": sp.csr_array(np.eye(2)),
-            "broken": broken_table(),
-            "empty": [],
-        }.items()
+        tables = {"sparse": sp.csr_array(np.eye(2)), "broken": broken_table(), "empty": []}
+        yield from tables.items()
     elif kind == "labels":
         yield from {"none": None, "shorter": ["one"], "masked": hidden(GOOD[kind])}.items()
     elif kind == "classes":
@@ -303,8 +300,5 @@ def bad_calls(calls, outputs=1):
                 if (asked and why in ("shorter", "empty")) or (method == "fit" and why == "wide"):
                     continue  # as many rows or columns as one likes
                 if kind == place or isinstance(bad, list | np.ndarray):
-                    yield (
-                        f"{call}: {why} for {place}",
-                        kind,
-                        give([*right[:k], bad, *right[k + 1 :]]),
-                    )
+                    wrong = give([*right[:k], bad, *right[k + 1 :]])
+                    yield f"{call}: {why} for {place}", kind, wrong

@@ -78,16 +78,8 @@ LEARNER_CASES = {
         {"oracle": dw.Oracle(lmo_budget=0.2)},
     ],
     dw.Ader: [{}, {"feedback": "linear"}, {"oracle": dw.Oracle("corrective", accuracy=0.05)}],
-    dw.learners.MultiOCG: [
-        {},
-        {"max_inner": 2},
-        {"strong_convexity": 0.1, "max_inner": 5},
-    ],
-    dw.learners.PAMO: [
-        {},
-        {"gauge": "exact", "steps": "lazy"},
-        {"accuracy": 1e-4},
-    ],
+    dw.learners.MultiOCG: [{}, {"max_inner": 2}, {"strong_convexity": 0.1, "max_inner": 5}],
+    dw.learners.PAMO: [{}, {"gauge": "exact", "steps": "lazy"}, {"accuracy": 1e-4}],
     dw.learners.KalhanOFW: [{}],
     dw.learners.LineSearchOFW: [{"smoothness": 2.0}],
     dw.learners.SAOL: [{}, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}],
@@ -127,24 +119,14 @@ LEARNER_CASES = {
 
 #: What a learner needs of a set besides its LMO.
 NEEDS_PROJECTION = (
-    *(
-        dw.OGD,
-        dw.Ader,
-        dw.learners.SAOL,
-        dw.learners.OneProjectionAder,
-        dw.learners.OneProjectionSAOL,
-    ),
-    *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
+    *(dw.OGD, dw.Ader, dw.learners.SAOL, dw.learners.OneProjectionAder),
+    *(dw.learners.OneProjectionSAOL, dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
     *(dw.contrib.SmoothedOGD, dw.contrib.DiscountedAdaptive),
 )
 NEEDS_GAUGE = (dw.learners.PAMO,)
 NEEDS_ARRAYS = (
-    dw.contrib.OnlineNewtonStep,
-    dw.contrib.SemiBandit,
-    dw.contrib.AFLH,
-    dw.contrib.FTPL,
-    dw.contrib.SACS,
-    dw.contrib.DiscountedAdaptive,
+    *(dw.contrib.OnlineNewtonStep, dw.contrib.SemiBandit, dw.contrib.AFLH, dw.contrib.FTPL),
+    *(dw.contrib.SACS, dw.contrib.DiscountedAdaptive),
 )
 NEEDS_SEPARATION = (dw.learners.SOOGD,)
 NEEDS_INSIDE = (dw.contrib.Bandit,)

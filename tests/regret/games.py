@@ -70,10 +70,7 @@ KINDS: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         ),
         VECTOR,
     ),
-    "HingeLoss": (
-        lambda rng: losses.HingeLoss(rng.standard_normal((3, 5)), signs(rng, 3)),
-        VECTOR,
-    ),
+    "HingeLoss": (lambda rng: losses.HingeLoss(rng.standard_normal((3, 5)), signs(rng, 3)), VECTOR),
     "LogisticLoss": (
         lambda rng: losses.LogisticLoss(rng.standard_normal((3, 5)), signs(rng, 3)),
         VECTOR,

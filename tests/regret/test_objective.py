@@ -16,23 +16,13 @@ class Own(LinearLoss):
     """A loss of a user's own: nothing is known of its kinks."""
 
 
-KNOWN = [
-    SquaredDistance(np.ones(2)),
-    HingeLoss(np.ones((1, 2)), [1]),
-    AbsoluteEntries([0], [1], [0.5]),
-]
-UNKNOWN = [FunctionLoss(lambda x: float(abs(x[0])), lambda x: np.sign(x) * [1, 0])]
-
-
-@pytest.mark.parametrize("loss", KNOWN, ids=lambda loss: type(loss).__name__)
-def test_kinks_of_our_losses_are_known(loss):
-    assert not Objective([Term(1.0, loss)]).unknown
-    assert Objective([Term(1.0, loss), Term(1.0, UNKNOWN[0])]).unknown
-
-
-def test_kinks_of_a_users_losses_are_not():
-    assert Objective([Term(1.0, UNKNOWN[0])]).unknown
-    assert Objective([Term(1.0, Own(np.ones(2)))]).unknown
+def test_kinks_of_our_losses_are_known_and_those_of_a_users_are_not():
+    unknown = Term(1.0, FunctionLoss(lambda x: float(abs(x[0])), lambda x: np.sign(x) * [1, 0]))
+    assert Objective([unknown]).unknown and Objective([Term(1.0, Own(np.ones(2)))]).unknown
+    hinge, entry = HingeLoss(np.ones((1, 2)), [1]), AbsoluteEntries([0], [1], [0.5])
+    for known in (SquaredDistance(np.ones(2)), hinge, entry):
+        assert not Objective([Term(1.0, known)]).unknown
+        assert Objective([Term(1.0, known), unknown]).unknown
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "Function" not in kind])
@@ -48,24 +38,14 @@ def test_pooling_changes_nothing_but_the_speed(kind):
     np.testing.assert_allclose(seen.gradient, sum(f.gradient(x) for f in functions), atol=1e-12)
 
 
-def test_pooled_linear_losses_add_their_constants():
-    objective = pool([LinearLoss([1.0, 2.0]), LinearLoss([3.0, -1.0], constant=1.0)])
-    assert len(objective.terms) == 1 and objective.value(np.array([1.0, 1.0])) == 6.0
-
-
 def test_losses_that_differ_are_not_pooled():
     class Doubled(losses.LinearLoss):
         def value_at(self, scores):
             return 2 * super().value_at(scores)
 
-    functions = [
-        losses.HuberEntries([0], [0], [1.0], width=1.0),
-        losses.HuberEntries([0], [0], [1.0], width=2.0),
-        losses.LogisticLoss(np.ones((1, 2)), [1]),
-        losses.LogisticLoss(np.ones((2, 2)), [1, -1]),
-        losses.LinearLoss([1.0, 1.0]),
-        Doubled([1.0, 1.0]),
-    ]
+    functions = [losses.HuberEntries([0], [0], [1.0], width) for width in (1.0, 2.0)]
+    functions += [losses.LogisticLoss(np.ones((size, 2)), [1] * size) for size in (1, 2)]
+    functions += [losses.LinearLoss([1.0, 1.0]), Doubled([1.0, 1.0])]
     assert len(pool(functions).terms) == 6
 
 
@@ -75,17 +55,13 @@ def test_curvature_is_that_of_the_gradients():
         if "Function" in kind:
             continue
         objective = pool(some_losses(kind, 4)).smoothed(0.5)
-        x = 0.3 * rng.standard_normal(shape)
-        direction = rng.standard_normal(shape)
+        x, direction = 0.3 * rng.standard_normal(shape), rng.standard_normal(shape)
         step = 1e-6
         ahead = objective.evaluate(x + step * direction).gradient
         behind = objective.evaluate(x - step * direction).gradient
         expected = (ahead - behind).ravel() / (2 * step)
-        np.testing.assert_allclose(
-            objective.hessian(x) @ direction.ravel(),
-            expected,
-            atol=1e-6 * (1 + abs(expected).max()),
-        )
+        found, room = objective.hessian(x) @ direction.ravel(), 1e-6 * (1 + abs(expected).max())
+        np.testing.assert_allclose(found, expected, atol=room)
 
 
 class Sloppy(dw.LinfBall):

@@ -101,6 +101,7 @@ def test_value_is_that_of_cvxpy_and_the_gap_brackets_it(kind, name):
     assert sum(f.value(best.point) for f in functions) == pytest.approx(best.value, rel=1e-9)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("iterations", [1, 2, 5, 20])
 @pytest.mark.parametrize("kind", ["AbsoluteEntries", "HingeLoss", "MulticlassLogistic"])
 def test_the_certificate_holds_when_the_work_is_cut_short(kind, iterations):
@@ -115,11 +116,8 @@ def test_the_certificate_holds_when_the_work_is_cut_short(kind, iterations):
 
 def test_losses_of_several_kinds_add_up():
     domain, constraints = VECTOR_SETS["Simplex"]
-    functions = [
-        loss
-        for kind in ("LinearLoss", "SquaredDistance", "HingeLoss", "LogisticLoss")
-        for loss in some_losses(kind, 3)
-    ]
+    kinds = ("LinearLoss", "SquaredDistance", "HingeLoss", "LogisticLoss")
+    functions = [loss for kind in kinds for loss in some_losses(kind, 3)]
     best = offline_minimum(domain, functions)
     truth = reference(functions, constraints, VECTOR)
     assert best.value == pytest.approx(truth, abs=2e-5)

@@ -163,11 +163,7 @@ def marks(name, number, needed):
 @pytest.mark.parametrize(
     ("name", "trouble"),
     [
-        pytest.param(
-            name,
-            trouble,
-            marks=marks(name, number, TROUBLES[trouble][2]),
-        )
+        pytest.param(name, trouble, marks=marks(name, number, TROUBLES[trouble][2]))
         for name in WRITERS
         for number, trouble in enumerate(TROUBLES)
     ],

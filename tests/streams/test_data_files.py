@@ -49,29 +49,23 @@ def test_plain_and_compressed_files_are_read(folder, monkeypatch, tmp_path_facto
     packed.unlink()
     (folder / "some/where.txt").write_bytes(CONTENT)
     assert FILE.read() == CONTENT
-    (folder / "some/where.txt").write_bytes(CONTENT)
     monkeypatch.setenv("DRIFTWOLFE_DATA", str(tmp_path_factory.mktemp("empty")))
     assert FILE.read(folder) == CONTENT
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT.replace(b"3", b"4"), b"", CONTENT * 2])
-@pytest.mark.parametrize("packed", [True, False])
-def test_other_content_is_refused(folder, content, packed):
-    name = "some/where.txt.gz" if packed else "some/where.txt"
-    (folder / name).write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(ValueError, match="not the published file") as refusal:
-        FILE.read(folder)
-    message = str(refusal.value)
-    assert name in message
-    assert FILE.sha256 in message
-    assert "get it again from https://example.org" in message
+@pytest.mark.parametrize("name", ["where.txt.gz", "where.txt"])
+def test_other_content_is_refused(folder, cached, content, name):
+    content = gzip.compress(content) if name.endswith("gz") else content
+    for place, remedy in ((folder, "get it again from https://example.org"), (None, "delete")):
+        file = (cached.parent if place is None else folder / "some") / name
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match="not the published file") as refusal:
+            FILE.read(place)
+        assert all(part in str(refusal.value) for part in (str(file), FILE.sha256, remedy))
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [gzip.compress(CONTENT)[:-12], b"not gzip at all", b""],
-    ids=["truncated", "not gzip", "empty"],
-)
+@pytest.mark.parametrize("broken", [gzip.compress(CONTENT)[:-12], b"not gzip at all", b""])
 def test_broken_archives_are_refused(folder, broken):
     (folder / "some/where.txt.gz").write_bytes(broken)
     with pytest.raises(ValueError, match=r"where\.txt\.gz"):
@@ -79,9 +73,7 @@ def test_broken_archives_are_refused(folder, broken):
 
 
 def test_no_more_is_unpacked_than_the_file_should_hold(folder):
-    bomb = gzip.compress(bytes(50_000_000))
-    assert len(bomb) < 100_000
-    (folder / "some/where.txt.gz").write_bytes(bomb)
+    (folder / "some/where.txt.gz").write_bytes(gzip.compress(bytes(50_000_000)))
     with pytest.raises(ValueError, match=f"more than {len(CONTENT)} bytes"):
         FILE.read(folder)
 
@@ -124,14 +116,6 @@ def test_the_cache_is_read_where_no_folder_is_named(folder, cached, monkeypatch)
         FILE.read()
     monkeypatch.setenv("DRIFTWOLFE_DATA", "")
     assert FILE.read() == CONTENT
-
-
-@pytest.mark.parametrize("content", [CONTENT[:-1], b"", CONTENT * 2])
-def test_a_corrupt_file_in_the_cache_is_to_be_deleted(cached, content):
-    cached.write_bytes(content)
-    with pytest.raises(ValueError, match="not the published file") as refusal:
-        FILE.read()
-    assert f"delete {cached}" in str(refusal.value)
 
 
 def test_find_looks_where_read_does_and_not_inside(folder, cached, monkeypatch):

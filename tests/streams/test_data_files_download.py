@@ -36,10 +36,10 @@ def archive(**members):
 GOOD_ZIP = archive(**{"top/where.txt": CONTENT, "top/README": b"hello", "../../evil": b"evil"})
 
 
-def send(handler, body, length):
-    handler.send_response(200)
-    if length is not None:
-        handler.send_header("Content-Length", str(length))
+def send(handler, body, length, status=200, **headers):
+    handler.send_response(status)
+    for name, value in headers.items() if length is None else [("Content-Length", length)]:
+        handler.send_header(name, str(value))
     handler.end_headers()
     handler.wfile.write(body)
 
@@ -57,16 +57,10 @@ def dripping(handler):
         time.sleep(0.02)
 
 
-def redirect(handler):
-    handler.send_response(302)
-    handler.send_header("Location", "/good")
-    handler.end_headers()
-
-
 ANSWERS = {
     "/good": lambda h: send(h, CONTENT, len(CONTENT)),
     "/no-length": lambda h: send(h, CONTENT, None),
-    "/redirect": redirect,
+    "/redirect": lambda h: send(h, b"", None, 302, Location="/good"),
     "/truncated": lambda h: send(h, CONTENT[:-100], len(CONTENT)),
     "/short": lambda h: send(h, CONTENT[:-100], len(CONTENT) - 100),
     "/wrong": lambda h: send(h, CONTENT.replace(b"3", b"4"), len(CONTENT)),

@@ -1,6 +1,9 @@
 """Measuring play: static, dynamic and adaptive regret, each with its certificate."""
 
 from driftwolfe.regret.measures import (
+    Certified,
+    Record,
+    Regret,
     adaptive_regret,
     dynamic_regret,
     function_variation,
@@ -11,7 +14,6 @@ from driftwolfe.regret.measures import (
     worst_case_dynamic_regret,
 )
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
-from driftwolfe.regret.windows import Certified, Record, Regret
 
 __all__ = ["Certified", "OfflineMinimum", "Record", "Regret", "offline_minimum"]
 __all__ += ["adaptive_regret", "dynamic_regret", "static_regret", "violation"]

@@ -29,10 +29,9 @@ class OfflineMinimum:
 
     Attributes
     ----------
-    point, value, gap
-        A point of the set, the sum there, and how much less the minimum may be, in units of the loss.
-    iterations
-        Gradients of the sum that were evaluated.
+    point, value, gap, iterations
+        A point of the set, the sum there, how much less the minimum may be, in units of the loss, and
+        gradients of the sum that were evaluated.
 
     Examples
     --------
@@ -62,15 +61,12 @@ def offline_minimum(
 ) -> OfflineMinimum:
     r"""Minimise a sum of losses over a set: :math:`\min_{x \in K} \sum_t f_t(x)`.
 
-    Losses of one class are joined first, so that a thousand rounds cost one matrix product per
-    evaluation. Then, whichever fits:
-
-    - linear losses: one LMO call, exact;
-    - few entries (up to 256) and a cheap projection: Newton steps over the set;
-    - a cheap projection, or matrices: accelerated projected gradient steps;
-    - other sets: fully corrective Frank-Wolfe, which needs only the LMO;
-    - absolute and hinge losses: the same on smoothed losses, with less and less smoothing;
-    - your own functions: a bundle method, where gradient steps do not reach the tolerance.
+    Losses of one class are joined first: a thousand rounds cost one matrix product per evaluation.
+    Then, whichever fits: one LMO call for linear losses; Newton steps over the set, for up to 256
+    entries, and accelerated projected gradient steps (Nesterov 2005, Smooth minimization of non-smooth
+    functions), where projections are cheap; else fully corrective Frank-Wolfe (Jaggi 2013, Revisiting
+    Frank-Wolfe). Absolute and hinge losses are smoothed, less and less; your own functions go on with
+    a bundle method where gradient steps do not reach the tolerance.
 
     The certificate, one LMO call on a tangent, holds whether or not the tolerance was reached.
 
@@ -78,10 +74,9 @@ def offline_minimum(
     ----------
     domain, losses, start
         The set K, the losses :math:`f_t`, and a point of K to start from, else `domain.origin()`.
-    tolerance
-        Gap to stop at, relative to the larger of the absolute minimum and sum at the origin.
-    max_iterations
-        Most gradients of the sum to evaluate; the gap may then be larger.
+    tolerance, max_iterations
+        Gap to stop at, relative to the larger of the absolute minimum and sum at the origin; and most
+        gradients of the sum to evaluate, after which the gap may be larger.
 
     Examples
     --------
@@ -91,10 +86,6 @@ def offline_minimum(
     >>> best = offline_minimum(dw.L1Ball(2, radius=2.0), losses)
     >>> best.point, round(best.value, 6), best.gap < 1e-6
     (array([1., 1.]), 3.0, True)
-
-    References
-    ----------
-    Jaggi (2013), Revisiting Frank-Wolfe; Nesterov (2005), Smooth minimization of non-smooth functions.
     """
     origin = domain.origin()
     first = origin if start is None else domain.check_point(start, "start")
@@ -104,10 +95,9 @@ def offline_minimum(
         raise ValueError("losses must hold at least one loss, got none")
     for loss in losses:
         loss.check_shape(domain.shape)
-    objective = pool(losses)
-    limit, scale = checks.count(max_iterations, "max_iterations"), abs(objective.value(origin))
-    accuracy, lower = checks.nonnegative(tolerance, "tolerance"), objective.lower_bound
-    bracket = Bracket(domain, accuracy, scale, limit=limit, lower=lower)
+    objective, limit = pool(losses), checks.count(max_iterations, "max_iterations")
+    accuracy, scale = checks.nonnegative(tolerance, "tolerance"), abs(objective.value(origin))
+    bracket = Bracket(domain, accuracy, scale, limit=limit, lower=objective.lower_bound)
     minimise(objective, first, bracket)
     return OfflineMinimum(bracket.point, bracket.value, bracket.gap, bracket.evaluations)
 
@@ -134,11 +124,12 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
         indices = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
         width = (loss.width,) if isinstance(loss, HuberEntries) else ()
         terms.append(term._replace(loss=type(loss)(*indices, loss.targets, *width)))
-    places = np.meshgrid(rows, cols, indexing="ij")
+    places = np.ix_(rows, cols)
     if isinstance(start, FactoredMatrix):
-        start = start.entries(*(index.ravel() for index in places)).reshape(smaller.shape)
+        flat = (index.ravel() for index in np.broadcast_arrays(*places))
+        start = start.entries(*flat).reshape(smaller.shape)
     else:
-        start = start[*places]
+        start = start[places]
     bracket.domain = smaller
     _run_solvers(Objective(terms, objective.constant), start, bracket)
     bracket.domain, found = domain, bracket.point
@@ -149,7 +140,7 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
         bracket.point = FactoredMatrix(U, found.s, V)
     else:
         bracket.point = np.zeros(domain.shape)
-        bracket.point[*places] = found
+        bracket.point[places] = found
 
 
 def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
@@ -192,9 +183,9 @@ def _dense(x: Point) -> Point:
 
 @dataclass(eq=False)
 class Bracket:
-    r"""The best point found and the best lower bound proved.
+    r"""The best point found and the best lower bound proved, by evaluations at x and the LMO.
 
-    Evaluations at x move both ends: :math:`\min_K F \ge F(x) + \min_{v \in K} \langle g, v - x\rangle`.
+    .. math:: \min_K F \ge F(x) + \min_{v \in K} \langle g, v - x\rangle
     """
 
     domain: Domain
@@ -321,8 +312,8 @@ def minimise_quadratic(
 ) -> Array:
     """Minimise a quadratic function over the set to a Frank-Wolfe gap of `accuracy`.
 
-    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1): badly
-    conditioned Hessians, where projected gradient steps crawl, cost a few hundred projections.
+    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1), for badly
+    conditioned Hessians, where projected gradient steps crawl.
     """
     values, vectors = np.linalg.eigh(hessian)
     values = np.maximum(values, 0.0)

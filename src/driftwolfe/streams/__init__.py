@@ -1,7 +1,6 @@
 """Sequences of losses: made up with known comparators, or from real data."""
 
 from driftwolfe.streams import drift, synthetic
-from driftwolfe.streams.adversary import ResistingOracle, SignAdversary, against
 from driftwolfe.streams.datasets import (
     DataUnavailable,
     matrix_completion,
@@ -12,6 +11,7 @@ from driftwolfe.streams.datasets import (
     shuttle_twin,
 )
 from driftwolfe.streams.drift import Stream
+from driftwolfe.streams.synthetic import ResistingOracle, SignAdversary, against
 
 __all__ = ["Stream", "drift", "synthetic"]
 __all__ += ["ResistingOracle", "SignAdversary", "against"]

@@ -73,12 +73,6 @@ def offline() -> bool:
     return os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
 
 
-def _remedy() -> str:
-    """How to name a folder, on the command line or in a program."""
-    way = "set --data" if Output.command_line else "pass data=..."
-    return f"{way}, or set {DATA_VARIABLE}"
-
-
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A published file, read from the named data folder, or else from the cache or its publisher."""
@@ -90,16 +84,20 @@ class DataFile:
     url: str  # where programs get it
     member: str | None = None  # its name in the zip archive at `url`, if that is one
 
+    @property
+    def _remedy(self) -> str:
+        way = "set --data" if Output.command_line else "pass data=..."
+        return (
+            f"{way}, or set {DATA_VARIABLE}, to the folder of {self.path}[.gz] from {self.source}"
+        )
+
     def read(self, folder: Folder | None = None) -> bytes:
         """Return the content, checked by its checksum; never unpacks more than the known size."""
-        named = named_folder(folder)
-        found = self.find(folder)
+        named, found = named_folder(folder), self.find(folder)
         if found is None and named is not None:
             place, holds = named.resolve(), f"neither {self.path} nor {self.path}.gz is in"
-            raise FileNotFoundError(
-                (f"{holds} {place}" if place.is_dir() else f"there is no folder {place}")
-                + f"; {_remedy()}, to the folder that holds {self.path}[.gz] from {self.source}"
-            )
+            fault = f"{holds} {place}" if place.is_dir() else f"there is no folder {place}"
+            raise FileNotFoundError(f"{fault}; {self._remedy}")
         path = found or self._download()
         try:
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -149,8 +147,8 @@ class DataFile:
             unavailable = DataUnavailable(message)
             unavailable.add_note(
                 f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
-                f"downloading {self.url} failed: {type(error).__name__}: {error}; {_remedy()}, to the "
-                f"folder of {self.path}[.gz] from {self.source}, or use the synthetic twin"
+                f"downloading {self.url} failed: {type(error).__name__}: {error}; {self._remedy}, or "
+                "use the synthetic twin"
             )
         raise unavailable
 
@@ -216,9 +214,9 @@ def matrix_completion(
 ) -> Stream:
     r"""Return rounds of known entries of a matrix, from copies of the data with changing signs.
 
-    Every copy holds all entries once, times its number from `copies`, in rounds of `per_round`; its
-    last round holds the rest. With ``(1, -1, 1)`` the truth is negated for the middle third, as in
-    the experiments of Wang et al. (2024), Non-stationary projection-free online learning, AAAI.
+    Every copy holds all entries once, times its number from `copies`; its last round holds the rest.
+    With ``(1, -1, 1)`` the truth is negated for the middle third, as in the experiments of Wang et
+    al. (2024), Non-stationary projection-free online learning, AAAI.
 
     Parameters
     ----------
@@ -264,8 +262,8 @@ def multiclass(
     r"""Return rounds of labelled rows, with the signs of the features flipped from time to time.
 
     Each round is a `MulticlassLogistic` loss, the mean over its rows; the last holds the rest.
-    Features are negated in rounds ``flip_every, ..., 2 * flip_every - 1``, counted from 0, and in
-    every second block after them (Wang et al. 2024, Non-stationary projection-free online learning).
+    Features are negated in every second block of `flip_every` rounds (Wang et al. 2024,
+    Non-stationary projection-free online learning).
 
     Parameters
     ----------
@@ -310,7 +308,8 @@ def movielens_100k(
 ) -> Stream:
     """Return MovieLens 100K as the paper plays it: 3,000 rounds of 100 ratings, the middle third negated.
 
-    943 users by 1,682 films, ratings 1 to 5, in the publisher's order unless shuffled.
+    943 users by 1,682 films, ratings 1 to 5, in the publisher's order unless shuffled (Harper, Konstan
+    2015, The MovieLens datasets: history and context, ACM TiiS 5(4)).
 
     Parameters
     ----------
@@ -321,8 +320,8 @@ def movielens_100k(
     per_round, copies, loss, seed, radius
         As in `matrix_completion`, and the radius of the stream's `domain`, a trace-norm ball.
     rounds
-        Length of a shorter stream with the same drift, a multiple of the number of copies, which then
-        hold the first ratings of the file; None for all.
+        Length of a shorter stream with the same drift, from the first ratings of the file, a multiple
+        of the number of copies; None for all.
 
     Examples
     --------
@@ -331,10 +330,6 @@ def movielens_100k(
     Traceback (most recent call last):
         ...
     FileNotFoundError: there is no folder /nowhere; ...
-
-    References
-    ----------
-    Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
     ratings = _parsed(RATINGS, data, _parse_ratings)
     return _ratings_stream("MovieLens 100K", ratings, rounds, radius, per_round, copies, loss, seed)
@@ -348,11 +343,10 @@ def movielens_twin(
     seed: Seed = None,
     radius: float = 1e4,
 ) -> Stream:
-    """Return made-up ratings, played like `movielens_100k`.
+    """Return made-up ratings, played like `movielens_100k`, and as frequent.
 
-    100,000 entries, at least 20 of every user. A rating is the sum of a mean, biases of the user and
-    the film, a product of low rank and noise, rounded to 1, ..., 5. As in MovieLens 100K, few users
-    and films hold most ratings; each rating is about as frequent.
+    100,000 entries, at least 20 of every user; few users and films hold most. A rating is the sum of a
+    mean, biases of the user and the film, a product of low rank and noise, rounded to 1, ..., 5.
 
     Parameters
     ----------
@@ -370,7 +364,7 @@ def movielens_twin(
 
 
 def _ratings_stream(name: str, ratings: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
-    """Ratings, real or made up, in `batches` as `matrix_completion` takes them."""
+    """Return ratings, real or made up, in `batches` as `matrix_completion` takes them."""
     per_round, copies, *_ = batches
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
@@ -390,7 +384,8 @@ def shuttle(
     """Return Shuttle as the paper plays it: 4,350 rounds of 10 rows, signs flipped every 1,000.
 
     43,500 rows of 9 features in [-1, 1], 7 classes, four fifths of them in the first; in the order
-    of the LIBSVM file ``shuttle.scale`` unless shuffled. No constant feature is added.
+    of the file unless shuffled (Statlog (Shuttle), UCI, doi:10.24432/C5WS31; scaled by Chang, Lin 2011,
+    LIBSVM, ACM TIST 2(27)).
 
     Parameters
     ----------
@@ -399,11 +394,9 @@ def shuttle(
         `movielens_100k`. If that fails, `DataUnavailable` is raised: use `shuttle_twin`.
     per_round, seed, radius
         As in `multiclass`, and the radius of the stream's `domain`, a trace-norm ball.
-    flip_every
-        Rounds between flips; None for no flips; ``"auto"`` for 1,000, in a shorter stream
-        proportionally fewer: ``max(1, round(1000 * rounds / 4350))``.
-    rounds
-        Length of a shorter stream with the same drift, from the first rows of the file; None for all.
+    flip_every, rounds
+        Rounds between flips, or None; ``"auto"`` for 1,000. And the length of a shorter stream, from the
+        first rows of the file, with flips as many times sooner; None for all.
 
     Examples
     --------
@@ -412,10 +405,6 @@ def shuttle(
     Traceback (most recent call last):
         ...
     FileNotFoundError: there is no folder /nowhere; ...
-
-    References
-    ----------
-    Statlog (Shuttle), UCI, doi:10.24432/C5WS31; scaled by Chang, Lin (2011), LIBSVM, ACM TIST 2(27).
     """
     table = _parsed(ROWS, data, _parse_rows)
     return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
@@ -450,7 +439,7 @@ def shuttle_twin(
 
 
 def _table_stream(name: str, table: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
-    """Labelled rows, real or made up, in `batches` as `multiclass` takes them."""
+    """Return labelled rows, real or made up, in `batches` as `multiclass` takes them."""
     per_round, flip_every, seed = batches
     features, labels = table
     kept = rows_played(labels.size, per_round, rounds)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -36,10 +37,9 @@ class Stream:
         The losses :math:`f_t`, and the name of the stream in tables and figures.
     lipschitz, domain
         A bound on the gradient norms, or infinity, over the set the stream was made for, if any.
-    comparators
-        The true comparators :math:`u_t`, one per round; None for real data, where they are unknown.
-    drifts
-        Known rounds, counted from 0, whose truth differs abruptly from that of the round before.
+    comparators, drifts
+        The true :math:`u_t`, one per round, if known; and known rounds, counted from 0, whose truth
+        differs abruptly from that of the round before.
 
     Examples
     --------
@@ -104,15 +104,14 @@ def steepest(losses: Iterable[Loss], domain: Ball | None = None) -> float:
 
 
 def sign_flip(stream: Stream, every: int) -> Stream:
-    r"""Negate the data of every second block of rounds.
+    r"""Negate the data of every second block of rounds: the second, the fourth, ...
 
-    In rounds ``every, ..., 2 * every - 1``, counted from 0, and in every second block after them,
-    the loss becomes :math:`f_t(-x)`, and the comparator :math:`-u_t`: the set must be symmetric.
+    There the loss becomes :math:`f_t(-x)`, the comparator :math:`-u_t`: the set must be symmetric.
 
     Parameters
     ----------
     stream, every
-        The stream to change, and the rounds between flips.
+        The stream to change, and the rounds of a block.
 
     Examples
     --------
@@ -121,15 +120,15 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     >>> [new is old for new, old in zip(dw.streams.drift.sign_flip(stream, every=2), stream)]
     [True, True, False, False, True]
     """
-    flipped = recurring([stream, _mirrored(stream)], checks.count(every, "every"))
-    return replace(flipped, name=f"{stream.name}, signs flipped")
+    block = checks.count(every, "every")
+    choices = [t // block % 2 for t in range(len(stream))]
+    return _pick([stream, _mirrored(stream)], choices, f"{stream.name}, signs flipped")
 
 
 def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
-    r"""Negate the data from one random round to the next, in every second stretch between them.
+    """Negate the data like `sign_flip`, with a flip at random rounds.
 
-    The rounds are drawn uniformly and independently from all but the first. In the second, fourth, ...
-    stretch the loss becomes :math:`f_t(-x)`, and the comparator :math:`-u_t`: the set must be symmetric.
+    They are drawn uniformly and independently from all but the first.
 
     Parameters
     ----------
@@ -153,12 +152,8 @@ def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
 def _mirrored(stream: Stream) -> Stream:
     """The stream of losses f_t(-x)."""
     mirrors = {id(loss): reflected(loss) for loss in stream}  # rounds may share a loss
-    points = stream.comparators
-    return replace(
-        stream,
-        losses=[mirrors[id(loss)] for loss in stream],
-        comparators=None if points is None else [u * -1.0 for u in points],
-    )
+    points = None if stream.comparators is None else [u * -1.0 for u in stream.comparators]
+    return replace(stream, losses=[mirrors[id(loss)] for loss in stream], comparators=points)
 
 
 def abrupt(first: Stream, second: Stream, at: int) -> Stream:
@@ -187,11 +182,9 @@ def gradual(first: Stream, second: Stream, start: int, end: int, seed: Seed = No
 
     Parameters
     ----------
-    first, second, seed
-        The streams, of one length, and the seed of the draws.
-    start, end
-        Before round `start`, counted from 0, losses come from the first stream, from `end` on from
-        the second; between, from the second with a probability that grows linearly.
+    first, second, start, end, seed
+        The streams, of one length. Before round `start`, counted from 0, losses come from the first,
+        from `end` on from the second; between, from the second with a probability that grows linearly.
 
     Examples
     --------
@@ -238,7 +231,7 @@ def reordered(stream: Stream, seed: Seed) -> Stream:
     Parameters
     ----------
     stream, seed
-        A stream whose comparators, if it knows them, change at its drifts only; and what decides the order.
+        A stream whose comparators, if known, change at its drifts only; and what decides the order.
 
     Examples
     --------
@@ -285,25 +278,21 @@ def _pick(
 
 def reflected(loss: Loss) -> Loss:
     r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible."""
-    if make := _REFLECTIONS.get(type(loss)):
-        return make(loss)
+    if (negated := _NEGATED.get(cls := type(loss))) is not None:
+        given = {name: getattr(loss, name) for name in inspect.signature(cls).parameters}
+        return cls(**given | {negated: given[negated] * -1.0})
     return losses.FunctionLoss(
         lambda x: loss.value(x * -1.0), lambda x: loss.gradient(x * -1.0) * -1.0, shape=loss.shape
     )
 
 
-#: By exact class: a subclass may compute something else.
-_REFLECTIONS: dict[type[Loss], Callable[[Any], Loss]] = {
-    losses.AbsoluteEntries: lambda f: type(f)(f.rows, f.cols, -f.targets, f.shape),
-    losses.SquaredEntries: lambda f: type(f)(f.rows, f.cols, -f.targets, f.shape),
-    losses.HuberEntries: lambda f: type(f)(f.rows, f.cols, -f.targets, f.width, f.shape),
-    losses.HingeLoss: lambda f: type(f)(-f.features, f.labels),
-    losses.LogisticLoss: lambda f: type(f)(-f.features, f.labels),
-    losses.MulticlassLogistic: lambda f: type(f)(-f.features, f.labels, f.n_classes),
-    losses.SquaredRows: lambda f: type(f)(-f.features, f.targets),
-    losses.AbsoluteRows: lambda f: type(f)(-f.features, f.targets),
-    losses.HuberRows: lambda f: type(f)(-f.features, f.targets, f.width),
-    losses.PinballRows: lambda f: type(f)(-f.features, f.targets, f.levels),
-    losses.LinearLoss: lambda f: type(f)(f.g * -1.0, f.constant),
-    losses.SquaredDistance: lambda f: type(f)(f.target * -1.0, f.weight),
+_OF_ENTRIES = (losses.AbsoluteEntries, losses.SquaredEntries, losses.HuberEntries)
+_OF_LABELS = (losses.HingeLoss, losses.LogisticLoss, losses.MulticlassLogistic)
+_OF_TARGETS = (losses.SquaredRows, losses.AbsoluteRows, losses.HuberRows, losses.PinballRows)
+#: The argument to negate, by exact class: a subclass may compute something else.
+_NEGATED: dict[type[Loss], str] = {
+    **dict.fromkeys(_OF_ENTRIES, "targets"),
+    **dict.fromkeys((*_OF_LABELS, *_OF_TARGETS), "features"),
+    losses.LinearLoss: "g",
+    losses.SquaredDistance: "target",
 }

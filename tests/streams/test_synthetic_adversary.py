@@ -22,11 +22,6 @@ CONTENDERS = {
     "bogd-finer": (3.0, dw.BOGDIP, {"oracle": dw.Oracle(lmo_budget=3.0, tolerance_scale=0.2)}),
     "bogd": (1.0, dw.BOGDIP, {"oracle": dw.Oracle(lmo_budget=1.0)}),
     "loo-bogd": (1.0, dw.learners.LOOBOGD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
-    "loo-bogd-finer": (
-        0.5,
-        dw.learners.LOOBOGD,
-        {"oracle": dw.Oracle(lmo_budget=0.5, tolerance_scale=0.02)},
-    ),
     "pold": (1.0, dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}),
     "pola-even": (1.0, dw.POLA, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}),
     "one-oracle": (0.7, dw.learners.OneOracleAder, {"oracle": dw.Oracle(lmo_budget=0.7)}),
@@ -59,6 +54,7 @@ def newest(game):
     return game.domain.lmo(query)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("budget_kept", [True, False])
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_every_answer_is_a_minimiser_over_the_set_as_it_ends_up(name, budget_kept):
@@ -95,10 +91,10 @@ def test_nobody_who_keeps_the_budget_beats_the_guarantee(name, rounds):
         assert np.linalg.norm(loss.gradient(x)) == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize(("rounds", "name"), [(1024, "ofw"), (1024, "bogd-certified")])
-def test_regret_lies_between_the_bounds_from_below_and_from_above(rounds, name):
-    game = ResistingOracle(rounds)
-    learner = make(name, game.domain, rounds, 1.0)
+@pytest.mark.parametrize("name", ["ofw", "bogd-certified"])
+def test_regret_lies_between_the_bounds_from_below_and_from_above(name):
+    game = ResistingOracle(1024)
+    learner = make(name, game.domain, 1024, 1.0)
     dw.play(learner, game.losses(learner), keep_losses=False)
     assert game.guarantee <= game.lower_bound <= learner.bound()
     assert game.lower_bound <= 1.15 * game.guarantee  # nor is the guarantee far from what happens
@@ -182,21 +178,18 @@ def test_beyond_the_budget_the_game_goes_on_and_says_the_truth():
     regret = history.losses.sum() - sum(f.value(game.comparator) for f in history.functions)
     assert regret == pytest.approx(game.lower_bound)
     assert game.domain.contains(game.comparator)
-
-
-def test_whoever_was_given_the_comparator_may_play_it_for_nothing():
+    # Whoever was given the comparator may play it for nothing.
     game = ResistingOracle(5, 0.2)
     game.answer(np.zeros(game.domain.shape))
     newest(game)
-    u = newest(game)
+    u, before = newest(game), game.lower_bound
     np.testing.assert_array_equal(u, game.comparator)
-    before = game.lower_bound
-    assert game.answer(u).value(u) == 0.0
-    assert game.lower_bound == before
+    assert (game.answer(u).value(u), game.lower_bound) == (0.0, before)
     newest(game)
     assert game.answers == 2
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("segments", [1, 3, 8, 30])
 @pytest.mark.parametrize("name", ["ofw", "bogd-certified", "bogd", "pold", "one-oracle"])
 def test_comparators_that_move_force_more_regret_on_everybody_who_keeps_the_budget(name, segments):
@@ -288,22 +281,16 @@ def test_a_game_ends_and_has_one_set():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error"),
+    ("name", "values"),
     [
-        ({"rounds": 0}, ValueError),
-        ({"rounds": 2.5}, ValueError),
-        ({"rounds": "ten"}, TypeError),
-        ({"rounds": 5, "lmo_budget": 0.0}, ValueError),
-        ({"rounds": 5, "lmo_budget": math.inf}, ValueError),
-        ({"rounds": 5, "radius": -1.0}, ValueError),
-        ({"rounds": 5, "lipschitz": math.nan}, ValueError),
-        ({"rounds": 5, "segments": 0}, ValueError),
-        ({"rounds": 5, "segments": 6}, ValueError),
+        *(("rounds", (0, 2.5, "ten")), ("lmo_budget", (0.0, math.inf))),
+        *(("radius", (-1.0,)), ("lipschitz", (math.nan,)), ("segments", (0, 6))),
     ],
 )
-def test_bad_settings_are_refused(settings, error):
-    with pytest.raises(error, match=list(settings)[-1]):
-        ResistingOracle(**settings)
+def test_bad_settings_are_refused(name, values):
+    for value in values:
+        with pytest.raises(TypeError if value == "ten" else ValueError, match=name):
+            ResistingOracle(**{"rounds": 5, name: value})
 
 
 @pytest.mark.parametrize("name", ["L2Ball", "Simplex", "TraceNormBall", "TraceNormBall, factored"])

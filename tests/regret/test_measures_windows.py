@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
 from driftwolfe.regret import adaptive_regret, offline_minimum, static_regret, weak_adaptive_regret
-from driftwolfe.regret import windows as search_module
-from driftwolfe.regret.windows import Windows
+from driftwolfe.regret import measures as search_module
+from driftwolfe.regret.measures import Windows
 from regret.games import KINDS, game, lagging_game, some_losses
 
 
@@ -60,6 +60,7 @@ def drifting(rounds, seed):
     return lagging_game(dw.L2Ball(3, 1.5), [SquaredDistance(target) for target in targets], 0.1)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("tau", [1, 5, 17, 60])
 def test_drifting_targets(seed, tau):
@@ -101,10 +102,8 @@ def flipping_logistic(rounds, seed):
     features = rng.standard_normal((rounds, 5, 4))
     labels = (features @ truth.T).argmax(axis=2)
     signs = np.where(np.arange(rounds) < rounds // 2, 1.0, -1.0)[:, None, None]
-    return [
-        MulticlassLogistic(rows, row_labels, n_classes=3)
-        for rows, row_labels in zip(signs * features, labels, strict=True)
-    ]
+    pairs = zip(signs * features, labels, strict=True)
+    return [MulticlassLogistic(rows, row_labels, n_classes=3) for rows, row_labels in pairs]
 
 
 @pytest.mark.slow
@@ -175,19 +174,15 @@ def test_sets_of_windows(windows, seed):
     value, window = windows.best(sums)
     assert window in inside
     assert value == max(sums[end] - sums[start] for start, end in inside)
-    assert windows.single == (len(inside) == 1 and _cannot_split(windows))
+    ends = (*windows.starts, *windows.ends)
+    one = windows.length is not None or (ends[0] == ends[1] and ends[2] == ends[3])
+    assert windows.single == (len(inside) == 1 and one)
     start, end = windows.core
     common = set.intersection(*(set(range(*one)) for one in inside))
     assert set(range(start, end)) <= common
     if not windows.single:
         parts = [one for part in windows.split() for one in members(part)]
         assert sorted(parts) == sorted(inside)
-
-
-def _cannot_split(windows):
-    return windows.length is not None or (
-        windows.starts[0] == windows.starts[1] and windows.ends[0] == windows.ends[1]
-    )
 
 
 def test_sets_of_windows_by_hand():
@@ -212,11 +207,9 @@ def own_and_built_in(rounds=120, size=5):
 
         return dw.losses.FunctionLoss(value, lambda x: np.sign(row @ x - target) * row)
 
-    mine = [own(*pair) for pair in zip(features, targets, strict=True)]
-    theirs = [
-        dw.losses.AbsoluteRows(row[None], [target])
-        for row, target in zip(features, targets, strict=True)
-    ]
+    pairs = list(zip(features, targets, strict=True))
+    mine = [own(*pair) for pair in pairs]
+    theirs = [dw.losses.AbsoluteRows(row[None], [target]) for row, target in pairs]
     ball = dw.L2Ball(size)
     return *(dw.play(dw.OGD(ball, rounds, 5.0), losses) for losses in (mine, theirs)), calls
 
