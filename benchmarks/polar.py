@@ -266,12 +266,10 @@ def play(game: Game) -> dict[str, Any]:
 
 
 class Results:
-    """Records of games in a file, which are not played again."""
+    """Records of games in a file, which are not played again but for some learners on some settings."""
 
-    def __init__(
-        self, path: Path, replay: Iterable[str] = (), replayed: Iterable[str] = SETTINGS
-    ) -> None:
-        self.path, self._written = path, time.monotonic()
+    def __init__(self, path: Path, replay: Iterable[tuple[str, str]] = ()) -> None:
+        self.path, self._written, again = path, time.monotonic(), set(replay)
         stored = json.loads(path.read_text()) if path.exists() else {}
         self.settings: dict[str, dict[str, Any]] = {}
         self.seconds: dict[tuple[str, str], float] = {}  # of games that were played
@@ -281,7 +279,7 @@ class Results:
             self.seconds |= {(name, r["learner"]): r.get("seconds", 0.0) for r in records}
             if found.get("format") != 2:  # of other seeds, and of another POLAR
                 continue
-            planned = setting.learners.keys() - set(replay if name in replayed else ())
+            planned = {each for each in setting.learners if (name, each) not in again}
             kept = [r for r in records if r["learner"] in planned and r["seed"] in setting.seeds]
             self.settings[name] = {**found, "records": kept}
 
@@ -437,7 +435,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"unknown {kind} {', '.join(sorted(unknown))}; there are {', '.join(known)}"
             )
     settings = options.settings or list(SETTINGS)
-    results = Results(options.out / "results.json", options.replay, settings)
+    results = Results(options.out / "results.json", product(settings, options.replay))
     games = results.missing(settings)
     with ProcessPoolExecutor(options.jobs) as pool:
         running = [pool.submit(play, game) for game in games]

@@ -121,3 +121,13 @@ def test_long_games_come_first(small, tmp_path):
     path.write_text(json.dumps({"small": {"format": 2, "records": records}}))
     order = [game.learner for game in Results(path).missing(["small"])]
     assert order[::2] == ["Constant", "POLAR", "POLAR, lazy only", "OGD"]
+
+
+def test_games_are_played_again_on_the_settings_that_are_named(small, tmp_path, monkeypatch):
+    path, other = tmp_path / "results.json", {"other": polar.SETTINGS["small"]}
+    monkeypatch.setattr(polar, "SETTINGS", polar.SETTINGS | other)
+    record = {"learner": "POLAR", "seed": 0, "value": 1.0, "seconds": 1.0}
+    path.write_text(json.dumps({k: {"format": 2, "records": [record]} for k in ("small", "other")}))
+    assert all(each["records"] for each in Results(path).settings.values())
+    results = Results(path, [("small", "POLAR")])
+    assert not results.settings["small"]["records"] and results.settings["other"]["records"]
