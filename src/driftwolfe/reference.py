@@ -311,7 +311,7 @@ def polar(
     def weights(t: int) -> Array:
         if loss_scale is not None:
             return _normal_hedge([each.R for each in experts], [each.C for each in experts])
-        share = min(1 / 2, (2 / 3 if forgets else 1) / t) if t else 1.0
+        share = min(1 / 2, (0.75 if forgets else 1) / t) if t else 1.0
         return (1 - share) * posterior + share / posterior.size
 
     for t, loss in enumerate(losses, start=1):

@@ -275,8 +275,8 @@ WHOLE = {"whole": "whole game", "whole adaptive": "whole game, adaptive"}
 #: With which of the lengths 8, 16, 32, ... kinds join that have but every other one: besides the first.
 JOINS = {"adaptive": range(0, 99, 2), "agile": range(1, 99, 2), "vertex": range(2, 99, 2)}
 #: Rounds after which weights first forget, and the share of such weights times t. Chosen on streams of
-#: `benchmarks.polar`, with other seeds than those of its tables.
-FIRST_STRETCH, FORGETTING_SHARE = 16, 2 / 3
+#: `benchmarks.polar`, mostly with other seeds than those of its tables.
+FIRST_STRETCH, FORGETTING_SHARE = 16, 0.75
 #: Rounds of the shortest epochs, and the square of a block's rounds over those of its epoch; where points
 #: are factored, projections are dear and experts have fewer. Chosen on the streams of `benchmarks.polar`.
 SHORTEST, BLOCK_FACTOR = 8, 0.25
