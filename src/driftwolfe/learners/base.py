@@ -33,9 +33,6 @@ from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Count, Field, Nested, Stateful, declared
 from driftwolfe.storage import require
 
-#: Methods that change a learner, and those that read what changes.
-WRITES = {"update", "update_many"}
-READS = {"decision", "expert_weights", "expert_names", "expert_ends", "bound", "clone"}
 #: Rounds of the first epoch where the horizon is not known.
 FIRST_EPOCH = 64
 
@@ -61,9 +58,9 @@ class Epoch(NamedTuple):
 def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     """Make an update undo itself where it raises, and take tickets: a refused one changes nothing.
 
-    Updates replace attributes of the learner and its parts; only what cannot fail, at the end, writes
-    into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted. Interrupted
-    after that, a learner is half updated, and refuses all calls.
+    Updates replace attributes of the learner and its parts, and write into arrays only at the end, where nothing
+    can fail: a shallow copy of the attributes is a snapshot. Oracle calls stay counted. Interrupted after that, a
+    learner is half updated, and refuses all calls.
     """
 
     @wraps(update)
@@ -91,6 +88,15 @@ def _undo(parts: list[Any], before: list[dict[str, Any]]) -> bool:
     for part, held in zip(parts, before, strict=True):
         part.__dict__ = held
     return undone
+
+
+#: What guards the methods that a class defines itself.
+GUARDS: dict[str, Callable[[Any], Any]] = {
+    "update": lambda update: writes_or_undoes(all_or_nothing(update)),
+    "update_many": writes_or_undoes,
+    **dict.fromkeys(("decision", "expert_weights", "expert_names", "expert_ends"), reads),
+    **dict.fromkeys(("bound", "clone"), reads),
+}
 
 
 @cache
@@ -121,9 +127,9 @@ class Learner(Stateful, Guarded, ABC):
     that of the decision and moves on; `t` counts the rounds played. A refused update changes nothing. Where losses
     come late, `ask` for a ticket in each round, and give it back with the loss.
 
-    Learners in different threads do not disturb each other. Several threads may read one learner
-    (`decision`, `bound`, `clone`, `save`, ...). While one is in an update, others may only read `t`,
-    `oracle_calls` and `repr`: the rest raises RuntimeError, as does an update while another reads.
+    Several threads may read one learner (`decision`, `bound`, `clone`, `save`, ...). While one is in an update,
+    others may only read `t`, `oracle_calls` and `repr`: the rest raises RuntimeError, as does an update while
+    another reads.
 
     Parameters
     ----------
@@ -167,19 +173,16 @@ class Learner(Stateful, Guarded, ABC):
     def __init_subclass__(cls, **named: Any) -> None:
         """Guard what a learner defines itself, undo refused updates, and spell out its options."""
         super().__init_subclass__(**named)
-        if isinstance(own := cls.__dict__.get("update"), FunctionType):
-            cls.update = all_or_nothing(own)  # type: ignore[method-assign]
         if "__init__" in cls.__dict__:
             cls.__signature__ = _signature(cls.__init__)
         if "    {options}\n" in (cls.__doc__ or ""):
             cls.__doc__ = _with_options(cls)
-        for mark, names in ((writes_or_undoes, WRITES), (reads, READS)):
-            for name in names & cls.__dict__.keys():
-                own = cls.__dict__[name]
-                if isinstance(own, property) and own.fget is not None:
-                    setattr(cls, name, own.getter(mark(own.fget)))
-                elif isinstance(own, FunctionType):
-                    setattr(cls, name, mark(own))
+        for name, guard in GUARDS.items():
+            own = cls.__dict__.get(name)
+            if isinstance(own, FunctionType):
+                setattr(cls, name, guard(own))
+            elif isinstance(own, property) and own.fget is not None:
+                setattr(cls, name, own.getter(guard(own.fget)))
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Remember the arguments of the constructor: `load` makes the learner again from them."""
@@ -215,10 +218,10 @@ class Learner(Stateful, Guarded, ABC):
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Reveal the loss of this round, return its value at the decision, move to the next.
 
-        With a ticket (or its number), the loss is that of the round in which `ask` gave it out. The value returned
-        is that at the ticket's decision. What is learned is the same as from a loss of the present round, whatever
-        the feedback: values and gradients at where the experts are now. `docs/theory/delays.md` says what that
-        costs. In your own learner, `update(self, loss)` is enough: tickets are dealt with before.
+        With a ticket (or its number), the loss is that of the round in which `ask` gave it out, and the value
+        returned that at the ticket's decision. What is learned is the same as from a loss of the present round:
+        values and gradients at where the experts are now (`docs/theory/delays.md`). In your own learner,
+        `update(self, loss)` is enough: tickets are dealt with before.
         """
 
     @writes
@@ -318,8 +321,8 @@ class Learner(Stateful, Guarded, ABC):
         path_length
             That of the comparators, for dynamic regret; 0 is static regret.
         tau
-            Rounds of an interval, for adaptive regret: the bound holds on all intervals of that length,
-            with `path_length` that inside it. More than the rounds played means all of them.
+            Rounds of an interval, for adaptive regret: the bound holds on all intervals of that length (of all
+            rounds, if fewer were played), with `path_length` that inside it.
         """
         length, window = bounds.asked(path_length, tau)
         known = self._bound(length, window)
@@ -352,8 +355,7 @@ class Learner(Stateful, Guarded, ABC):
     ) -> Self:
         """Read a learner of exactly this class from a file, also where the class is your own.
 
-        The parameters are those of `driftwolfe.load`, which finds the classes of the library by itself.
-        A file that holds something else, or is damaged, is refused with a ValueError.
+        The parameters, and what is refused, are those of `driftwolfe.load`.
         """
         from driftwolfe.learners.archive import load_learner
 
@@ -422,23 +424,20 @@ class Learner(Stateful, Guarded, ABC):
 
 
 class Outer(Learner):
-    """Plays by a learner within, which sees other losses."""
+    """Plays by a learner within, which sees other losses; says what that plays, and how it is weighted."""
 
     learner: Learner
 
     @property
     def decision(self) -> Point:
-        """What the learner within plays."""
         return self.learner.decision
 
     @property
     def expert_weights(self) -> Array | None:
-        """Those of the learner within."""
         return self.learner.expert_weights
 
     @property
     def expert_names(self) -> list[str] | None:
-        """Those of the learner within."""
         return self.learner.expert_names
 
     @property
@@ -449,7 +448,6 @@ class Outer(Learner):
 
     @property
     def lmo_budget(self) -> float | None:
-        """That of the learner within."""
         return self.learner.lmo_budget
 
     def check(self) -> None:
