@@ -42,8 +42,8 @@ class OnlineNewtonStep(SinglePointLearner):
         `PortfolioLoss`. None: not known, :math:`\rho = 2\,G\,diam`, and no bound.
     rate
         :math:`\rho`, in units of the loss; :math:`2\max(1/\alpha, G\,diam)` if not given. A negative one goes
-        against the gradients: ``rate=-0.75, ridge=1.0`` are the constants of Agarwal et al. for portfolios
-        (docs/theory/exp_concave.md). They bet on assets that fell; no bound holds.
+        against the gradients, and no bound holds: ``rate=-0.75, ridge=1.0`` are the constants of Agarwal et al.
+        for portfolios, which bet on assets that fell (`docs/theory/exp_concave.md`).
     ridge
         :math:`\epsilon`, in squared units of the loss over a length; :math:`(\rho/R)^2` if not given.
     {options}

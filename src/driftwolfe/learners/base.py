@@ -243,12 +243,12 @@ class Learner(Stateful, Guarded, ABC):
 
     def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
         """Learn the loss of a ticket's round as if it were that of this one; return its value there."""
-        tickets = Tickets() if self._tickets is None else self._tickets
-        place, f = tickets.find(ticket), as_loss(loss)
-        value, t = f.value(tickets.points[place]), self.t
+        tickets, f, t = self._tickets or Tickets(), as_loss(loss), self.t
+        held = tickets.find(ticket)
+        value = f.value(held.decision)
         require_finite(value)
         try:
-            tickets.close(place, value - self.update(f, **more))
+            tickets.close(held, value - self.update(f, **more))
         except BaseException:
             half_written(self, t.__eq__, self.t)
             raise

@@ -11,7 +11,7 @@ import numpy as np
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import best_expert, expert_regret, on_cover, regret_per_path
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import GeometricCover, Hedge, OptimisticHedge, SleepingMeta
+from driftwolfe.ensemble import GeometricCover, Hedge, SleepingMeta
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
@@ -132,11 +132,6 @@ class GridLearner(Learner):
 
     runs_ahead = property(ahead.possible)
     update_many = ahead.update_many
-
-
-def optimistic(start: float, size: int, horizon: int) -> OptimisticHedge:
-    """Return weights that set their own rate, whatever the horizon, from an inverse rate on."""
-    return OptimisticHedge(size, start)
 
 
 class CoverLearner(Learner):

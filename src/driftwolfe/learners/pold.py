@@ -99,7 +99,7 @@ class POLD(GridLearner):
             options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
         plans = partial(_plans, checked, grid, budget_split)
-        meta = None if weights == "hedge" else lambda size, horizon: AdaHedge(size)
+        meta = None if weights == "hedge" else lambda size, _: AdaHedge(size)
         super().__init__(domain, checked, plans, weights=meta)
 
 
