@@ -15,7 +15,7 @@ from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.learners.base import Epoch, as_loss
-from driftwolfe.learners.ensembles import PAST, GridLearner
+from driftwolfe.learners.ensembles import PAST, GridLearner, anytime
 from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
@@ -77,8 +77,8 @@ class Scream(GridLearner):
         self.switching, self.moved, self._past = checks.positive(switching, "switching"), 0.0, []
         own: dict[str, Any] = {"oracle": "exact", "feedback": "linear", "loss_scale": "auto"}
         checked = projecting_options("Scream", "POLD", domain, horizon, lipschitz, **own, **options)
-        plans = partial(_plans, checked, self.switching)
-        super().__init__(domain, checked, plans, weights=lambda size, _: OptimisticHedge(size))
+        parts = partial(_plans, checked, self.switching), None, partial(anytime, OptimisticHedge)
+        super().__init__(domain, checked, *parts)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them by their losses and moves; let each step."""

@@ -14,7 +14,7 @@ from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensembles import PAST, GridLearner
+from driftwolfe.learners.ensembles import PAST, GridLearner, anytime
 from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
@@ -84,8 +84,8 @@ class Sword(GridLearner):
         kind = OwnOptimisticDescent if gradients == "own" else OptimisticDescent
         experts = partial(kind, checked.oracle, checked.step_scale, 2.0 * beta, exact)
         start = bounds.SLOW_WEIGHTS * beta * checked.D**2
-        parts = partial(_plans, checked), experts, lambda size, _: OptimisticHedge(size, start)
-        super().__init__(domain, checked, *parts)
+        weights = partial(anytime, OptimisticHedge, start=start)
+        super().__init__(domain, checked, partial(_plans, checked), experts, weights)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them; let all expect this gradient again."""

@@ -134,6 +134,11 @@ class GridLearner(Learner):
     update_many = ahead.update_many
 
 
+def anytime(kind: Callable[..., Any], size: int, rounds: int, /, **given: Any) -> Any:
+    """Return so many weights of a kind that needs no horizon."""
+    return kind(size, **given)
+
+
 class CoverLearner(Learner):
     """An expert for every interval of a geometric cover of time, and weights for sleeping experts.
 

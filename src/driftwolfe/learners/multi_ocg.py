@@ -12,7 +12,7 @@ from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch
-from driftwolfe.learners.ensembles import GridLearner
+from driftwolfe.learners.ensembles import GridLearner, anytime
 from driftwolfe.learners.options import WeightOptions, make_options
 from driftwolfe.points import checks
 
@@ -87,7 +87,7 @@ class MultiOCG(GridLearner):
         # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
         weights = None
         if curvature is not None and G is not None:
-            weights = partial(_steady_weights, loss_scale=G**2 / curvature)
+            weights = partial(anytime, Hedge, horizon=8, loss_scale=G**2 / curvature)
         super().__init__(domain, checked, _plans, experts, weights)
 
     @property
@@ -138,11 +138,6 @@ class MultiOCG(GridLearner):
             return best_expert(regrets, self._weights_of(epoch), spread, epoch.rounds)
         finding = [-math.log(p) * G**2 / curvature for p in self._meta.prior]
         return min(own + cost for own, cost in zip(regrets, finding, strict=True))
-
-
-def _steady_weights(size: int, horizon: int, loss_scale: float) -> Hedge:
-    """Weights whose rate does not depend on the horizon."""
-    return Hedge(size, horizon=8, loss_scale=loss_scale)
 
 
 def _plans(horizon: int) -> list[Plan]:

@@ -13,7 +13,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, experiment_grid, paper_grid, pold_grid
 from driftwolfe.ensemble.plan import BUDGET_SPLITS, Plan, budgeted_grid
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensembles import GridLearner
+from driftwolfe.learners.ensembles import GridLearner, anytime
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
@@ -99,7 +99,7 @@ class POLD(GridLearner):
             options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
         plans = partial(_plans, checked, grid, budget_split)
-        meta = None if weights == "hedge" else lambda size, _: AdaHedge(size)
+        meta = None if weights == "hedge" else partial(anytime, AdaHedge)
         super().__init__(domain, checked, plans, weights=meta)
 
 
