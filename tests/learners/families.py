@@ -90,6 +90,31 @@ def meet(learner: Any, arena: Arena) -> Meeting:
     return Meeting(learner, arena, losses, np.array(suffered))
 
 
+def play_all(learner: Any, losses: Sequence[Loss]) -> Any:
+    """The learner, which has seen all losses."""
+    for loss in losses:
+        learner.update(loss)
+    return learner
+
+
+def bound_after(learner: Any, rounds: int, **wanted: Any) -> float:
+    """A bound is a function of the rounds played and of G: no need to play them."""
+    learner.t = rounds
+    return learner.bound(**wanted)
+
+
+def listener() -> tuple[type, list[np.ndarray]]:
+    """A learner that stays where it is, and the slopes that it is shown."""
+    seen = []
+
+    class Listening(dw.learners.Constant):
+        def update(self, loss, ticket=None):
+            seen.append(loss.g)
+            return super().update(loss)
+
+    return Listening, seen
+
+
 def path_length(comparators: Sequence[np.ndarray]) -> float:
     """How far comparators travel."""
     return float(sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(comparators)))

@@ -14,6 +14,7 @@ from learners.contenders import CONTENDERS, LEADING, make
 from learners.families import (
     ROUNDING,
     absolute_entries,
+    bound_after,
     drifting_logistic,
     growing_slopes,
     linear_arena,
@@ -264,12 +265,6 @@ def test_the_bounds_hold_by_the_streams_and_measures_of_the_library(name):
 
 
 # -- bounds that mean something ------------------------------------------------------------------
-
-
-def bound_after(learner, rounds, **wanted):
-    """A bound is a function of the rounds played and of G: no need to play them all."""
-    learner.t = rounds
-    return learner.bound(**wanted)
 
 
 CERTIFIED = {"tuning": "certified", "oracle": "halfspace"}

@@ -8,7 +8,14 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import reference
 from driftwolfe.losses import LinearLoss, SquaredDistance
-from learners.families import ball_projection, low_rank, random_signs, simplex_projection
+from learners.families import (
+    ball_projection,
+    bound_after,
+    low_rank,
+    play_all,
+    random_signs,
+    simplex_projection,
+)
 
 AGREE = 1e-10
 ORACLES = {"exact": reference.exact_projection, "paper": reference.infeasible_projection}
@@ -431,9 +438,7 @@ def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
     # Mostly towards one corner, so that u leaves the set.
     losses = [dw.losses.LinearLoss(rng.normal((1.0, -0.7, 0.2), 0.3)) for _ in range(31)]
     how = {"gauge": gauge, "accuracy": 1e-10, "steps": "lazy"}
-    learner = dw.learners.PAMO(ball, step_scale=eta * 4.0, **how)
-    for loss in losses[:15]:
-        learner.update(loss)
+    learner = play_all(dw.learners.PAMO(ball, step_scale=eta * 4.0, **how), losses[:15])
     place = learner._lengths.index(16)
     start = learner._experts.point(place)
     u, total, outside = start, np.zeros(3), 0
@@ -511,11 +516,6 @@ def test_plain_frank_wolfe_play_converges_to_exact_play():
 G, R = 3.0, 0.7
 D = 2 * R
 LENGTHS = (4, 50, 300, 2_000, 20_000)
-
-
-def bound_after(learner, rounds, **wanted):
-    learner.t = rounds
-    return learner.bound(**wanted)
 
 
 def paths(rounds):

@@ -12,17 +12,11 @@ from learners.families import (
     absolute_entries,
     as_array,
     piecewise_constant_targets,
+    play_all,
     random_signs,
     rotating_quadratics,
     unit,
 )
-
-
-def play_all(learner, losses):
-    for loss in losses:
-        learner.update(loss)
-    return learner
-
 
 # -- Multi-OCG -------------------------------------------------------------------------------------
 
@@ -61,8 +55,7 @@ def test_multi_ocg_restarts_each_expert_at_its_own_pace():
 def test_multi_ocg_says_when_its_limit_has_cut_a_run_short():
     domain = dw.BirkhoffPolytope(4)
     losses = piecewise_constant_targets(domain, 60).losses
-    limited = dw.learners.MultiOCG(domain, horizon=60, lipschitz=3.0, max_inner=1)
-    play_all(limited, losses)
+    limited = play_all(dw.learners.MultiOCG(domain, horizon=60, lipschitz=3.0, max_inner=1), losses)
     with pytest.raises(NotImplementedError):
         limited.bound()
     free = play_all(

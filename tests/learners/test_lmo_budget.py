@@ -10,7 +10,7 @@ from benchmarks.budget.streams import STREAMS
 from contracts.learner_cases import Along, more_domains
 from driftwolfe.ensemble.list import EvenDescent
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
-from learners.families import meet, pushed_back, switching_costs, vertex_against
+from learners.families import meet, play_all, pushed_back, switching_costs, vertex_against
 
 SETS = {
     "l1": dw.L1Ball(6),
@@ -54,8 +54,7 @@ def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, split):
         oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
         budget_split=split,
     )
-    for _ in range(50):
-        learner.update(dw.losses.LinearLoss([1.0, 0.0]))
+    play_all(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 50)
     learner.t = T  # a bound is a function of the rounds played and of G
     r = 3.0 if schedule == "even" else 1.0
     for P in (0.0, 1.0, 30.0, 2.0 * (T - 1)):

@@ -13,6 +13,7 @@ from driftwolfe.learners import polar as module
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.storage import VERSION, read_archive
+from learners.families import play_all
 from reliability.mutations import crafted
 
 ALL = ("lazy", "origin", "adaptive", "agile", "vertex")
@@ -221,8 +222,7 @@ RATE = "_meta.inverse_rate"
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_file_that_does_not_fit_together_is_refused(name, tmp_path):
     learner, path = dw.POLAR(dw.L2Ball(4)), tmp_path / "learner.safetensors"
-    for loss in stream(40):
-        learner.update(loss)
+    play_all(learner, stream(40))
     learner.save(path)
     archive = read_archive(path)
     BROKEN[name](archive.settings["state"], archive.arrays)

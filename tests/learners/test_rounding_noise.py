@@ -16,6 +16,7 @@ from driftwolfe.ensemble import AdaNormalHedge, MultiplicativeWeights
 from driftwolfe.ensemble.ball import surrogate
 from driftwolfe.losses import LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix, ProductPoint, leading_triplet
+from learners.families import play_all
 
 ROUNDS, ALLOWED = 36, 1e-6
 SETS = ("l1", "simplex", "birkhoff", "trees", "factored", "product-factored")
@@ -142,9 +143,7 @@ def test_a_fixed_gradient_never_leads_a_line_search_out_of_the_ball():
     """Near the vertex squared lengths cancel, on any machine for a few of these seeds."""
     for seed in range(60):
         loss = LinearLoss(10.0 * np.random.default_rng(seed).standard_normal((12, 10)))
-        learner = dw.learners.LineSearchOFW(small_ball())
-        for _ in range(40):
-            learner.update(loss)
+        learner = play_all(dw.learners.LineSearchOFW(small_ball()), [loss] * 40)
         assert trace_norm(learner.decision) <= 1.0 + 1e-12, seed
 
 

@@ -10,8 +10,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, SquaredDistance
 from learners.contenders import CONTENDERS, domain_for
-from learners.families import ROUNDING
-from learners.test_bounds_hold import bound_after
+from learners.families import ROUNDING, bound_after
 
 CERTIFIED = {
     "saol": (dw.learners.SAOL, {}),
