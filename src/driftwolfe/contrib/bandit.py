@@ -148,19 +148,12 @@ class Bandit(SeesEstimates):
 
     Parameters
     ----------
-    learner
-        A learner's class, or a function called as ``learner(domain, horizon=..., lipschitz=..., ...)``;
-        or a learner on this set that has played no round, which is copied.
     points
         Values seen per round: 1 or 2.
     horizon
         Rounds T, which say how far to explore; None: epochs of doubling length.
     lipschitz
         G, a bound on the gradient norms of the losses; ``"auto"``: the scale of values is learned.
-    seed
-        Seed of the directions.
-    options
-        Of the learner.
     {options}
 
     References
@@ -305,19 +298,12 @@ class SemiBandit(SeesEstimates):
 
     Parameters
     ----------
-    learner
-        A learner's class, or a function called as ``learner(domain, horizon=..., lipschitz=..., ...)``;
-        or a learner on this set that has played no round, which is copied.
     horizon
         Rounds T, which say how much to explore; None: epochs of doubling length.
     lipschitz
         G, a bound on the norms of the losses; ``"auto"``: learned.
     exploration
         :math:`\gamma`; :math:`\min(1/2, (m/T)^{1/3})` if not given, for m exploring vertices.
-    seed
-        Seed of the vertices drawn.
-    options
-        Of the learner.
     {options}
 
     References

@@ -39,8 +39,6 @@ class FTPL(SinglePointLearner):
     ----------
     domain, horizon
         A set of dense arrays; the horizon is not used.
-    seed
-        Seed of the noise.
     {options}
 
     References
@@ -92,7 +90,6 @@ class FTPL(SinglePointLearner):
         self._draw()
 
     def _draw(self) -> None:
-        """Draw the next point."""
         expected = self._squares + self.lipschitz**2
         self._scale = math.sqrt(_NORMAL * self.domain.radius / self._width * expected)
         if self._scale == 0.0:  # nothing but zeros so far

@@ -183,7 +183,6 @@ class AFLH(Learner):
 
     @property
     def decision(self) -> Point:
-        """The weighted mean of the experts that are awake."""
         return self._experts.mean(self._meta.weights)
 
     @property

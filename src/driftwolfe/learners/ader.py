@@ -274,7 +274,6 @@ class OneOracleAder(Learner):
 
     @property
     def decision(self) -> Point:
-        """The feasible point x."""
         return self._x.copy()
 
     @property

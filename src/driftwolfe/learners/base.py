@@ -442,7 +442,6 @@ class Outer(Learner):
 
     @property
     def oracle_calls(self) -> OracleCalls:
-        """Calls so far, those of the learner within among them."""
         both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
         return OracleCalls(*map(sum, zip(*both, strict=True)))
 

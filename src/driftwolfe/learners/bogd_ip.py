@@ -97,7 +97,6 @@ class BOGDIP(Learner):
 
     @property
     def decision(self) -> Point:
-        """The feasible point x."""
         return self._experts.point(0).copy()
 
     lipschitz = property(largest_gradient)

@@ -225,7 +225,6 @@ class POLAR(Learner):
 
     @property
     def decision(self) -> Point:
-        """The weighted mean of the experts' points."""
         return self._experts.mean(self._meta.weights)
 
     @property

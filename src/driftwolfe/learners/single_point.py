@@ -51,7 +51,6 @@ class SinglePointLearner(Learner):
 
     @property
     def decision(self) -> Point:
-        """The feasible point x."""
         return self._x.copy()
 
     @property
@@ -60,7 +59,6 @@ class SinglePointLearner(Learner):
         return max(self.options.lipschitz or 0.0, self._largest)
 
     def _size(self, gradient: Point) -> float:
-        """The norm of a gradient, if it is in range."""
         size = norm(gradient)
         require_in_range(size, self.domain.diameter)
         return size

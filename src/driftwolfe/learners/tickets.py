@@ -86,7 +86,6 @@ class Tickets:
 
     @property
     def points(self) -> list[Point]:
-        """Their decisions."""
         return [each.decision for each in self.open.values()]
 
     @property
@@ -139,7 +138,6 @@ class Tickets:
         )
 
     def close(self, ticket: Ticket, excess: float) -> None:
-        """Use a ticket up."""
         del self.open[ticket.number]
         self.excess += excess
         self.positive += max(excess, 0.0)
