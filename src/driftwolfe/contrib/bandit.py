@@ -136,15 +136,11 @@ class Bandit(SeesEstimates):
 
     ``query()`` returns the point to play, or two in a stack, and ``update(value)`` takes the loss there, or the two
     losses; `update` also takes a loss, of which it evaluates nothing else, so `play` works. What is suffered is the
-    mean of the values. With :math:`\kappa = R/r`, outer over inner radius, and :math:`F = G\,diam(K)`,
-
-    .. math:: \delta = \min\Big(\frac r2, \sqrt{\frac{d F D}{(2 + \kappa) G}}\; T^{-1/4}\Big)
-              \text{ or } \min\Big(\frac r2, \frac{r}{\sqrt T}\Big), \qquad \alpha = \delta / r
-
-    for one point and for two. The expected regret against any comparators chosen in advance is at most
-    that of the learner on the estimates plus :math:`G\delta(2 + \kappa) T`, and F for the first round of
-    one point: with POLD and POLA :math:`O(T^{3/4})` for fixed comparators. `bound` has all constants (proofs:
-    `docs/theory/bandit.md`); it needs a horizon and `lipschitz`, and values that deviate by at most F.
+    mean of the values. With inner radius r, :math:`\delta` is of order :math:`T^{-1/4}` for one point, and
+    :math:`r/\sqrt T` for two, at most r/2. The expected regret against any comparators chosen in advance is at
+    most that of the learner on the estimates plus :math:`G\delta(2 + R/r) T`, and :math:`F = G\,diam(K)` for the
+    first round of one point: with POLD and POLA :math:`O(T^{3/4})` for fixed comparators. `bound` has all constants
+    (`docs/theory/bandit.md`); it needs a horizon and `lipschitz`, and values that deviate by at most F.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.ops import POINTS
 from driftwolfe.state import Field
 from driftwolfe.storage import require
@@ -95,7 +95,7 @@ class Tickets:
         return np.stack(points) if points and all(map(_stacks, points)) else points
 
     @property
-    def labels(self) -> Array:
+    def labels(self) -> Indices:
         """Number, key and place among the decisions of each."""
         rows = [(each.number, each.key, row) for row, each in enumerate(self.open.values())]
         return np.array(rows, np.int64).reshape(-1, 3)
