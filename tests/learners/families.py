@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,13 @@ def bound_after(learner: Any, rounds: int, **wanted: Any) -> float:
     """A bound is a function of the rounds played and of G: no need to play them."""
     learner.t = rounds
     return learner.bound(**wanted)
+
+
+def normal_hedge(B: float, T: int) -> Callable[[float], float]:
+    """AdaNormalHedge's price on an interval: B sqrt(3 |I| c(T)), N experts started by round T."""
+    started = sum(T // 2**k for k in range(T.bit_length()))
+    c = math.log(started + 1.5 * T * T.bit_length())
+    return lambda length: B * math.sqrt(3 * length * c)
 
 
 def listener() -> tuple[type, list[np.ndarray]]:

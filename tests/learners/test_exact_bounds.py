@@ -11,7 +11,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss
-from learners.families import bound_after
+from learners.families import bound_after, normal_hedge
 
 G, R = 3.0, 0.7
 D = 2 * R
@@ -30,15 +30,20 @@ def paper_block(T):
     return T**-0.75, math.isqrt(T), 3 * D**2 * T**-0.5
 
 
-def normal_hedge(length, T):
-    """AdaNormalHedge's price on an interval: B sqrt(3 |I| c(T)), N experts started by round T."""
-    started = sum(T // 2**k for k in range(T.bit_length()))
-    return 2 * R * G * math.sqrt(3 * length * math.log(started + 1.5 * T * T.bit_length()))
-
-
 def hedge(T, i, N, spread):
     """Hedge's price for expert i of N: B sqrt(T/8) (1 + ln(1/p_i)), p_i = (1 + 1/N)/(i(i + 1))."""
     return spread * math.sqrt(T / 8) * (1 + math.log(i * (i + 1) / (1 + 1 / N)))
+
+
+def best_on_ball(T, K, D, P):
+    """The best of Ader's experts on a ball of diameter D, with blocks of K rounds, and its price."""
+    M = math.ceil(T / K)
+    N = math.ceil(0.5 * math.log2(1 + 4 * M / 7)) + 1
+    etas = [2**i * math.sqrt(7 / (2 * M)) * D / (K * G) for i in range(N)]
+    return min(
+        (D**2 / 8 + D * P / 2) / eta + eta * K * T * G**2 / 2 + hedge(M, i, N, K * G * D)
+        for i, eta in enumerate(etas, start=1)
+    )
 
 
 # -- blocked descent -------------------------------------------------------------------------------
@@ -125,16 +130,9 @@ def test_one_oracle_ader(T, budget):
     D = 2 * learner.domain.radius
     assert pytest.approx(2 * 2.0 * math.sqrt(3 / 4)) == D
     K = math.ceil(math.sqrt(T / budget))
-    M, tol = math.ceil(T / K), min(D**2, 2.6 * D**2 / (budget * K))
-    N = math.ceil(0.5 * math.log2(1 + 4 * M / 7)) + 1
+    tol = min(D**2, 2.6 * D**2 / (budget * K))
     for P in (0.0, 5.0, 40.0):
-        inside = []
-        for i in range(1, N + 1):
-            eta = 2 ** (i - 1) * math.sqrt(7 / (2 * M)) * D / (K * G)
-            inside.append(
-                (D**2 / 8 + D * P / 2) / eta + eta * K * T * G**2 / 2 + hedge(M, i, N, K * G * D)
-            )
-        wanted = G * T * math.sqrt(tol) + min(inside) + (K - 1) * G * P
+        wanted = G * T * math.sqrt(tol) + best_on_ball(T, K, D, P) + (K - 1) * G * P
         assert bound_after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
@@ -169,7 +167,7 @@ def test_the_best_expert_of_a_grid_and_the_price_of_finding_it(grid, T):
 
 def on_level(k, T, P=0.0):
     """Regret on one interval of length 2^k: its expert's bound and the price of weighing."""
-    return blocked(2**k, *paper_block(2**k), P) + normal_hedge(2**k, T)
+    return blocked(2**k, *paper_block(2**k), P) + normal_hedge(D * G, T)(2**k)
 
 
 def intervals_of_level(k, T):
@@ -221,13 +219,9 @@ def test_one_projection_ader(T, method):
         dw.Simplex(4, radius=2.0), T, G, tuning="certified", oracle=method
     )
     D = 2 * learner.domain.radius
-    N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
     for P in (0.0, 5.0, 40.0):
-        inside = []
-        for i in range(1, N + 1):
-            eta = 2 ** (i - 1) * math.sqrt(7 / (2 * T)) * D / G
-            inside.append((D**2 / 8 + D * P / 2) / eta + eta * T * G**2 / 2 + hedge(T, i, N, G * D))
-        wanted = min(inside) + (G * D * math.sqrt(T) if method == "corrective" else 0.0)
+        rough = G * D * math.sqrt(T) if method == "corrective" else 0.0
+        wanted = best_on_ball(T, 1, D, P) + rough
         assert bound_after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
@@ -265,13 +259,8 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
     u in K, or e = ||y - x||; what enters the bound is no smaller than the better of both.
     """
     T, vertices = 200, np.concatenate((np.eye(4), -np.eye(4)))
-    learner = dw.learners.OneOracleAder(
-        dw.L1Ball(4),
-        T,
-        1.0,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=budget, tolerance_scale=1e-6),
-    )
+    oracle = dw.Oracle(lmo_budget=budget, tolerance_scale=1e-6)
+    learner = dw.learners.OneOracleAder(dw.L1Ball(4), T, 1.0, tuning="certified", oracle=oracle)
     K, needed = math.ceil(math.sqrt(T / budget)), 0.0
     slope = np.array([0.5, -0.5, 0.4, 0.3])
     for t in range(1, T + 1):
@@ -401,13 +390,8 @@ def test_polar_plays_the_blocks_that_its_bound_speaks_of(name):
 @pytest.mark.parametrize("schedule", ["blocks", "even"])
 def test_polar_with_a_budget_is_below_the_closed_form(b, schedule):
     """3.23 (r/b_k)^(1/4) L^(3/4) + 0.94 r^(3/4) (b_k L)^(1/4) for the share b_k of a length."""
-    learner = dw.POLAR(
-        dw.L2Ball(3, radius=R),
-        None,
-        G,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=b, schedule=schedule),
-    )
+    oracle = dw.Oracle(lmo_budget=b, schedule=schedule)
+    learner = dw.POLAR(dw.L2Ball(3, radius=R), None, G, tuning="certified", oracle=oracle)
     r = 3.0 if schedule == "even" else 1.0
     for level in range(2, 18):
         length, share = 4 << (level - 1), b / (level * (level + 1))

@@ -65,13 +65,8 @@ def total_cap(method, D, h, rounds, scale=1.0):
 def test_blocks_of_bogd_keep_their_cap(name, method, scale):
     T, domain = 900, SETS[name]
     D, h = 2 * domain.radius, T**-0.75
-    learner = dw.BOGDIP(
-        domain,
-        horizon=T,
-        lipschitz=1.0,
-        tuning="certified",
-        oracle=dw.Oracle(method, tolerance_scale=scale),
-    )
+    oracle = dw.Oracle(method, tolerance_scale=scale)
+    learner = dw.BOGDIP(domain, T, 1.0, tuning="certified", oracle=oracle)
     history = dw.play(learner, hard_losses(domain, T))
     block, tolerance = plan(h, D, scale)
     assert block == 30

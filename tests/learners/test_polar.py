@@ -71,12 +71,8 @@ def test_blocks_of_experts_that_project_by_lmo_calls():
     """Corrective steps on a simplex end at the projection; what is left of the gap is 1e-10 D^2."""
     domain, losses = SETS["simplex"], stream(140, seed=2)
     plain = reference.polar(domain, losses, 5.0, ALL, block=block)
-    learner = dw.POLAR(
-        domain,
-        lipschitz=5.0,
-        experts=ALL,
-        oracle=dw.Oracle("corrective", accuracy=1e-10, tolerance_scale=1e-12),
-    )
+    oracle = dw.Oracle("corrective", accuracy=1e-10, tolerance_scale=1e-12)
+    learner = dw.POLAR(domain, lipschitz=5.0, experts=ALL, oracle=oracle)
     agrees(learner, plain, losses, atol=1e-4)
     assert learner.lmo_calls > 0 == learner.oracle_calls.projection
 
