@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from driftwolfe.storage import require
 
 #: Tables of what finished epochs have cost, with a column for each expert.
 PAST = Field(list, items=Field(np.float64, (2, None)))
-#: The weights of so many experts for so many rounds.
-Weights: TypeAlias = Callable[[int, int], Any]
 
 
 class GridLearner(Learner):
@@ -49,7 +47,7 @@ class GridLearner(Learner):
         options: Options,
         plans: Callable[[int], Sequence[Plan]],
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
-        weights: Weights | None = None,
+        weights: Callable[[int, int], Any] | None = None,
     ) -> None:
         super().__init__(domain)
         self.options = options
