@@ -243,8 +243,8 @@ class Learner(Stateful, Guarded, ABC):
 
     def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
         """Learn the loss of a ticket's round as if it were that of this one; return its value there."""
-        tickets, f, t = self._tickets or Tickets(), as_loss(loss), self.t
-        held = tickets.find(ticket)
+        tickets = self._tickets or Tickets()
+        held, f, t = tickets.find(ticket), as_loss(loss), self.t
         value = f.value(held.decision)
         require_finite(value)
         try:
