@@ -81,9 +81,9 @@ class OneProjectionSAOL(CoverLearner):
 
     Regret :math:`O(\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against comparators of path
     length P inside it; `bound` has the constants. Where B is learned, weights cost B more on each. With another
-    method than ``"exact"`` there is :math:`G \tau \delta` more, :math:`\delta` the largest of all
-    :math:`\mathrm{gap}/\lVert y - x\rVert` (of :math:`\lVert y - x\rVert`, where that is smaller): in the
-    certified tuning at most :math:`D/\sqrt\tau`; in the practical one as measured, which may be vacuous.
+    method than ``"exact"`` an interval I of the cover has :math:`G |I| \delta` more, :math:`\delta` the largest of
+    all :math:`\mathrm{gap}/\lVert y - x\rVert` (of :math:`\lVert y - x\rVert`, where that is smaller): in the
+    certified tuning at most :math:`D/\sqrt{|I|}`; in the practical one as measured, which may be vacuous.
 
     Factored matrices on the host are dense arrays here, one for each expert: sums of sparse gradients and of
     projections have full rank. On a device they stay factored.
