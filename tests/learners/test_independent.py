@@ -50,6 +50,7 @@ def mixed_losses(rounds, seed=0):
 
 
 def decisions(learner, losses):
+    """What is played before each loss."""
     played = []
     for loss in losses:
         played.append(learner.decision)
