@@ -69,7 +69,7 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
             return self._update_late(loss, ticket, **more)
         if getattr(loss, "overflows", False):
             require_in_range(math.inf, self.domain.diameter if self.domain else 1.0)
-        parts = [self, *map(self.__dict__.__getitem__, _replaced(type(self)))]
+        parts = [self, *map(self.__dict__.__getitem__, _parts(type(self))[0])]
         before = [part.__dict__.copy() for part in parts]
         try:
             return update(self, loss, **more)
@@ -100,11 +100,11 @@ GUARDS: dict[str, Callable[[Any], Any]] = {
 
 
 @cache
-def _replaced(cls: type[Learner]) -> tuple[str, ...]:
-    """The attributes that hold experts and weights; learners within undo their own updates."""
-    parts = ((name, part) for name, part in declared(cls).items() if isinstance(part, Nested))
-    kept = (Learner, CountedDomain)
-    return tuple(name for name, part in parts if not issubclass(part.kind, kept))
+def _parts(cls: type[Learner]) -> tuple[list[str], list[str]]:
+    """Attributes that hold experts and weights, and learners within, which undo their own updates."""
+    parts = {name: part.kind for name, part in declared(cls).items() if isinstance(part, Nested)}
+    replaced = [n for n, kind in parts.items() if not issubclass(kind, (Learner, CountedDomain))]
+    return replaced, [n for n, kind in parts.items() if issubclass(kind, Learner)]
 
 
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
@@ -292,8 +292,7 @@ class Learner(Stateful, Guarded, ABC):
 
     def undoable(self, before: Mapping[str, Any]) -> bool:
         """Whether learners within are where they were."""
-        parts = {n: part for n, part in declared(type(self)).items() if isinstance(part, Nested)}
-        held = [before[name] for name, part in parts.items() if issubclass(part.kind, Learner)]
+        held = [before[name] for name in _parts(type(self))[1]]
         within = [each for one in held for each in (one if isinstance(one, tuple) else (one,))]
         return not any(each.t != before["t"] or is_half_written(each) for each in within)
 
