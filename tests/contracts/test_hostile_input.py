@@ -23,6 +23,7 @@ from contracts.learner_cases import (
 )
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
+from learners.families import play_all
 
 #: What a refusal is where it is no ValueError.
 REFUSALS = dict.fromkeys(["value raises", "gradient raises"], BrokenError)
@@ -58,9 +59,7 @@ def bad_losses_for(cls, domain):
 
 
 def played(cls, settings, domain, rounds=9):
-    learner = make(cls, settings, domain)
-    for loss in stream(domain, rounds):
-        learner.update(loss)
+    learner = play_all(make(cls, settings, domain), stream(domain, rounds))
     return learner
 
 
@@ -98,10 +97,7 @@ def test_a_loss_that_does_not_fit_is_explained(cls, settings, name):
     domain = domain_named(name)
     learner = played(cls, settings, domain)
     before = learner.clone()
-    if cls not in (
-        *VALUES_ONLY,
-        dw.contrib.SemiBandit,
-    ):  # those take numbers, and losses of components
+    if cls not in VALUES_ONLY:  # those take numbers, and losses of components
         for array in (np.ones(domain.shape), np.ones(domain.shape).tolist()):
             with pytest.raises(TypeError, match=r"driftwolfe\.losses\.LinearLoss\(g\)"):
                 learner.update(array)
@@ -124,10 +120,8 @@ def test_a_portfolio_on_a_ball_is_told_of_the_simplex(cls):
     except ValueError as refusal:
         assert str(refusal).endswith("PortfolioLoss is for a Simplex, not for this L2Ball")
         assert str(refusal).count("Simplex") == 1
-    else:
-        assert (
-            cls in VALUES_ONLY or cls is dw.contrib.FTPL
-        )  # they evaluate it elsewhere, or not at all
+    else:  # they evaluate it elsewhere, or not at all
+        assert cls in VALUES_ONLY or cls is dw.contrib.FTPL
 
 
 def names_of(cls):
@@ -140,12 +134,7 @@ def names_of(cls):
     "cls",
     [
         cls
-        for home in (
-            dw.domains,
-            dw.learners,
-            dw.contrib,
-            estimators,
-        )  # losses are made too often to look
+        for home in (dw.domains, dw.learners, dw.contrib, estimators)  # losses are made too often
         for name in home.__all__
         if inspect.isclass(cls := getattr(home, name))
         and names_of(cls)
@@ -181,9 +170,7 @@ def test_options_of_own_classes_may_be_any():
         (lambda: dw.POLAR(dw.L1Ball(3), lipschitz="atuo"), 'lipschitz, if not "auto", must'),
         (lambda: dw.POLAR(dw.L1Ball(3), tuning=np.ones(3)), 'must be one of "practical"'),
         (
-            lambda: dw.infeasible_projection(
-                dw.L1Ball(3), np.zeros(3), np.ones(3), 0.1, method="halfspac"
-            ),
+            lambda: dw.infeasible_projection(dw.L1Ball(1), [0.0], [2.0], 0.1, method="halfspac"),
             "method .*mean 'halfspace'",
         ),
         (lambda: estimators.MatrixCompleter(loss="hubr"), "loss .*mean 'huber'"),

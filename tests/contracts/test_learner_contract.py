@@ -20,6 +20,7 @@ from contracts.learner_cases import (
 from driftwolfe.learners import base as learner_base
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix, norm
+from learners.families import play_all
 
 ROUNDS = 70  # beyond the first epoch of learners without a horizon
 
@@ -118,12 +119,10 @@ def test_is_deterministic_and_clones_are_independent(cls, settings, name):
     np.testing.assert_array_equal(as_array(first.decision), as_array(second.decision))
     twin = first.clone()
     assert twin.domain is domain
-    for loss in losses[18:]:
-        first.update(loss)
+    play_all(first, losses[18:])
     assert twin.t == 18
     np.testing.assert_array_equal(as_array(twin.decision), as_array(second.decision))
-    for loss in losses[18:]:
-        twin.update(loss)
+    play_all(twin, losses[18:])
     np.testing.assert_array_equal(as_array(first.decision), as_array(twin.decision))
     assert first.oracle_calls == twin.oracle_calls
 

@@ -18,6 +18,7 @@ from driftwolfe.learners import base as learner_base
 from driftwolfe.learners import polar
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from driftwolfe.state import State
+from learners.families import play_all
 from reliability.children import python, same_copy
 
 #: More settings: what is drawn at random, and projections that are cut off.
@@ -169,8 +170,7 @@ def test_another_process_goes_on_in_the_same_way(tmp_path):
         for name in ("flow", ("factored", "product-factored")[number % 2]):
             if suits(cls, more_domains()[name]):
                 learner = cls(more_domains()[name], **settings[0])
-                for loss in losses_for(learner.domain, 8):
-                    learner.update(loss)
+                play_all(learner, losses_for(learner.domain, 8))
                 paths.append(str(tmp_path / f"{cls.__name__}-{name}.safetensors"))
                 learner.save(paths[-1])
                 expected.append(played_on(learner))
@@ -185,8 +185,7 @@ def test_what_is_forgotten_would_be_seen(tmp_path, monkeypatch):
     """The comparison above finds an attribute that no file has."""
     monkeypatch.delitem(state.declared(dw.OGD), "_steps")
     learner = dw.OGD(dw.L1Ball(4))
-    for loss in stream(learner.domain, 3):
-        learner.update(loss)
+    play_all(learner, stream(learner.domain, 3))
     found = differences(learner, loaded(learner, tmp_path / "learner.safetensors"))
     assert len(found) == 1 and found[0].startswith("OGD._steps: ")
 
@@ -281,8 +280,7 @@ def test_sets_that_cannot_be_written_are_given_again(name, tmp_path):
     domain = OWN[name]()
     path, learner = tmp_path / "learner.safetensors", dw.POLA(domain)
     losses = losses_for(domain, 30)
-    for loss in losses[:20]:
-        learner.update(loss)
+    play_all(learner, losses[:20])
     learner.save(path)
     with pytest.raises(ValueError) as refused:
         dw.load(path)
@@ -305,8 +303,7 @@ def test_sets_that_cannot_be_written_are_given_again(name, tmp_path):
 )
 def test_a_set_that_the_learner_was_not_on_is_refused(cls, wrong, tmp_path):
     learner = cls(dw.L1Ball(4))
-    for loss in stream(learner.domain, 20):
-        learner.update(loss)
+    play_all(learner, stream(learner.domain, 20))
     learner.save(tmp_path / "learner.safetensors")
     with pytest.raises(ValueError, match=r"this archive (holds|does not hold)"):
         dw.load(tmp_path / "learner.safetensors", domain=wrong)
@@ -315,8 +312,7 @@ def test_a_set_that_the_learner_was_not_on_is_refused(cls, wrong, tmp_path):
 def test_a_counted_set_counts_anew(tmp_path):
     """What the user counts is the user's; what the learner asked is kept."""
     learner = dw.OnlineFrankWolfe(dw.count_calls(dw.L1Ball(4)))
-    for loss in stream(learner.domain, 20):
-        learner.update(loss)
+    play_all(learner, stream(learner.domain, 20))
     other = loaded(learner, tmp_path / "learner.safetensors")
     assert (learner.domain.calls.lmo, other.domain.calls.lmo) == (20, 0)
     assert dataclasses.astuple(other.oracle_calls) == dataclasses.astuple(learner.oracle_calls)
@@ -380,8 +376,7 @@ def test_a_learner_of_ones_own_is_loaded_with_its_class(name, own_set, tmp_path)
     domain = Mine(4) if own_set else dw.L1Ball(4)
     learner, path = OWN_LEARNERS[name](domain), tmp_path / "learner.safetensors"
     cls, losses = type(learner), stream(dw.L1Ball(4), 40)
-    for loss in losses[:15]:
-        learner.update(loss)
+    play_all(learner, losses[:15])
     learner.save(path)
     if own_set:
         with pytest.raises(ValueError, match="is one of your own and is not in the file"):
@@ -410,9 +405,7 @@ class Octahedron(dw.L1Ball):
 def test_own_classes_are_found_once_they_are_imported_and_never_imported_by_a_file(tmp_path):
     """In a program that does not define them, a file that names them is refused, and imports nothing."""
     path, losses = tmp_path / "learner.safetensors", stream(dw.L1Ball(4), 20)
-    learner = Declared(Octahedron(4, size=2.0))
-    for loss in losses:
-        learner.update(loss)
+    learner = play_all(Declared(Octahedron(4, size=2.0)), losses)
     learner.save(path)
     other = dw.load(path)
     assert (type(other), type(other.domain)) == (Declared, Octahedron)

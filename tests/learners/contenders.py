@@ -126,33 +126,11 @@ CONTENDERS = {
 
 #: One setting of each class, for the dear sets and the long games.
 LEADING = (
-    "ogd",
-    "bogd",
-    "bogd-halfspace",
-    "loo-bogd",
-    "pold",
-    "pold-certified-linear",
-    "ader",
-    "pola",
-    "pola-linear",
-    "saol",
-    "pamo",
-    "multi-ocg",
-    "ofw",
-    "anytime-ofw-auto",
-    "pold-budget-even",
-    "pold-pooled",
-    "pola-pooled-even",
-    "one-oracle-pooled",
-    "one-projection",
-    "one-projection-saol",
-    "polar-sleeping",
-    "polar-budget",
-    "sword",
-    "sacs",
-    "smoothed",
-    "discounted-quick",
-    "scream",
+    *("ogd", "bogd", "bogd-halfspace", "loo-bogd", "pold", "pold-certified-linear", "ader", "pola"),
+    *("pola-linear", "saol", "pamo", "multi-ocg", "ofw", "anytime-ofw-auto", "pold-budget-even"),
+    *("pold-pooled", "pola-pooled-even", "one-oracle-pooled", "one-projection"),
+    *("one-projection-saol", "polar-sleeping", "polar-budget", "sword", "sacs", "smoothed"),
+    *("discounted-quick", "scream"),
 )
 
 

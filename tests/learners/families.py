@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,38 @@ def meet(learner: Any, arena: Arena) -> Meeting:
         if learner.lmo_budget is not None:  # in every game of the suite, after every round
             assert learner.lmo_calls <= learner.lmo_budget * (t + 1)
     return Meeting(learner, arena, losses, np.array(suffered))
+
+
+def play_all(learner: Any, losses: Sequence[Loss]) -> Any:
+    """The learner, which has seen all losses."""
+    for loss in losses:
+        learner.update(loss)
+    return learner
+
+
+def bound_after(learner: Any, rounds: int, **wanted: Any) -> float:
+    """A bound is a function of the rounds played and of G: no need to play them."""
+    learner.t = rounds
+    return learner.bound(**wanted)
+
+
+def normal_hedge(B: float, T: int) -> Callable[[float], float]:
+    """AdaNormalHedge's price on an interval: B sqrt(3 |I| c(T)), N experts started by round T."""
+    started = sum(T // 2**k for k in range(T.bit_length()))
+    c = math.log(started + 1.5 * T * T.bit_length())
+    return lambda length: B * math.sqrt(3 * length * c)
+
+
+def listener() -> tuple[type, list[np.ndarray]]:
+    """A learner that stays where it is, and the slopes that it is shown."""
+    seen = []
+
+    class Listening(dw.learners.Constant):
+        def update(self, loss, ticket=None):
+            seen.append(loss.g)
+            return super().update(loss)
+
+    return Listening, seen
 
 
 def path_length(comparators: Sequence[np.ndarray]) -> float:

@@ -6,6 +6,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import bounds
 from driftwolfe.losses import FunctionLoss, LinearLoss
+from learners.families import listener
 
 SETS = {
     "ball": dw.L2Ball(4),
@@ -56,16 +57,9 @@ def test_points_played_are_in_the_set_and_explore_its_whole_inside(name, points)
 @pytest.mark.parametrize("name", SETS)
 def test_estimates_are_the_gradient_in_the_mean(name, points):
     """Of a linear loss, along the affine hull; in units of G times the shrinking factor."""
-    domain, rounds = SETS[name], 600
-    seen = []
-
-    class Listening(dw.learners.Constant):
-        def update(self, loss, ticket=None):
-            seen.append(loss.g)
-            return super().update(loss)
-
+    domain, rounds, (listening, seen) = SETS[name], 600, listener()
     slope = np.linspace(-1.0, 2.0, np.prod(domain.shape)).reshape(domain.shape)
-    learner = dw.contrib.Bandit(domain, Listening, points=points, horizon=50, lipschitz=4.0)
+    learner = dw.contrib.Bandit(domain, listening, points=points, horizon=50, lipschitz=4.0)
     shrunk, factor = 1.0 - learner.exploration.alpha, learner.exploration.factor
     for _ in range(rounds):
         learner.update(LinearLoss(slope, constant=7.0))
@@ -172,15 +166,8 @@ def test_noise_averages_out_in_blocks():
 
 def test_blocks_learn_from_noise_that_single_steps_would_follow():
     """What the third term of the bound says, measured: the mean square of a block's sum of estimates."""
-    domain, block = dw.L2Ball(6), 25
-    seen = []
-
-    class Listening(dw.learners.Constant):
-        def update(self, loss, ticket=None):
-            seen.append(loss.g)
-            return super().update(loss)
-
-    learner = dw.contrib.Bandit(domain, Listening, points=2, horizon=10_000, lipschitz=1.0)
+    domain, block, (listening, seen) = dw.L2Ball(6), 25, listener()
+    learner = dw.contrib.Bandit(domain, listening, points=2, horizon=10_000, lipschitz=1.0)
     for _ in range(40 * block):
         learner.update(LinearLoss(np.eye(6)[0]))
     sums = np.array(seen).reshape(40, block, 6).sum(axis=1)

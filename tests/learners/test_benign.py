@@ -270,10 +270,8 @@ def test_sacs_with_one_projection_plays_factored_matrices():
     domain = dw.TraceNormBall((6, 5), radius=2.0, representation="factored")
     rng = np.random.default_rng(0)
     slopes = [rng.standard_normal((6, 5)) / 5 for _ in range(3)]
-    learner, suffered = (
-        dw.contrib.SACS(domain, tuning="certified", lipschitz=3.0, projections="one"),
-        0.0,
-    )
+    learner = dw.contrib.SACS(domain, tuning="certified", lipschitz=3.0, projections="one")
+    suffered = 0.0
     for t in range(60):
         assert domain.contains(learner.decision, atol=1e-9)
         suffered += learner.update(LinearLoss(slopes[t % 3]))

@@ -14,6 +14,7 @@ from learners.contenders import CONTENDERS, LEADING, make
 from learners.families import (
     ROUNDING,
     absolute_entries,
+    bound_after,
     drifting_logistic,
     growing_slopes,
     linear_arena,
@@ -47,19 +48,9 @@ LONG_ARENAS = {
     "pushed-back-l2-long": lambda: pushed_back(dw.L2Ball(2), 700),
 }
 QUICK = (
-    "ogd",
-    "bogd",
-    "bogd-halfspace",
-    "pold-certified-linear",
-    "ader-linear",
-    "pola-linear",
-    "ofw",
-    "bogd-budget",
-    "pold-budget",
-    "pold-budget-even",
-    "one-oracle",
-    "polar-auto",
-    "polar-sleeping",
+    *("ogd", "bogd", "bogd-halfspace", "pold-certified-linear", "ader-linear", "pola-linear"),
+    *("ofw", "bogd-budget", "pold-budget", "pold-budget-even", "one-oracle", "polar-auto"),
+    *("polar-sleeping",),
 )
 #: For one contender of each class.
 DEAR_ARENAS = {
@@ -77,27 +68,14 @@ DEAR_ARENAS = {
     ),
 }
 NO_FACTORED = (dw.learners.MultiOCG,)  # minutes, and nothing new
-DYNAMIC = (
-    *(dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.learners.MultiOCG, dw.learners.OneOracleAder),
-    *(
-        dw.POLA,
-        dw.POLAR,
-        dw.learners.SAOL,
-        dw.learners.PAMO,
-        dw.learners.OneProjectionAder,
-        dw.learners.OneProjectionSAOL,
-    ),
-    *(dw.contrib.Sword, dw.contrib.SACS, dw.contrib.Scream),
-    *(dw.contrib.SmoothedOGD, dw.contrib.DiscountedAdaptive),
-)
 ADAPTIVE = (
-    dw.BOGDIP,
-    dw.POLA,
-    dw.POLAR,
-    dw.learners.SAOL,
-    dw.learners.PAMO,
-    dw.learners.OneProjectionSAOL,
-    dw.contrib.SACS,
+    *(dw.BOGDIP, dw.POLA, dw.POLAR, dw.learners.SAOL, dw.learners.PAMO),
+    *(dw.learners.OneProjectionSAOL, dw.contrib.SACS),
+)
+DYNAMIC = (
+    *(*ADAPTIVE, dw.OGD, dw.POLD, dw.Ader, dw.learners.MultiOCG, dw.learners.OneOracleAder),
+    *(dw.learners.OneProjectionAder, dw.contrib.Sword, dw.contrib.Scream),
+    *(dw.contrib.SmoothedOGD, dw.contrib.DiscountedAdaptive),
 )
 PIECES = (1, 2, 5, 20)
 
@@ -264,12 +242,6 @@ def test_the_bounds_hold_by_the_streams_and_measures_of_the_library(name):
 
 
 # -- bounds that mean something ------------------------------------------------------------------
-
-
-def bound_after(learner, rounds, **wanted):
-    """A bound is a function of the rounds played and of G: no need to play them all."""
-    learner.t = rounds
-    return learner.bound(**wanted)
 
 
 CERTIFIED = {"tuning": "certified", "oracle": "halfspace"}

@@ -13,6 +13,7 @@ from driftwolfe.losses import (
     SquaredDistance,
     loss_kernels,
 )
+from learners.families import play_all
 
 KERNELS = [
     value
@@ -56,8 +57,7 @@ def test_nothing_is_compiled_twice(cls, domain):
     before = [len(kernel.signatures) for kernel in KERNELS]
     learner = cls(domain)
     for seed in range(12):
-        for loss in losses(domain.shape, seed):
-            learner.update(loss)
+        play_all(learner, losses(domain.shape, seed))
     assert domain.contains(learner.decision)
     assert [len(kernel.signatures) for kernel in KERNELS] == before
 

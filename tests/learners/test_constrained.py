@@ -91,9 +91,7 @@ def test_cuts_keep_the_regret_of_bogd_and_bound_violations_on_every_interval(nam
     plain = dw.BOGDIP(domain, horizon=rounds, lipschitz=G, tuning=tuning)
     dw.play(plain, [LinearLoss(0.0 * domain.origin())] * rounds)
     assert regrets.sum() <= learner.bound()
-    if (
-        tuning == "certified"
-    ):  # the practical one allows for cut-off projections, of which it had none
+    if tuning == "certified":  # the practical one allows for cut-off projections
         assert learner.bound() == pytest.approx(plain.bound())
     assert violations.sum() <= learner.violation_bound()
     for tau in (1, 50, 300):
@@ -230,10 +228,8 @@ def test_without_constraints_they_are_the_learners_within(name):
     satisfied = LinearLoss(np.zeros(domain.shape), -1.0)
     for ours, plain in pairs:
         for t, loss in enumerate(losses):
-            given = (
-                {"constraint": satisfied} if t % 2 and type(ours) is dw.contrib.CutBOGDIP else {}
-            )
-            assert ours.update(loss, **given) == plain.update(loss)
+            told = t % 2 and type(ours) is dw.contrib.CutBOGDIP
+            assert ours.update(loss, constraint=satisfied if told else None) == plain.update(loss)
         np.testing.assert_array_equal(ours.decision, plain.decision)
         assert ours.violation == 0.0 and ours.oracle_calls == plain.oracle_calls
         assert ours.bound() == plain.bound()
@@ -252,10 +248,8 @@ def test_constraints_on_matrices_in_saved_games(cls, representation, tmp_path):
             return found
 
         def value(X):
-            return (
-                float(np.mean(X.toarray()[t % 8] if representation == "factored" else X[t % 8]))
-                + 0.05
-            )
+            dense = X.toarray() if representation == "factored" else X
+            return float(np.mean(dense[t % 8])) + 0.05
 
         return FunctionLoss(value, gradient)
 

@@ -13,18 +13,9 @@ from driftwolfe.state import State
 
 #: Learners that have a bound on these games.
 BOUNDED = [
-    dw.OGD,
-    dw.BOGDIP,
-    dw.POLD,
-    dw.POLA,
-    dw.POLAR,
-    dw.learners.SAOL,
-    dw.Ader,
-    dw.learners.OneOracleAder,
-    dw.learners.OneProjectionAder,
-    dw.learners.OneProjectionSAOL,
-    dw.OnlineFrankWolfe,
-    dw.contrib.Mixture,
+    *(dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.OnlineFrankWolfe),
+    *(dw.learners.SAOL, dw.learners.OneOracleAder, dw.learners.OneProjectionAder),
+    *(dw.learners.OneProjectionSAOL, dw.contrib.Mixture),
 ]
 SET = dw.L2Ball(3, radius=2.0)
 

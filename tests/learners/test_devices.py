@@ -101,26 +101,23 @@ def test_the_same_losses_as_on_the_host(place, cls, settings):
         found.append(there.update(loss))
         assert is_there(played, place)
         assert found[-1] == pytest.approx(loss.value(played.to("cpu")), rel=1e-9)
-        assert np.linalg.svd(played.to("cpu").toarray(), compute_uv=False).sum() <= RADIUS * (
-            1 + 1e-9
-        )
+        singular = np.linalg.svd(played.to("cpu").toarray(), compute_uv=False)
+        assert singular.sum() <= RADIUS * (1 + 1e-9)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
     assert sum(found) == pytest.approx(sum(expected), rel=1e-3)
     assert there.oracle_calls.lmo == pytest.approx(here.oracle_calls.lmo, rel=0.1, abs=3)
     assert np.ptp(expected) > 0  # or the learner never moved
 
 
+@pytest.mark.in_turn("cls", "kind shape given")
 @pytest.mark.parametrize(
     ("kind", "shape", "given"),
     [
         ("squared", SHAPE, {}),
         ("huber", SHAPE, {}),
         ("absolute", SHAPE, {"horizon": None, "lipschitz": "auto"}),  # guesses double
-        (
-            "absolute",
-            (90, 130),
-            {},
-        ),  # too large for projections: the block oracle takes their place
+        # Too large for projections: the block oracle takes their place.
+        ("absolute", (90, 130), {}),
     ],
 )
 @pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.learners.LineSearchOFW])
@@ -320,9 +317,8 @@ def test_a_counted_set_and_a_product_come_back_on_the_device(place, tmp_path):
         assert is_there(dw.load(path, device=device).decision.parts[1], place)
     moved = dw.load(path, device="cpu")
     assert is_there(moved.decision.parts[1], "cpu")
-    assert dataclasses.astuple(moved.oracle_calls) == dataclasses.astuple(
-        dw.load(path).oracle_calls
-    )
+    counts = dataclasses.astuple(dw.load(path).oracle_calls)
+    assert dataclasses.astuple(moved.oracle_calls) == counts
 
 
 # -- the paper's game ---------------------------------------------------------------------------

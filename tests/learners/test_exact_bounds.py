@@ -11,16 +11,11 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss
+from learners.families import bound_after, normal_hedge
 
 G, R = 3.0, 0.7
 D = 2 * R
 EXACT = 1e-12
-
-
-def after(learner, rounds, **wanted):
-    """A bound is a function of the rounds played and of G: no need to play them."""
-    learner.t = rounds
-    return learner.bound(**wanted)
 
 
 def blocked(T, h, K, tol, P=0.0, v0=0.5, delay_factor=1.0):
@@ -35,15 +30,20 @@ def paper_block(T):
     return T**-0.75, math.isqrt(T), 3 * D**2 * T**-0.5
 
 
-def normal_hedge(length, T):
-    """AdaNormalHedge's price on an interval: B sqrt(3 |I| c(T)), N experts started by round T."""
-    started = sum(T // 2**k for k in range(T.bit_length()))
-    return 2 * R * G * math.sqrt(3 * length * math.log(started + 1.5 * T * T.bit_length()))
-
-
 def hedge(T, i, N, spread):
     """Hedge's price for expert i of N: B sqrt(T/8) (1 + ln(1/p_i)), p_i = (1 + 1/N)/(i(i + 1))."""
     return spread * math.sqrt(T / 8) * (1 + math.log(i * (i + 1) / (1 + 1 / N)))
+
+
+def best_on_ball(T, K, D, P):
+    """The best of Ader's experts on a ball of diameter D, with blocks of K rounds, and its price."""
+    M = math.ceil(T / K)
+    N = math.ceil(0.5 * math.log2(1 + 4 * M / 7)) + 1
+    etas = [2**i * math.sqrt(7 / (2 * M)) * D / (K * G) for i in range(N)]
+    return min(
+        (D**2 / 8 + D * P / 2) / eta + eta * K * T * G**2 / 2 + hedge(M, i, N, K * G * D)
+        for i, eta in enumerate(etas, start=1)
+    )
 
 
 # -- blocked descent -------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_bogd_on_an_interval_pays_for_two_cut_off_blocks(T):
     h, K, tol = paper_block(T)
     for tau, P in itertools.product((1, 7, T - 1, T, T + 5), (0.0, 3.0)):
         wanted = blocked(min(tau, T), h, K, tol, P) + 2 * K * G * D
-        assert after(learner, T, tau=tau, path_length=P) == pytest.approx(wanted, rel=EXACT)
+        assert bound_after(learner, T, tau=tau, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("rounds", [1, 64, 65, 150, 192, 193, 448])
@@ -66,7 +66,7 @@ def test_epochs_add_up(rounds):
     while left > 0:
         wanted += blocked(min(left, length), *paper_block(length), P, v0)
         left, length, v0 = left - length, 2 * length, 1 / 2
-    assert after(learner, rounds, path_length=P) == pytest.approx(wanted, rel=EXACT)
+    assert bound_after(learner, rounds, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 def test_a_learned_constant_costs_a_start_anywhere_and_twice_the_path():
@@ -113,12 +113,12 @@ def test_bogd_and_pold_with_a_budget(T, budget, schedule, r):
         return blocked(T, *affordable(T, 1 / 8, share * budget, r, factor), P, 1 / 8, r)
 
     for P in (0.0, 2.0, 20.0):
-        assert after(single, T, path_length=P) == pytest.approx(expert(P), rel=EXACT)
+        assert bound_after(single, T, path_length=P) == pytest.approx(expert(P), rel=EXACT)
         wanted = min(
             expert(P, (1 + 1 / N) / (i * (i + 1)), 2.0 ** (i - 1)) + hedge(T, i, N, G * D)
             for i in range(1, N + 1)
         )
-        assert after(many, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+        assert bound_after(many, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("budget", [0.3, 1.0, 10.0])
@@ -130,17 +130,10 @@ def test_one_oracle_ader(T, budget):
     D = 2 * learner.domain.radius
     assert pytest.approx(2 * 2.0 * math.sqrt(3 / 4)) == D
     K = math.ceil(math.sqrt(T / budget))
-    M, tol = math.ceil(T / K), min(D**2, 2.6 * D**2 / (budget * K))
-    N = math.ceil(0.5 * math.log2(1 + 4 * M / 7)) + 1
+    tol = min(D**2, 2.6 * D**2 / (budget * K))
     for P in (0.0, 5.0, 40.0):
-        inside = []
-        for i in range(1, N + 1):
-            eta = 2 ** (i - 1) * math.sqrt(7 / (2 * M)) * D / (K * G)
-            inside.append(
-                (D**2 / 8 + D * P / 2) / eta + eta * K * T * G**2 / 2 + hedge(M, i, N, K * G * D)
-            )
-        wanted = G * T * math.sqrt(tol) + min(inside) + (K - 1) * G * P
-        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+        wanted = G * T * math.sqrt(tol) + best_on_ball(T, K, D, P) + (K - 1) * G * P
+        assert bound_after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 # -- grids -----------------------------------------------------------------------------------------
@@ -166,7 +159,7 @@ def test_the_best_expert_of_a_grid_and_the_price_of_finding_it(grid, T):
     for P in (0.0, 3.0, 30.0):
         pairs = enumerate(steps, start=1)
         wanted = min(expert(h, P) + hedge(T, i, len(steps), G * D) for i, h in pairs)
-        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+        assert bound_after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 # -- covers ----------------------------------------------------------------------------------------
@@ -174,7 +167,7 @@ def test_the_best_expert_of_a_grid_and_the_price_of_finding_it(grid, T):
 
 def on_level(k, T, P=0.0):
     """Regret on one interval of length 2^k: its expert's bound and the price of weighing."""
-    return blocked(2**k, *paper_block(2**k), P) + normal_hedge(2**k, T)
+    return blocked(2**k, *paper_block(2**k), P) + normal_hedge(D * G, T)(2**k)
 
 
 def intervals_of_level(k, T):
@@ -196,7 +189,7 @@ def test_pola_against_a_path_counts_every_interval_begun(T):
             price = max(G / 2 / 2 ** (-0.75 * j) + (math.isqrt(2**j) - 1) * G for j in range(k + 1))
             candidates.append(static + price * P_possible)
         wanted = min(candidates)
-        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+        assert bound_after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("tau", [1, 2, 5, 37])
@@ -215,7 +208,7 @@ def test_one_projection_saol_on_a_window(method, factor, tau):
         return sum(level(k) for k in range(7) if A >> k & 1)
 
     wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
-    assert after(learner, 100, tau=tau) == pytest.approx(wanted, rel=EXACT)
+    assert bound_after(learner, 100, tau=tau) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("T", [77, 1000])
@@ -226,14 +219,10 @@ def test_one_projection_ader(T, method):
         dw.Simplex(4, radius=2.0), T, G, tuning="certified", oracle=method
     )
     D = 2 * learner.domain.radius
-    N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
     for P in (0.0, 5.0, 40.0):
-        inside = []
-        for i in range(1, N + 1):
-            eta = 2 ** (i - 1) * math.sqrt(7 / (2 * T)) * D / G
-            inside.append((D**2 / 8 + D * P / 2) / eta + eta * T * G**2 / 2 + hedge(T, i, N, G * D))
-        wanted = min(inside) + (G * D * math.sqrt(T) if method == "corrective" else 0.0)
-        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+        rough = G * D * math.sqrt(T) if method == "corrective" else 0.0
+        wanted = best_on_ball(T, 1, D, P) + rough
+        assert bound_after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 
 
 # -- Frank-Wolfe -----------------------------------------------------------------------------------
@@ -250,7 +239,7 @@ def test_online_frank_wolfe(T):
         enough = s * q**2 >= s**2 * D**2 / 2 + eta * G * q
         low, high = (low, q) if enough else (q, high)
     wanted = D**2 / (8 * eta) + G * T * high
-    assert after(learner, T) == pytest.approx(wanted, rel=1e-9)
+    assert bound_after(learner, T) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_a_cut_off_projection_takes_the_place_of_its_tolerance():
@@ -261,7 +250,7 @@ def test_a_cut_off_projection_takes_the_place_of_its_tolerance():
     for left in (0.5, 2.0):
         learner._experts.largest_distance = left * math.sqrt(tol)
         wanted = blocked(T, h, K, max(1.0, left**2) * tol, v0=1 / 8)
-        assert after(learner, T) == pytest.approx(wanted, rel=EXACT)
+        assert bound_after(learner, T) == pytest.approx(wanted, rel=EXACT)
 
 
 @pytest.mark.parametrize("budget", [0.05, 0.5])
@@ -270,13 +259,8 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
     u in K, or e = ||y - x||; what enters the bound is no smaller than the better of both.
     """
     T, vertices = 200, np.concatenate((np.eye(4), -np.eye(4)))
-    learner = dw.learners.OneOracleAder(
-        dw.L1Ball(4),
-        T,
-        1.0,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=budget, tolerance_scale=1e-6),
-    )
+    oracle = dw.Oracle(lmo_budget=budget, tolerance_scale=1e-6)
+    learner = dw.learners.OneOracleAder(dw.L1Ball(4), T, 1.0, tuning="certified", oracle=oracle)
     K, needed = math.ceil(math.sqrt(T / budget)), 0.0
     slope = np.array([0.5, -0.5, 0.4, 0.3])
     for t in range(1, T + 1):
@@ -297,8 +281,8 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
 def test_more_path_more_rounds_and_longer_windows_never_cost_less():
     for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.learners.OneOracleAder):
         learner = cls(dw.L2Ball(3, radius=R), 100, G, tuning="certified")
-        by_path = [after(learner, 100, path_length=P) for P in (0.0, 0.1, 1.0, 10.0)]
-        by_rounds = [after(learner, t) for t in (1, 10, 64, 65, 100)]
+        by_path = [bound_after(learner, 100, path_length=P) for P in (0.0, 0.1, 1.0, 10.0)]
+        by_rounds = [bound_after(learner, t) for t in (1, 10, 64, 65, 100)]
         assert np.all(np.diff(by_path) >= 0) and np.all(np.diff(by_rounds) >= 0)
 
 
@@ -406,13 +390,8 @@ def test_polar_plays_the_blocks_that_its_bound_speaks_of(name):
 @pytest.mark.parametrize("schedule", ["blocks", "even"])
 def test_polar_with_a_budget_is_below_the_closed_form(b, schedule):
     """3.23 (r/b_k)^(1/4) L^(3/4) + 0.94 r^(3/4) (b_k L)^(1/4) for the share b_k of a length."""
-    learner = dw.POLAR(
-        dw.L2Ball(3, radius=R),
-        None,
-        G,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=b, schedule=schedule),
-    )
+    oracle = dw.Oracle(lmo_budget=b, schedule=schedule)
+    learner = dw.POLAR(dw.L2Ball(3, radius=R), None, G, tuning="certified", oracle=oracle)
     r = 3.0 if schedule == "even" else 1.0
     for level in range(2, 18):
         length, share = 4 << (level - 1), b / (level * (level + 1))

@@ -8,7 +8,15 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import reference
 from driftwolfe.losses import LinearLoss, SquaredDistance
-from learners.families import ball_projection, low_rank, random_signs, simplex_projection
+from learners.families import (
+    ball_projection,
+    bound_after,
+    low_rank,
+    normal_hedge,
+    play_all,
+    random_signs,
+    simplex_projection,
+)
 
 AGREE = 1e-10
 ORACLES = {"exact": reference.exact_projection, "paper": reference.infeasible_projection}
@@ -42,6 +50,7 @@ def mixed_losses(rounds, seed=0):
 
 
 def decisions(learner, losses):
+    """What is played before each loss."""
     played = []
     for loss in losses:
         played.append(learner.decision)
@@ -97,15 +106,8 @@ def test_pold_is_the_reference(place, grid, linear):
     for method in ("exact", "paper"):
         how = None if grid == "tight" else steps, linear, ORACLES[method]
         plain = reference.pold(domain, losses, G, *how)
-        learner = dw.POLD(
-            domain,
-            horizon=T,
-            lipschitz=G,
-            grid=grid,
-            tuning="certified",
-            oracle=method,
-            feedback="linear" if linear else "full",
-        )
+        given = {"tuning": "certified", "oracle": method, "grid": grid}
+        learner = dw.POLD(domain, T, G, **given, feedback="linear" if linear else "full")
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
@@ -117,15 +119,9 @@ def test_pola_is_the_reference(place, start, linear, scale):
     for method in ("exact", "paper"):
         how = {"start": start, "linear": linear, "oracle": ORACLES[method]}
         plain = reference.pola(domain, losses, G, scale, **how)
-        learner = dw.POLA(
-            domain,
-            lipschitz=G,
-            tuning="certified",
-            loss_scale=scale,
-            oracle=method,
-            feedback="linear" if linear else "full",
-            start=start,
-        )
+        given = {"tuning": "certified", "oracle": method, "loss_scale": scale, "start": start}
+        given["feedback"] = "linear" if linear else "full"
+        learner = dw.POLA(domain, lipschitz=G, **given)
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
@@ -302,13 +298,8 @@ def test_one_oracle_ader_is_experts_on_a_ball_and_one_run(name, method):
         tolerance=tolerance,
     )
     assert min(cut, kept) > 3
-    learner = dw.learners.OneOracleAder(
-        domain,
-        horizon=T,
-        lipschitz=G,
-        tuning="certified",
-        oracle=dw.Oracle(method, lmo_budget=budget, tolerance_scale=0.1),
-    )
+    oracle = dw.Oracle(method, lmo_budget=budget, tolerance_scale=0.1)
+    learner = dw.learners.OneOracleAder(domain, T, G, tuning="certified", oracle=oracle)
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=1e-8)
 
 
@@ -431,9 +422,7 @@ def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
     # Mostly towards one corner, so that u leaves the set.
     losses = [dw.losses.LinearLoss(rng.normal((1.0, -0.7, 0.2), 0.3)) for _ in range(31)]
     how = {"gauge": gauge, "accuracy": 1e-10, "steps": "lazy"}
-    learner = dw.learners.PAMO(ball, step_scale=eta * 4.0, **how)
-    for loss in losses[:15]:
-        learner.update(loss)
+    learner = play_all(dw.learners.PAMO(ball, step_scale=eta * 4.0, **how), losses[:15])
     place = learner._lengths.index(16)
     start = learner._experts.point(place)
     u, total, outside = start, np.zeros(3), 0
@@ -513,11 +502,6 @@ D = 2 * R
 LENGTHS = (4, 50, 300, 2_000, 20_000)
 
 
-def bound_after(learner, rounds, **wanted):
-    learner.t = rounds
-    return learner.bound(**wanted)
-
-
 def paths(rounds):
     """From no movement to the longest path there is."""
     return [share * D for share in (0.0, 0.1, 1.0, 7.0, rounds / 10) if share < rounds] + [
@@ -573,27 +557,21 @@ def test_ader_is_below_the_closed_form(T):
         assert bound_after(learner, T, path_length=P) <= closed
 
 
-def complexity(T):
-    """c(T) of AdaNormalHedge on the geometric cover."""
-    created = sum(T // 2**k for k in range(T.bit_length()))
-    return math.log(created + 1.5 * T * T.bit_length())
-
-
 @pytest.mark.parametrize("T", LENGTHS)
 def test_pola_is_below_the_closed_forms(T):
     domain = dw.Simplex(4, radius=2.0)
     D, B = 2 * domain.radius, G * domain.diameter
     learner = dw.POLA(domain, lipschitz=G, tuning="certified")
-    a, c = math.sqrt(3) + 1.0, complexity(T)
+    a, price = math.sqrt(3) + 1.0, normal_hedge(B, T)
     for tau in (1, 2, 7, 32, 33, T // 2, T):
-        closed = 1.745 * a * G * D * tau**0.75 + 3.415 * B * math.sqrt(3 * c * tau)
+        closed = 1.745 * a * G * D * tau**0.75 + 3.415 * price(tau)
         assert bound_after(learner, T, tau=tau) <= closed
     for share in (0.0, 0.5, 3.0, T / 8, T - 1):
         p = 1 + share
         closed = (
             G * D * T**0.75 * p**0.25 * (1.19 * a + 1.47 * a / p + 0.5)
             + G * D * math.sqrt(T * p)
-            + B * math.sqrt(3 * c * T) * (1.42 * math.sqrt(p) + 2.42 / math.sqrt(p))
+            + price(T) * (1.42 * math.sqrt(p) + 2.42 / math.sqrt(p))
         )
         assert bound_after(learner, T, path_length=share * D) <= closed
 

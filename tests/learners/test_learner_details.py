@@ -12,17 +12,11 @@ from learners.families import (
     absolute_entries,
     as_array,
     piecewise_constant_targets,
+    play_all,
     random_signs,
     rotating_quadratics,
     unit,
 )
-
-
-def play_all(learner, losses):
-    for loss in losses:
-        learner.update(loss)
-    return learner
-
 
 # -- Multi-OCG -------------------------------------------------------------------------------------
 
@@ -61,8 +55,7 @@ def test_multi_ocg_restarts_each_expert_at_its_own_pace():
 def test_multi_ocg_says_when_its_limit_has_cut_a_run_short():
     domain = dw.BirkhoffPolytope(4)
     losses = piecewise_constant_targets(domain, 60).losses
-    limited = dw.learners.MultiOCG(domain, horizon=60, lipschitz=3.0, max_inner=1)
-    play_all(limited, losses)
+    limited = play_all(dw.learners.MultiOCG(domain, horizon=60, lipschitz=3.0, max_inner=1), losses)
     with pytest.raises(NotImplementedError):
         limited.bound()
     free = play_all(
@@ -232,23 +225,12 @@ def test_an_approximate_ader_and_saol_approach_the_exact_ones():
     domain = dw.L1Ball(6)
     rng = np.random.default_rng(2)
     losses = [dw.losses.SquaredDistance(rng.standard_normal(6)) for _ in range(60)]
-    for cls in (
-        dw.Ader,
-        dw.learners.SAOL,
-        dw.learners.OneProjectionAder,
-        dw.learners.OneProjectionSAOL,
-    ):
-        exact = cls(domain, horizon=60, lipschitz=4.0)
-        dw.play(exact, losses)
-        apart = []
+    for name in ("Ader", "SAOL", "OneProjectionAder", "OneProjectionSAOL"):
+        cls, apart = getattr(dw.learners, name), []
+        exact = play_all(cls(domain, 60, 4.0), losses)
         for accuracy in (0.1, 1e-6):
-            rough = cls(
-                domain,
-                horizon=60,
-                lipschitz=4.0,
-                oracle=dw.Oracle("corrective", accuracy=accuracy, tolerance_scale=1e-12),
-            )
-            dw.play(rough, losses)
+            oracle = dw.Oracle("corrective", accuracy=accuracy, tolerance_scale=1e-12)
+            rough = play_all(cls(domain, 60, 4.0, oracle=oracle), losses)
             apart.append(np.abs(rough.decision - exact.decision).max())
             assert rough.oracle_calls.projection == 0 < rough.lmo_calls
         assert apart[1] < 1e-4

@@ -10,7 +10,7 @@ from benchmarks.budget.streams import STREAMS
 from contracts.learner_cases import Along, more_domains
 from driftwolfe.ensemble.list import EvenDescent
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
-from learners.families import meet, pushed_back, switching_costs, vertex_against
+from learners.families import meet, play_all, pushed_back, switching_costs, vertex_against
 
 SETS = {
     "l1": dw.L1Ball(6),
@@ -46,16 +46,10 @@ def closed_form(D, T, G, P, budget, r, split):
 @pytest.mark.parametrize("budget", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize(("T", "split"), [(50, "prior"), (1000, "prior"), (1000, "mixed")])
 def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, split):
-    learner = dw.POLD(
-        dw.L2Ball(2),
-        T,
-        1.0,
-        tuning="certified",
-        oracle=dw.Oracle(lmo_budget=budget, schedule=schedule),
-        budget_split=split,
-    )
-    for _ in range(50):
-        learner.update(dw.losses.LinearLoss([1.0, 0.0]))
+    given = {"tuning": "certified", "budget_split": split}
+    given["oracle"] = dw.Oracle(lmo_budget=budget, schedule=schedule)
+    learner = dw.POLD(dw.L2Ball(2), T, 1.0, **given)
+    play_all(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 50)
     learner.t = T  # a bound is a function of the rounds played and of G
     r = 3.0 if schedule == "even" else 1.0
     for P in (0.0, 1.0, 30.0, 2.0 * (T - 1)):
@@ -181,18 +175,17 @@ def test_a_budget_is_a_positive_number(cls, budget):
 
 def test_what_does_not_go_together_is_refused():
     ball = dw.L1Ball(3)
-    with pytest.raises(ValueError, match="schedule must be one of"):
-        dw.POLD(ball, 10, oracle=dw.Oracle(schedule="odd"))
-    with pytest.raises(ValueError, match=r"give lmo_budget=1\.0"):
-        dw.POLD(ball, 10, oracle=dw.Oracle(schedule="even"))
-    with pytest.raises(ValueError, match="method must be one of"):
-        dw.POLA(ball, oracle=dw.Oracle("paper", lmo_budget=1.0, schedule="even"))
-    with pytest.raises(ValueError, match="method must be one of"):
-        dw.POLA(dw.CachedDomain(ball, 3), oracle="block")
-    with pytest.raises(ValueError, match='on a CachedDomain, schedule must be one of "blocks"'):
-        dw.POLA(dw.CachedDomain(ball, 3), oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
-    with pytest.raises(ValueError, match="Ader has no budget of LMO calls and no cache"):
-        dw.Ader(dw.CachedDomain(ball, 3), 10)
+    cached, even = dw.CachedDomain(ball, 3), {"lmo_budget": 1.0, "schedule": "even"}
+    for make, told in (
+        (lambda: dw.POLD(ball, oracle=dw.Oracle(schedule="odd")), "schedule must be one of"),
+        (lambda: dw.POLD(ball, oracle=dw.Oracle(schedule="even")), r"give lmo_budget=1\.0"),
+        (lambda: dw.POLA(ball, oracle=dw.Oracle("paper", **even)), "method must be one of"),
+        (lambda: dw.POLA(cached, oracle="block"), "method must be one of"),
+        (lambda: dw.POLA(cached, oracle=dw.Oracle(**even)), 'schedule must be one of "blocks"'),
+        (lambda: dw.Ader(cached, 10), "Ader has no budget of LMO calls and no cache"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            make()
     for former in (lambda: dw.Oracle(cache=3), lambda: dw.POLA(ball, lazy=3)):
         with pytest.raises(TypeError, match=r"give driftwolfe\.CachedDomain\(domain, 3\)"):
             former()
@@ -251,12 +244,8 @@ def test_polar_keeps_its_budget_with_all_experts(experts, weights):
     for budget in (0.3, 2.0):
         for tuning in ("practical", "certified"):
             settings = {"tuning": tuning, "experts": experts, "weights": weights}
-            meet(
-                dw.POLAR(
-                    arena.domain, lipschitz=1.0, oracle=dw.Oracle(lmo_budget=budget), **settings
-                ),
-                arena,
-            )
+            settings["oracle"] = dw.Oracle(lmo_budget=budget)
+            meet(dw.POLAR(arena.domain, lipschitz=1.0, **settings), arena)
 
 
 def test_a_refused_loss_changes_no_share_of_polars_budget():
@@ -293,21 +282,18 @@ def test_polar_caches_vertices_where_calls_are_few():
         return oracle.method, oracle.cached_vertices
 
     ball = dw.L1Ball(3)
+    one = dw.Oracle(lmo_budget=1.0)
     assert cached(ball) == ("auto", 0)
-    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0)) == ("corrective", 64)
+    assert cached(ball, oracle=one) == ("corrective", 64)
     for size in (0, 5):
-        few = cached(dw.CachedDomain(ball, size), oracle=dw.Oracle(lmo_budget=1.0))
-        assert few == ("corrective", size)
+        assert cached(dw.CachedDomain(ball, size), oracle=one) == ("corrective", size)
     assert cached(dw.CachedDomain(ball, 5)) == ("corrective", 5)
     assert cached(ball, oracle=dw.Oracle("halfspace", lmo_budget=1.0)) == ("halfspace", 0)
     assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0, schedule="even")) == ("halfspace", 0)
-    assert cached(ball, oracle=dw.Oracle(lmo_budget=1.0), tuning="certified")[1] == 0
-    assert cached(dw.TraceNormBall((3, 4)), oracle=dw.Oracle(lmo_budget=1.0)) == ("corrective", 0)
-    assert cached(dw.ProductDomain([ball, ball]), oracle=dw.Oracle(lmo_budget=1.0)) == (
-        "halfspace",
-        0,
-    )
-    assert dw.POLA(ball, oracle=dw.Oracle(lmo_budget=1.0)).options.oracle.cached_vertices == 0
+    assert cached(ball, oracle=one, tuning="certified")[1] == 0
+    assert cached(dw.TraceNormBall((3, 4)), oracle=one) == ("corrective", 0)
+    assert cached(dw.ProductDomain([ball, ball]), oracle=one) == ("halfspace", 0)
+    assert dw.POLA(ball, oracle=one).options.oracle.cached_vertices == 0
 
 
 def dynamic_regret(learner, stream):

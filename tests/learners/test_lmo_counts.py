@@ -7,7 +7,13 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, SquaredDistance
-from learners.families import pushed_back, random_signs, rotating_quadratics, switching_costs
+from learners.families import (
+    play_all,
+    pushed_back,
+    random_signs,
+    rotating_quadratics,
+    switching_costs,
+)
 
 SETS = {
     "l1": dw.L1Ball(12, radius=2.0),
@@ -59,13 +65,8 @@ def total_cap(method, D, h, rounds, scale=1.0):
 def test_blocks_of_bogd_keep_their_cap(name, method, scale):
     T, domain = 900, SETS[name]
     D, h = 2 * domain.radius, T**-0.75
-    learner = dw.BOGDIP(
-        domain,
-        horizon=T,
-        lipschitz=1.0,
-        tuning="certified",
-        oracle=dw.Oracle(method, tolerance_scale=scale),
-    )
+    oracle = dw.Oracle(method, tolerance_scale=scale)
+    learner = dw.BOGDIP(domain, T, 1.0, tuning="certified", oracle=oracle)
     history = dw.play(learner, hard_losses(domain, T))
     block, tolerance = plan(h, D, scale)
     assert block == 30
@@ -83,8 +84,7 @@ def test_bogd_asks_a_constant_number_of_times_a_round(method):
     domain = dw.L1Ball(30)
     for T in (400, 1600, 6400):
         learner = dw.BOGDIP(domain, horizon=T, lipschitz=1.0, tuning="certified", oracle=method)
-        for loss in hard_losses(domain, T):
-            learner.update(loss)
+        play_all(learner, hard_losses(domain, T))
         assert 0 < learner.lmo_calls <= constant * T * (1 + 1e-12)
         assert total_cap(method, 2.0, T**-0.75, T) <= constant * T * (1 + 1e-9)
 
@@ -116,9 +116,7 @@ def steps_of(cls, T):
 def test_ensembles_ask_as_often_as_their_experts_may(name, cls, method, feedback):
     T, domain = 500, SETS[name]
     given = {"lipschitz": 1.0, "tuning": "certified", "oracle": method, "feedback": feedback}
-    learner = cls(domain, horizon=T, **given)
-    for loss in hard_losses(domain, T):
-        learner.update(loss)
+    learner = play_all(cls(domain, horizon=T, **given), hard_losses(domain, T))
     steps = steps_of(cls, T)
     if cls is dw.POLD:
         assert learner.expert_weights.size == len(steps)
@@ -149,8 +147,7 @@ def test_loo_bogd_asks_at_most_once_a_round(method):
     learner = dw.learners.LOOBOGD(
         dw.L1Ball(3), horizon=T, lipschitz=1.0, tuning="certified", oracle=method
     )
-    for _ in range(T // 4):
-        learner.update(slope)
+    play_all(learner, [slope] * (T // 4))
     assert 0 < learner.lmo_calls <= learner.t
 
 
@@ -159,8 +156,7 @@ def test_loo_bogd_asks_at_most_once_a_round(method):
 def test_loo_bogd_asks_at_most_once_a_round_even_with_a_finer_tolerance(domain, scale):
     T, oracle = 1000, dw.Oracle("halfspace", tolerance_scale=scale)
     learner = dw.learners.LOOBOGD(domain, T, lipschitz=1.0, tuning="certified", oracle=oracle)
-    for loss in hard_losses(domain, T):
-        learner.update(loss)
+    play_all(learner, hard_losses(domain, T))
     assert learner.lmo_calls <= T
     assert (learner.lmo_calls > 0) == (scale < 1)
 
@@ -190,8 +186,7 @@ def test_projection_free_learners_never_project(cls, tuning, method):
     asked = 0
     for domain in (dw.L1Ball(4), dw.BirkhoffPolytope(3), dw.SpanningTreePolytope(4)):
         learner = cls(domain, horizon=70, lipschitz=1.0, tuning=tuning, oracle=method)
-        for loss in random_signs(domain, 70).losses:
-            learner.update(loss)
+        play_all(learner, random_signs(domain, 70).losses)
         asked += learner.lmo_calls
         assert learner.oracle_calls.projection == learner.oracle_calls.gauge == 0
     assert asked > 0 or tuning == "certified" or cls is dw.learners.LOOBOGD
@@ -223,8 +218,7 @@ def test_ader_and_saol_project_once_for_each_expert_that_plays_on():
 def test_pamo_tests_membership_a_logarithmic_number_of_times():
     T, domain = 120, dw.L1Ball(4)
     learner = dw.learners.PAMO(domain, horizon=T, lipschitz=1.0)
-    for loss in random_signs(domain, T).losses:
-        learner.update(loss)
+    play_all(learner, random_signs(domain, T).losses)
     awake = sum(t.bit_length() for t in range(1, T + 1))
     each = 3 + math.ceil(math.log2(learner.kappa * T**2))
     assert 0 < learner.oracle_calls.membership <= each * awake

@@ -98,10 +98,8 @@ def test_the_bound_holds_for_portfolios_against_an_adversary(seed):
         if t % 50 == 49:
             regret = suffered + best_constant(np.array(days))
             assert 0.0 < regret <= learner.bound()
-    assert (
-        learner.bound()
-        <= 2.0 * 1.5 * simplex.diameter * (0.5 + n * np.log(1 + 150 / (4 * n))) + 1.0
-    )
+    closed = 2.0 * 1.5 * simplex.diameter * (0.5 + n * np.log(1 + 150 / (4 * n)))
+    assert learner.bound() <= closed + 1.0
 
 
 def test_the_bound_holds_for_squares_on_a_ball():

@@ -13,6 +13,7 @@ from driftwolfe.learners import polar as module
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.storage import VERSION, read_archive
+from learners.families import play_all
 from reliability.mutations import crafted
 
 ALL = ("lazy", "origin", "adaptive", "agile", "vertex")
@@ -70,12 +71,8 @@ def test_blocks_of_experts_that_project_by_lmo_calls():
     """Corrective steps on a simplex end at the projection; what is left of the gap is 1e-10 D^2."""
     domain, losses = SETS["simplex"], stream(140, seed=2)
     plain = reference.polar(domain, losses, 5.0, ALL, block=block)
-    learner = dw.POLAR(
-        domain,
-        lipschitz=5.0,
-        experts=ALL,
-        oracle=dw.Oracle("corrective", accuracy=1e-10, tolerance_scale=1e-12),
-    )
+    oracle = dw.Oracle("corrective", accuracy=1e-10, tolerance_scale=1e-12)
+    learner = dw.POLAR(domain, lipschitz=5.0, experts=ALL, oracle=oracle)
     agrees(learner, plain, losses, atol=1e-4)
     assert learner.lmo_calls > 0 == learner.oracle_calls.projection
 
@@ -221,8 +218,7 @@ RATE = "_meta.inverse_rate"
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_file_that_does_not_fit_together_is_refused(name, tmp_path):
     learner, path = dw.POLAR(dw.L2Ball(4)), tmp_path / "learner.safetensors"
-    for loss in stream(40):
-        learner.update(loss)
+    play_all(learner, stream(40))
     learner.save(path)
     archive = read_archive(path)
     BROKEN[name](archive.settings["state"], archive.arrays)

@@ -16,6 +16,7 @@ from driftwolfe.ensemble import AdaNormalHedge, MultiplicativeWeights
 from driftwolfe.ensemble.ball import surrogate
 from driftwolfe.losses import LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix, ProductPoint, leading_triplet
+from learners.families import play_all
 
 ROUNDS, ALLOWED = 36, 1e-6
 SETS = ("l1", "simplex", "birkhoff", "trees", "factored", "product-factored")
@@ -71,14 +72,9 @@ def flat(point):
     return point.toarray().ravel() if isinstance(point, FactoredMatrix) else np.ravel(point)
 
 
-def decisions(cls, settings, domain, noise):
-    # Without a horizon LOO-BOGD's first block is longer than the game.
-    learner = cls(domain, horizon=ROUNDS if cls is dw.learners.LOOBOGD else None, **settings)
-    played = []
-    for loss in stream(domain, noise):
-        learner.update(loss)
-        played.append(flat(learner.decision))
-    return np.array(played)
+def decisions(learner, losses):
+    """What is played after each loss."""
+    return np.array([flat(play_all(learner, [loss]).decision) for loss in losses])
 
 
 def marks(cls, settings, name):
@@ -102,8 +98,10 @@ def marks(cls, settings, name):
 )
 def test_noise_in_the_last_digit_moves_no_decision(cls, settings, name):
     domain = more_domains()[name]
-    expected = decisions(cls, settings, domain, None)
-    found = decisions(cls, settings, domain, np.random.default_rng(1))
+    # Without a horizon LOO-BOGD's first block is longer than the game.
+    settings = {"horizon": ROUNDS if cls is dw.learners.LOOBOGD else None} | settings
+    noises = None, np.random.default_rng(1)
+    expected, found = (decisions(cls(domain, **settings), stream(domain, n)) for n in noises)
     np.testing.assert_allclose(found, expected, rtol=0, atol=ALLOWED * domain.radius)
     assert np.ptp(expected, axis=0).max() > 1e-3 * domain.radius  # it moves at all
 
@@ -142,9 +140,7 @@ def test_a_fixed_gradient_never_leads_a_line_search_out_of_the_ball():
     """Near the vertex squared lengths cancel, on any machine for a few of these seeds."""
     for seed in range(60):
         loss = LinearLoss(10.0 * np.random.default_rng(seed).standard_normal((12, 10)))
-        learner = dw.learners.LineSearchOFW(small_ball())
-        for _ in range(40):
-            learner.update(loss)
+        learner = play_all(dw.learners.LineSearchOFW(small_ball()), [loss] * 40)
         assert trace_norm(learner.decision) <= 1.0 + 1e-12, seed
 
 
@@ -192,12 +188,7 @@ def test_new_experts_start_at_the_same_point_whatever_rounding_does_to_weights(
     domain, plain, noise = more_domains()["factored"], meta.weights, np.random.default_rng(0)
 
     def played():
-        learner = cls(domain, lipschitz=10.0)
-        decisions = []
-        for loss in contract_stream(domain, ROUNDS):
-            learner.update(loss)
-            decisions.append(flat(learner.decision))
-        return np.array(decisions)
+        return decisions(cls(domain, lipschitz=10.0), contract_stream(domain, ROUNDS))
 
     expected = played()
     monkeypatch.setattr(meta, "weights", property(lambda self: shaken(plain.fget(self), noise)))
@@ -245,11 +236,7 @@ def test_a_gauge_of_1_but_for_rounding_counts_as_1():
 
     def played(noise):
         learner = dw.learners.PAMO(ball, lipschitz=1.0, gauge="exact")
-        decisions = []
-        for slope in slopes:
-            learner.update(LinearLoss(shaken(slope, noise)))
-            decisions.append(learner.decision)
-        return np.array(decisions)
+        return decisions(learner, (LinearLoss(shaken(slope, noise)) for slope in slopes))
 
     for seed in range(4):
         np.testing.assert_allclose(played(np.random.default_rng(seed)), played(None), atol=ALLOWED)

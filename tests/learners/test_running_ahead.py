@@ -8,6 +8,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import AbsoluteEntries
+from learners.families import play_all
 
 SHAPE = (90, 80)
 ROUNDS = 70  # beyond the first epoch
@@ -92,8 +93,7 @@ def test_a_loss_that_is_refused_ends_the_game_where_it_stands():
     with pytest.raises(RuntimeError, match="broken"):
         dw.play(ahead, bad)
     dw.set_threads(1)
-    for loss in good[:11]:
-        alone.update(loss)
+    play_all(alone, good[:11])
     assert ahead.t == alone.t == 11
     assert ahead.oracle_calls == alone.oracle_calls
     np.testing.assert_array_equal(ahead.decision.toarray(), alone.decision.toarray())

@@ -5,6 +5,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss
+from learners.families import listener
 
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t"), ("t", "x")]
 SETS = {
@@ -26,15 +27,9 @@ def usable(domain):
 
 def seen_by(domain, loss, seeds, **options):
     """Vertices played and estimates after the first round, one per seed."""
-    seen, vertices = [], []
-
-    class Listening(dw.learners.Constant):
-        def update(self, loss, ticket=None):
-            seen.append(loss.g)
-            return super().update(loss)
-
+    vertices, (listening, seen) = [], listener()
     for seed in range(seeds):
-        learner = dw.contrib.SemiBandit(domain, Listening, seed=seed, **options)
+        learner = dw.contrib.SemiBandit(domain, listening, seed=seed, **options)
         vertices.append(learner.query())
         learner.update(LinearLoss(loss))
     return np.array(vertices), np.array(seen)

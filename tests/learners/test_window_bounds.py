@@ -10,8 +10,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, SquaredDistance
 from learners.contenders import CONTENDERS, domain_for
-from learners.families import ROUNDING
-from learners.test_bounds_hold import bound_after
+from learners.families import ROUNDING, bound_after, normal_hedge
 
 CERTIFIED = {
     "saol": (dw.learners.SAOL, {}),
@@ -223,12 +222,6 @@ def by_hand(tau, path, static, price):
     return min(found)
 
 
-def normal_hedge(B, t):
-    created = sum(t // 2**j for j in range(t.bit_length()))
-    c = math.log(created + 1.5 * t * t.bit_length())
-    return lambda length: B * math.sqrt(3 * length * c)
-
-
 def multiplicative(B, t):
     created = sum(t // 2**j for j in range(t.bit_length()))
 
@@ -289,7 +282,7 @@ def test_bounds_on_windows_are_below_the_closed_forms(T):
     domain, G = dw.Simplex(4, radius=2.0), 1.5
     D, B = 2 * domain.radius, G * domain.diameter
     created = sum(T // 2**j for j in range(T.bit_length()))
-    a, c = math.sqrt(3) + 1.0, math.log(created + 1.5 * T * T.bit_length())
+    a = math.sqrt(3) + 1.0
     pola = dw.POLA(domain, lipschitz=G, tuning="certified")
     saol = dw.learners.SAOL(domain, lipschitz=G, tuning="certified")
     for n, share in itertools.product((1, 2, 7, 33, T // 3, T), (0.0, 0.4, 3.0, 40.0)):
@@ -299,7 +292,7 @@ def test_bounds_on_windows_are_below_the_closed_forms(T):
         closed = (
             G * D * n**0.75 * p**0.25 * (1.19 * a + 2.94 * a / p + 0.5)
             + G * D * math.sqrt(n * p)
-            + B * math.sqrt(3 * c * n) * (many + ends)
+            + normal_hedge(B, T)(n) * (many + ends)
         )
         assert bound_after(pola, T, path_length=path, tau=n) <= closed
         closed = (G * D + 2 * B * (1 + math.log(created))) * math.sqrt(n) * (many + ends)

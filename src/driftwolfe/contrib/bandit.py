@@ -32,13 +32,6 @@ BASELINE_ROUNDS = 64
 ATOL = 1e-6
 
 
-def no_tickets(self: Outer) -> Ticket:
-    """Raise NotImplementedError: estimates are of the round that is played."""
-    raise NotImplementedError(
-        f"{type(self).__name__} learns from the point it plays, so losses cannot come late"
-    )
-
-
 class Exploration(NamedTuple):
     """How a round explores: points lie delta from the centre x, which lies in the set shrunk by alpha."""
 
@@ -47,7 +40,85 @@ class Exploration(NamedTuple):
     factor: float  # of the estimate, in units of 1 over a length
 
 
-class Bandit(Outer):
+class SeesEstimates(Outer):
+    """What `Bandit` and `SemiBandit` share: the learner within sees estimates of losses."""
+
+    options: Options
+    _largest: Size  # deviation, or norm, observed
+
+    def __init__(self, domain: Domain, horizon: Any, lipschitz: Any, seed: Any) -> None:
+        super().__init__(domain)
+        self.options = make_options(domain, horizon, lipschitz)
+        self.seed = checks.count(seed, "seed", least=0, most=math.inf)
+        self._largest = 0.0
+
+    def _seeing(
+        self, learner: Any, options: dict[str, Any], estimates: Sequence[float], growing: bool
+    ) -> Learner:
+        """Return the learner within; the estimates that it sees may grow without a horizon.
+
+        `estimates` has bounds on the norm of their mean, on its root mean square, and on the largest norm.
+        """
+        name, domain = type(self).__name__, self.domain
+        if not isinstance(domain.origin(), np.ndarray):
+            raise ValueError(
+                f"{name} plays points that are arrays, and those of this "
+                f"{type(domain.unwrapped).__name__} are not"
+            )
+        if isinstance(learner, Learner) and options:
+            raise ValueError(
+                f"options go with a learner's class, got {', '.join(options)} with a learner"
+            )
+        if not (isinstance(learner, Learner) or callable(learner)):
+            raise TypeError(f"learner must be a learner or a class of one, got {learner!r:.80}")
+        horizon, (mean, spread, largest) = self.options.horizon, estimates
+        unknown = horizon is None and growing
+        given = {"horizon": horizon} | options | {"lipschitz": "auto" if unknown else largest}
+        if isinstance(learner, type) and issubclass(learner, BLOCKED):
+            # Over a block of sqrt(T) rounds, noise averages out: what is left of it adds to the mean.
+            left = mean + spread * self._horizon**-0.25
+            given.setdefault("step_scale", 2.0 * domain.radius / left)
+        found = self._inner(learner, **given)
+        own = found.options
+        if isinstance(found, BLOCKED) and own is not None and own.step_scale is not None:
+            found.options = replace(own, random_gradients=(mean, spread))
+        # What `load` makes this one again from.
+        self._arguments = {k: v for k, v in self._arguments.items() if k not in options}
+        self._arguments["learner"] = found.clone()
+        return found
+
+    def _bound_with(
+        self, unit: float, exploring: float, path_length: float, tau: int | None
+    ) -> float | None:
+        """Return the learner's bound on estimates of losses over `unit`, and what exploring costs per round."""
+        if self.options.lipschitz is None or self.options.horizon is None:
+            return None
+        if self._largest > unit * (1.0 + 1e-9):
+            raise NotImplementedError(
+                f"no bound is known: losses deviated by {self._largest:g}, more than {unit:g}; give a "
+                "larger lipschitz"
+            )
+        rounds = self.t if tau is None else min(tau, self.t)
+        return unit * self.learner.bound(path_length, tau) + exploring * rounds
+
+    @property
+    def _horizon(self) -> int:
+        """T: rounds of the game, or of this epoch."""
+        *_, epoch = self._epochs()
+        return epoch.horizon
+
+    def _random(self) -> np.random.Generator:
+        """Return random numbers of this round, the same at each call."""
+        return np.random.default_rng((self.seed, self.t))
+
+    def ask(self) -> Ticket:
+        """Raise NotImplementedError: estimates are of the round that is played."""
+        raise NotImplementedError(
+            f"{type(self).__name__} learns from the point it plays, so losses cannot come late"
+        )
+
+
+class Bandit(SeesEstimates):
     r"""Plays a learner where only the values of losses at the points played are seen.
 
     With a random unit vector u along the set's affine hull of d dimensions, one point and two are
@@ -58,42 +129,28 @@ class Bandit(Outer):
         \qquad\text{and}\qquad
         y_\pm = x \pm \delta u, \quad g = \frac{d}{2\delta}(f(y_+) - f(y_-))\, u
 
-    where b is a mean of earlier values. The learner sees the linear loss :math:`\langle g, x\rangle`: in
-    the mean, g is the gradient at x of f smoothed over a ball of radius :math:`\delta`. The centre x is
-    the learner's decision moved towards the set's centre, so far that the points stay in the set.
+    where b is a mean of earlier values. The learner sees the linear loss :math:`\langle g, x\rangle`, over F or
+    the largest deviation so far: in the mean, g is the gradient at x of f smoothed over a ball of radius
+    :math:`\delta`. The centre x is the learner's decision moved towards the set's centre, so far that the
+    points stay in the set.
 
-    ``query()`` returns the point to play, or two in a stack, and ``update(value)`` takes the loss there, or
-    the two losses; `update` also takes a loss, of which it evaluates nothing else, so `play` works. What is
-    suffered is the mean of the values. The learner sees losses divided by F, or by the largest deviation so far.
+    ``query()`` returns the point to play, or two in a stack, and ``update(value)`` takes the loss there, or the two
+    losses; `update` also takes a loss, of which it evaluates nothing else, so `play` works. What is suffered is the
+    mean of the values. With inner radius r, :math:`\delta` is of order :math:`T^{-1/4}` for one point, and
+    :math:`r/\sqrt T` for two, at most r/2. The expected regret against any comparators chosen in advance is at
+    most that of the learner on the estimates plus :math:`G\delta(2 + R/r) T`, and :math:`F = G\,diam(K)` for the
+    first round of one point: with POLD and POLA :math:`O(T^{3/4})` for fixed comparators. `bound` has all constants
+    (`docs/theory/bandit.md`); it needs a horizon and `lipschitz`, and values that deviate by at most F.
 
     Parameters
     ----------
-    learner
-        A learner's class, or a function called as ``learner(domain, horizon=..., lipschitz=..., ...)``;
-        or a learner on this set that has played no round, which is copied.
     points
         Values seen per round: 1 or 2.
     horizon
         Rounds T, which say how far to explore; None: epochs of doubling length.
     lipschitz
         G, a bound on the gradient norms of the losses; ``"auto"``: the scale of values is learned.
-    seed
-        Seed of the directions.
-    options
-        Of the learner.
     {options}
-
-    Notes
-    -----
-    With :math:`\kappa = R/r`, outer over inner radius, and :math:`F = G\,diam(K)`,
-
-    .. math:: \delta = \min\Big(\frac r2, \sqrt{\frac{d F D}{(2 + \kappa) G}}\; T^{-1/4}\Big)
-              \text{ or } \min\Big(\frac r2, \frac{r}{\sqrt T}\Big), \qquad \alpha = \delta / r
-
-    for one point and for two. The expected regret against any comparators chosen in advance is at most
-    that of the learner on the estimates plus :math:`G\delta(2 + \kappa) T`, and F for the first round of
-    one point: with POLD and POLA :math:`O(T^{3/4})` for fixed comparators. `bound` has all constants (proofs:
-    `docs/theory/bandit.md`); it needs a horizon and `lipschitz`, and values that deviate by at most F.
 
     References
     ----------
@@ -112,9 +169,7 @@ class Bandit(Outer):
     True
     """
 
-    options: Options
     _baseline: State[float]
-    _largest: Size  # deviation observed
 
     def __init__(
         self,
@@ -127,9 +182,7 @@ class Bandit(Outer):
         seed: int = 0,
         **options: Any,
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz)
-        self.seed = checks.count(seed, "seed", least=0, most=math.inf)
+        super().__init__(domain, horizon, lipschitz, seed)
         self.points = checks.count(points, "points", most=2)
         if domain.inner_radius <= 0:
             raise ValueError(
@@ -138,14 +191,14 @@ class Bandit(Outer):
             )
         #: G over the largest deviation, in units of 1 over a length.
         self._slope = 1.0 / domain.diameter
-        self._baseline = self._largest = 0.0
+        self._baseline = 0.0
         estimates = self._slope, self.exploration.factor, self.exploration.factor
-        self.learner = seeing_estimates(self, learner, options, estimates, self.points == 1)
+        self.learner = self._seeing(learner, options, estimates, self.points == 1)
 
     @property
     def exploration(self) -> Exploration:
         """How this round explores."""
-        inner, d, T = self.domain.inner_radius, self.domain.dimension, float(horizon_of(self))
+        inner, d, T = self.domain.inner_radius, self.domain.dimension, float(self._horizon)
         if self.points == 2:
             delta = inner * min(0.5, T**-0.5)
             return Exploration(delta, delta / inner, d * self._slope)
@@ -188,7 +241,7 @@ class Bandit(Outer):
 
     def _played(self) -> tuple[Array, Array]:
         """The points of this round, and the unit vector between them, uniform along the affine hull."""
-        along = self.domain.tangent(random_of(self).standard_normal(self.domain.shape))
+        along = self.domain.tangent(self._random().standard_normal(self.domain.shape))
         u, x, delta = along / norm(along), self.decision, self.exploration.delta
         points = np.stack([x + delta * u, x - delta * u][: self.points])
         points.flags.writeable = False
@@ -197,11 +250,9 @@ class Bandit(Outer):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G, kappa = self.options.lipschitz or 0.0, self.domain.radius / self.domain.inner_radius
         exploring = G * self.exploration.delta * (2.0 + kappa)
-        known = bound_of_estimates(self, G / self._slope, exploring, path_length, tau)
+        known = self._bound_with(G / self._slope, exploring, path_length, tau)
         first = G / self._slope if self.points == 1 else 0.0  # of which nothing is seen
         return None if known is None else known + first
-
-    ask = no_tickets
 
 
 def _values(given: Any, points: Array) -> Array:
@@ -221,7 +272,7 @@ def _values(given: Any, points: Array) -> Array:
     return values.reshape(-1)
 
 
-class SemiBandit(Outer):
+class SemiBandit(SeesEstimates):
     r"""Plays vertices where only those components of linear losses are seen that the vertex chose.
 
     For routes, assignments, spanning trees and subsets: the decision x of a learner is taken apart
@@ -231,34 +282,25 @@ class SemiBandit(Outer):
 
     .. math:: \hat\ell_i = b_i + (\ell_i - b_i)\,[v_i \ne 0]/q_i, \qquad E\,\hat\ell = \ell
 
-    where b is a mean of what was observed of each component before, at most G long. ``query()`` returns the vertex
-    to play, ``update(observed)`` takes an array with the losses of chosen components, whatever it has elsewhere;
-    `update` also takes a loss, of whose gradient it reads no more, so `play` works. The learner sees losses
-    divided by G, or by the largest norm observed so far. The calls of the decomposition are counted too.
+    over G, or the largest norm observed so far; b is a mean of what was observed of each component before, at most
+    G long. ``query()`` returns the vertex to play, ``update(observed)`` takes an array with the losses of chosen
+    components, whatever it has elsewhere; `update` also takes a loss, of whose gradient it reads no more, so `play`
+    works. The calls of the decomposition are counted too.
+
+    The expected regret of the vertices, against comparators chosen in advance, is at most that of the
+    learner on estimates that are at most :math:`G(1 + 2m/\gamma)` long and deviate from their mean by
+    :math:`2G\sqrt{m/\gamma}` in root mean square, plus :math:`\gamma\, G\, diam(K)\, T`; `bound` has all
+    constants (proof: `docs/theory/bandit.md`). It needs a horizon and `lipschitz`, and linear losses.
 
     Parameters
     ----------
-    learner
-        A learner's class, or a function called as ``learner(domain, horizon=..., lipschitz=..., ...)``;
-        or a learner on this set that has played no round, which is copied.
     horizon
         Rounds T, which say how much to explore; None: epochs of doubling length.
     lipschitz
         G, a bound on the norms of the losses; ``"auto"``: learned.
     exploration
         :math:`\gamma`; :math:`\min(1/2, (m/T)^{1/3})` if not given, for m exploring vertices.
-    seed
-        Seed of the vertices drawn.
-    options
-        Of the learner.
     {options}
-
-    Notes
-    -----
-    The expected regret of the vertices, against comparators chosen in advance, is at most that of the
-    learner on estimates that are at most :math:`G(1 + 2m/\gamma)` long and deviate from their mean by
-    :math:`2G\sqrt{m/\gamma}` in root mean square, plus :math:`\gamma\, G\, diam(K)\, T`; `bound` has all
-    constants (proof: `docs/theory/bandit.md`). It needs a horizon and `lipschitz`, and linear losses.
 
     References
     ----------
@@ -273,14 +315,11 @@ class SemiBandit(Outer):
     >>> routes = dw.FlowPolytope([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], "s", "t")
     >>> learner, minutes = dw.contrib.SemiBandit(routes, horizon=200), np.array([3.0, 1.0, 2.0, 2.0])
     >>> for _ in range(200):
-    ...     route = learner.query()
-    ...     suffered = learner.update(np.where(route > 0, minutes, np.nan))
+    ...     suffered = learner.update(np.where(learner.query() > 0, minutes, np.nan))
     >>> bool(learner.decision[1] > 0.9)
     True
     """
 
-    options: Options
-    _largest: Size  # norm observed
     _baseline: Annotated[Array, POINT]
     _counts: Annotated[Array, Field(like="point", least=0.0)]
 
@@ -295,23 +334,21 @@ class SemiBandit(Outer):
         seed: int = 0,
         **options: Any,
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz)
-        self.seed = checks.count(seed, "seed", least=0, most=math.inf)
+        super().__init__(domain, horizon, lipschitz, seed)
         if exploration is not None and checks.positive(exploration, "exploration") > 1.0:
             raise ValueError(f"exploration must be at most 1, got {exploration!r}")
-        self._given, self._cover, self._largest = exploration, _cover(domain), 0.0
+        self._given, self._cover = exploration, _cover(domain)
         self._baseline, self._counts = np.zeros(domain.shape), np.zeros(domain.shape)
         least = self.exploration / len(self._cover)  # chance of any component
         estimates = 1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least
-        self.learner = seeing_estimates(self, learner, options, estimates, growing=True)
+        self.learner = self._seeing(learner, options, estimates, growing=True)
 
     @property
     def exploration(self) -> float:
         """The probability of an exploring vertex in this round."""
         if self._given is not None:
             return self._given
-        return float(min(0.5, (len(self._cover) / horizon_of(self)) ** (1 / 3)))
+        return float(min(0.5, (len(self._cover) / self._horizon) ** (1 / 3)))
 
     @reads
     def query(self) -> Array:
@@ -347,7 +384,7 @@ class SemiBandit(Outer):
     def _draw(self, domain: Domain) -> tuple[Array, Array]:
         """The vertex of this round, and the chance of each component; 1 of those that are never chosen."""
         vertices, weights = domain.decompose(self.learner.decision, atol=ATOL)
-        found, gamma, random = np.stack(vertices), self.exploration, random_of(self)
+        found, gamma, random = np.stack(vertices), self.exploration, self._random()
         chances = (1.0 - gamma) * np.tensordot(weights, found != 0, 1)
         chances += gamma * (self._cover != 0).mean(axis=0)
         family, drawn_by = (self._cover, None) if random.random() < gamma else (found, weights)
@@ -358,9 +395,7 @@ class SemiBandit(Outer):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G = self.options.lipschitz or 0.0
         exploring = self.exploration * G * self.domain.diameter + ATOL * G * self.domain.radius
-        return bound_of_estimates(self, G, exploring, path_length, tau)
-
-    ask = no_tickets
+        return self._bound_with(G, exploring, path_length, tau)
 
 
 def _cover(domain: Domain) -> Array:
@@ -392,64 +427,3 @@ def _observed(given: Any, chosen: Array) -> Array:
         )
     seen = np.where(chosen, array.astype(np.float64), 0.0)
     return checks.finite_array(seen, "observed")
-
-
-def seeing_estimates(
-    outer: Outer, learner: Any, options: dict[str, Any], estimates: Sequence[float], growing: bool
-) -> Learner:
-    """Return the learner within another, which sees estimates; without a horizon these may be growing.
-
-    `estimates` has bounds on the norm of their mean, on its root mean square, and on the largest norm.
-    """
-    if not isinstance(outer.domain.origin(), np.ndarray):
-        raise ValueError(
-            f"{type(outer).__name__} plays points that are arrays, and those of this "
-            f"{type(outer.domain.unwrapped).__name__} are not"
-        )
-    if isinstance(learner, Learner) and options:
-        raise ValueError(
-            f"options go with a learner's class, got {', '.join(options)} with a learner"
-        )
-    if not (isinstance(learner, Learner) or callable(learner)):
-        raise TypeError(f"learner must be a learner or a class of one, got {learner!r:.80}")
-    horizon, (mean, spread, largest) = outer._arguments["horizon"], estimates
-    unknown = horizon is None and growing
-    given = {"horizon": horizon} | options | {"lipschitz": "auto" if unknown else largest}
-    if isinstance(learner, type) and issubclass(learner, BLOCKED):
-        # Over a block of sqrt(T) rounds, noise averages out: what is left of it adds to the mean.
-        left = mean + spread * horizon_of(outer) ** -0.25
-        given.setdefault("step_scale", 2.0 * outer.domain.radius / left)
-    found = outer._inner(learner, **given)
-    own = found.options
-    if isinstance(found, BLOCKED) and own is not None and own.step_scale is not None:
-        found.options = replace(own, random_gradients=(mean, spread))
-    # What `load` makes the outer one again from.
-    outer._arguments = {k: v for k, v in outer._arguments.items() if k not in options}
-    outer._arguments["learner"] = found.clone()
-    return found
-
-
-def bound_of_estimates(
-    outer: Any, unit: float, exploring: float, path_length: float, tau: int | None
-) -> float | None:
-    """Return the learner's bound on estimates of losses over `unit`, and what exploring costs per round."""
-    if outer.options.lipschitz is None or outer.options.horizon is None:
-        return None
-    if outer._largest > unit * (1.0 + 1e-9):
-        raise NotImplementedError(
-            f"no bound is known: losses deviated by {outer._largest:g}, more than {unit:g}; give a "
-            "larger lipschitz"
-        )
-    rounds = outer.t if tau is None else min(tau, outer.t)
-    return unit * outer.learner.bound(path_length, tau) + exploring * rounds
-
-
-def horizon_of(outer: Outer) -> int:
-    """Return T: rounds of the game, or of this epoch."""
-    *_, epoch = outer._epochs()
-    return epoch.horizon
-
-
-def random_of(outer: Any) -> np.random.Generator:
-    """Return random numbers of this round, the same at each call."""
-    return np.random.default_rng((outer.seed, outer.t))

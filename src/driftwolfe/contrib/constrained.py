@@ -38,8 +38,7 @@ class Constrained:
     def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
         """Learn from the constraint as it is now, and count its violation at the ticket's decision."""
         learner, constraint = cast(Learner, self), more.get("constraint")
-        tickets = Tickets() if learner._tickets is None else learner._tickets
-        decision = tickets.points[tickets.find(ticket)]
+        decision = (learner._tickets or Tickets()).find(ticket).decision
         excess = 0.0 if constraint is None else max(0.0, as_loss(constraint).value(decision))
         require_finite(excess)
         before = self.violation
@@ -51,16 +50,22 @@ class Constrained:
 class LongTerm(Constrained, Outer):
     r"""Any learner, with constraints that are revealed after each decision.
 
-    In round t it plays x, then sees the loss f and a convex constraint g, which asks for
-    :math:`g(x) \le 0`. Violations :math:`g(x)^+ = \max(g(x), 0)` add up to Q, and the learner within sees
+    In round t it plays x, then sees the loss f and a convex constraint g, which asks for :math:`g(x) \le 0`.
+    Violations :math:`g(x)^+ = \max(g(x), 0)` add up to Q (`violation`), and the learner within sees
 
-    .. math:: f + \omega\, g^+, \qquad \omega = \omega_0\, e^{Q/\beta}.
+    .. math:: f + \omega\, g^+, \qquad \omega = \omega_0\, e^{Q/\beta}
 
-    If the learner's regret is at most C times the largest gradient norm, as for all here, :math:`\beta \ge 2 L C`
-    and :math:`\omega_0 = 2 G/L`, then against points that satisfy the constraints of their rounds, after T rounds,
+    with the weight :math:`\omega` (`penalty`). If its regret is at most C times the largest gradient norm, as
+    for all here, :math:`\beta \ge 2 L C` and :math:`\omega_0 = 2 G/L`, then against points that satisfy the
+    constraints of their rounds, after T rounds,
 
     .. math:: \mathrm{regret} \le 3\, G C, \qquad
               \mathrm{violation} \le \beta \ln\Big(2 + \frac{L (C + D T)}{\beta}\Big).
+
+    With `BOGDIP`, `POLD` and `POLA` both are of order :math:`T^{3/4}`, up to a logarithm. `bound` is the learner's
+    on what it saw, less what it paid in penalties; `violation_bound` has the second with the constants used. A
+    constant weight :math:`(G/L) T^{1/8}` has :math:`T^{7/8}` for both, on every interval with `POLA`
+    (`docs/theory/constraints.md`). The constraint is evaluated at the decision: of an ensemble the mean.
 
     Parameters
     ----------
@@ -78,18 +83,6 @@ class LongTerm(Constrained, Outer):
         :math:`\beta`, in units of g: so much violation makes the weight e times as large. Infinity for a
         weight that does not grow; :math:`2 L D T^{3/4}` if not given.
     {options}
-
-    Attributes
-    ----------
-    violation, penalty
-        The sum of violations at the decisions played, and the present weight.
-
-    Notes
-    -----
-    With `BOGDIP`, `POLD` and `POLA` both are of order :math:`T^{3/4}`, up to a logarithm. `bound` is the learner's
-    on what it saw, less what it paid in penalties; `violation_bound` has the second with the constants used. A
-    constant weight :math:`(G/L) T^{1/8}` has :math:`T^{7/8}` for both, on every interval with `POLA`
-    (`docs/theory/constraints.md`). The constraint is evaluated at the decision: of an ensemble the mean.
 
     References
     ----------
@@ -237,7 +230,7 @@ class CutBOGDIP(Constrained, BOGDIP):
 
     with :math:`P_H` the projection on that half-space. Against every u that satisfies the constraints, regret is at
     most the bound of `BOGDIP`, on every interval. With :math:`G` and L the bounds on gradients of losses and
-    constraints, and the paper's parameters, violation is at most
+    constraints, and the paper's parameters, violation (the sum at all decisions, `violation`) is at most
 
     .. math:: \sqrt2\, L D\, T^{3/4} \sqrt{a + T^{1/4}} + 2.74\, L D\, T^{3/4}, \qquad
               a = \sqrt3 + \tfrac12 + v_0:
@@ -248,11 +241,6 @@ class CutBOGDIP(Constrained, BOGDIP):
     Parameters
     ----------
     {options}
-
-    Attributes
-    ----------
-    violation
-        The sum of violations so far, at the decisions.
 
     References
     ----------
@@ -292,8 +280,7 @@ class CutBOGDIP(Constrained, BOGDIP):
     def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
         """Play x, add its gradients to the block; where it ends, step, cut and project.
 
-        `constraint` is the function g with g(x) <= 0 wanted, a `Loss` or any object with `value` and `gradient`;
-        None for a round without one.
+        `constraint` is as in `LongTerm.update`: a function g with g(x) <= 0 wanted, or None.
         """
         x, experts = self._experts.point(0), self._experts
         if constraint is not None:

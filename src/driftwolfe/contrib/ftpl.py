@@ -29,23 +29,17 @@ class FTPL(SinglePointLearner):
 
     .. math:: 0.9\, D\, n^{1/4}\,\sqrt{G^2 + \textstyle\sum_t\lVert g_t\rVert^2}
 
-    also against adversaries that know all past decisions: :math:`\sqrt T` by one LMO call per round, where
-    deterministic learners need :math:`T^{3/4}` in high dimension. It does not follow drift; mix it with
-    restarts of itself in a `Mixture`, or take `POLAR`.
+    also against adversaries that know all past decisions (then in expectation of both sides): :math:`\sqrt T`
+    by one LMO call per round, where deterministic learners need :math:`T^{3/4}` in high dimension. Where G is
+    learned, `bound` has the larger cost of gradients that were longer than all before
+    (`docs/theory/benign.md`). It does not follow drift; mix it with restarts of itself in a `Mixture`, or take
+    `POLAR`.
 
     Parameters
     ----------
     domain, horizon
         A set of dense arrays; the horizon is not used.
-    seed
-        Seed of the noise.
     {options}
-
-    Notes
-    -----
-    `bound` is for linear losses, and on the expectation over the noise, of both sides if the losses depend on
-    the decisions; where G is learned, it has the larger cost of gradients that were longer than all before.
-    `docs/theory/benign.md` has the proof.
 
     References
     ----------
@@ -96,7 +90,6 @@ class FTPL(SinglePointLearner):
         self._draw()
 
     def _draw(self) -> None:
-        """Draw the next point."""
         expected = self._squares + self.lipschitz**2
         self._scale = math.sqrt(_NORMAL * self.domain.radius / self._width * expected)
         if self._scale == 0.0:  # nothing but zeros so far

@@ -92,17 +92,14 @@ class Mixture(Learner):
 
     @property
     def decision(self) -> Point:
-        """The weighted mean of what the learners play."""
         return weighted_sum(self._meta.weights, [each.decision for each in self.learners])
 
     @property
     def expert_names(self) -> list[str]:
-        """The classes of the learners."""
         return [type(each).__name__ for each in self.learners]
 
     @property
     def oracle_calls(self) -> OracleCalls:
-        """Calls of all learners so far."""
         return OracleCalls(*np.sum([x.oracle_calls.numbers() for x in self.learners], 0).tolist())
 
     def check(self) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.learners.base import Epoch, as_loss
-from driftwolfe.learners.ensembles import PAST, GridLearner, optimistic
+from driftwolfe.learners.ensembles import PAST, GridLearner, anytime
 from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
@@ -76,7 +77,7 @@ class Scream(GridLearner):
         self.switching, self.moved, self._past = checks.positive(switching, "switching"), 0.0, []
         own: dict[str, Any] = {"oracle": "exact", "feedback": "linear", "loss_scale": "auto"}
         checked = projecting_options("Scream", "POLD", domain, horizon, lipschitz, **own, **options)
-        parts = partial(_plans, checked, self.switching), None, partial(optimistic, 0.0)
+        parts = partial(_plans, checked, self.switching), None, partial(anytime, OptimisticHedge)
         super().__init__(domain, checked, *parts)
 
     def update(self, loss: Any, ticket: Any = None) -> float:

@@ -10,10 +10,11 @@ import numpy as np
 
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensembles import PAST, GridLearner, optimistic
+from driftwolfe.learners.ensembles import PAST, GridLearner, anytime
 from driftwolfe.learners.options import Options, StepOptions, projecting_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
@@ -26,14 +27,12 @@ class Sword(GridLearner):
     .. math:: \hat x^i \leftarrow P_K(\hat x^i - \eta_i g_t), \qquad
               x^i_{t+1} = P_K(\hat x^i - \eta_i m_{t+1}), \qquad g_t = \nabla f_t(x_t)
 
-    All expect a fraction of the last gradient again, :math:`m_{t+1} = \kappa_t g_t`, and so do the weights
-    (`OptimisticHedge`); :math:`\kappa_t \in [0, 1]` is the fraction that has been best so far, by least squares.
-    :math:`\eta_i = c\, 2^{i-1}/(4\sqrt T)` up to c = D/G. With :math:`q_t = \lVert g_t - m_t\rVert`
-    and :math:`A = \sum_t q_t^2`, regret against comparators of path length P is at most
+    All expect the fraction :math:`\kappa_t \in [0, 1]` of the last gradient again, :math:`m_{t+1} = \kappa_t g_t`,
+    which is best so far by least squares, and so do the weights (`OptimisticHedge`). Steps are
+    :math:`\eta_i = c\, 2^{i-1}/(4\sqrt T)` up to c = D/G. With :math:`q_t = \lVert g_t - m_t\rVert`,
+    :math:`A = \sum_t q_t^2 \ge G^2`, regret against comparators of path length :math:`P \le A D/G^2` is at most
 
     .. math:: 1.07\sqrt{(D^2/4 + D P)\,A} + D\sqrt{A \ln N} + 2 D\max_t q_t
-
-    where :math:`A \ge G^2` and :math:`P \le A D/G^2`; `bound` has all terms as measured (`docs/theory/benign.md`).
 
     Parameters
     ----------
@@ -41,23 +40,23 @@ class Sword(GridLearner):
         ``"exact"``: the set projects, twice per expert and round, as published. Other methods: experts live on
         the ball around the set, their mean is projected, and A is that of surrogate gradients.
     gradients
-        ``"one"``, at the decision, for all; ``"own"``: each expert follows those at its own points, which say
-        more where losses have kinks: N more per round, for arrays and exact projections.
+        ``"one"``, at the decision, for all; ``"own"``, with arrays and exact projections: each expert follows those
+        at its own points, N more per round, which say more where losses have kinks.
     smoothness
         :math:`\beta` of the losses: then :math:`\kappa = 1`, experts are charged :math:`2\beta` times their squared
-        moves, as published, and regret is small where gradients change little as functions (proved there).
+        moves, as published, and regret is small where gradients change little as functions.
     {options}
 
     References
     ----------
     Zhao, Zhang, Zhang and Zhou (2024), Adaptivity and non-stationarity: problem-dependent dynamic regret
-    for online convex optimization, JMLR (Sword++; its appendix could not be read, constants are ours).
+    for online convex optimization, JMLR (Sword++; appendix not read, constants are ours: `docs/theory/benign.md`).
 
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.contrib.Sword(dw.L2Ball(2), horizon=1000, lipschitz=1.5)
-    >>> history = dw.play(learner, [dw.losses.SquaredDistance([0.5, 0.0])] * 1000)
+    >>> learner, loss = dw.contrib.Sword(dw.L2Ball(2), 1000, 1.5), dw.losses.SquaredDistance([0.5, 0.0])
+    >>> history = dw.play(learner, [loss] * 1000)
     >>> bool(history.losses.sum() < learner.bound() < 0.1 * dw.Ader(dw.L2Ball(2), 1000, 1.5).bound() + 9)
     True
     """
@@ -75,16 +74,17 @@ class Sword(GridLearner):
         oracle: Oracle | str = "exact",
         **options: Unpack[StepOptions],
     ) -> None:
+        checks.one_of(gradients, "gradients", ("one", "own"))
         given: dict[str, Any] = {"oracle": oracle, "loss_scale": "auto", **options}
         checked = projecting_options("Sword", "POLAR", domain, horizon, lipschitz, **given)
         self._past, exact = [], checked.oracle.method == "exact"
-        checks.one_of(gradients, "gradients", ("one", "own"))
         if gradients == "own" and not (exact and isinstance(domain.origin(), np.ndarray)):
             raise ValueError('gradients="own" needs points that are arrays, and oracle="exact"')
         beta = 0.0 if smoothness is None else checks.positive(smoothness, "smoothness")
         kind = OwnOptimisticDescent if gradients == "own" else OptimisticDescent
         experts = partial(kind, checked.oracle, checked.step_scale, 2.0 * beta, exact)
-        weights = partial(optimistic, bounds.SLOW_WEIGHTS * beta * checked.D**2)
+        start = bounds.SLOW_WEIGHTS * beta * checked.D**2
+        weights = partial(anytime, OptimisticHedge, start=start)
         super().__init__(domain, checked, partial(_plans, checked), experts, weights)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
@@ -110,8 +110,8 @@ class Sword(GridLearner):
         start = bounds.ANYWHERE if self._epoch_start or shrinking else bounds.AT_CENTER
         apart = max(math.sqrt(experts.tolerance), experts.largest_distance)
         fixed = self._meta.regret_bound() + self.lipschitz * rounds * apart
-        moving = (1.0 if shrinking else 0.5) * lengths
-        return np.stack((start * D * lengths + experts.costs + fixed, moving))
+        own = start * D * lengths + experts.costs + fixed
+        return np.stack((own, (1.0 if shrinking else 0.5) * lengths))
 
 
 def _plans(options: Options, horizon: int) -> list[Plan]:

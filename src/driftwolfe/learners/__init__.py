@@ -1,10 +1,9 @@
 """Learners: the paper's methods, their ancestors and their contenders. `contrib` has more."""
 
-from driftwolfe.learners.ader import Ader, OneProjectionAder
+from driftwolfe.learners.ader import Ader, OneOracleAder, OneProjectionAder
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD, SOOGD
 from driftwolfe.learners.multi_ocg import MultiOCG
-from driftwolfe.learners.one_oracle_ader import OneOracleAder
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD

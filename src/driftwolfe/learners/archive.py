@@ -134,17 +134,21 @@ LEARNER = {
 def save_learner(learner: Learner, path: PathLike) -> None:
     """Write a learner to a file."""
     writer, cls = learner_writer(), type(learner)
-    settings = learner_settings(learner, writer)
     kind = cls.__name__ if _is_part(cls) else OWN
-    storage.write_archive(path, kind, settings, writer.arrays)
+    storage.write_archive(path, kind, learner_settings(learner, writer), writer.arrays)
 
 
 def learner_settings(learner: Learner, writer: Writer) -> dict[str, Any]:
     """Return the set, the arguments and the state of a learner as JSON."""
     require_declared_state(learner)
-    cls = type(learner)
+    cls, arguments = type(learner), dict[str, Any]()
     own = not _is_part(cls)
-    arguments = _written_arguments(learner, writer)
+    for name, value in _arguments(learner).items():
+        try:
+            arguments[name] = writer.write(_described(value), f"arguments/{name}")
+        except TypeError as error:
+            shown = f"{cls.__name__} was made with {name}={one_line(repr(value))[:60]}"
+            raise TypeError(f"this {shown}, and {error}") from error
     try:
         domain = writer.write(_described(learner.domain), "set/")
     except (NotImplementedError, TypeError):  # functions, own classes, odd vertices
@@ -159,19 +163,8 @@ def learner_settings(learner: Learner, writer: Writer) -> dict[str, Any]:
     }
 
 
-def _written_arguments(learner: Learner, writer: Writer) -> dict[str, Any]:
-    """The arguments that a learner was made with, less its set; learners within it as theirs."""
-    arguments = dict[str, Any]()
-    for name, value in _arguments(learner).items():
-        try:
-            arguments[name] = writer.write(_described(value), f"arguments/{name}")
-        except TypeError as error:
-            shown = f"{type(learner).__name__} was made with {name}={one_line(repr(value))[:60]}"
-            raise TypeError(f"this {shown}, and {error}") from error
-    return arguments
-
-
 def _arguments(learner: Learner) -> dict[str, Any]:
+    """The arguments that a learner was made with, less its set."""
     given = learner._arguments.items()
     held = {name: v for name, v in given if name != "domain" and v is not learner.domain}
     for name, value in held.items():
@@ -299,20 +292,19 @@ def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> 
         if name != cls.__name__ or own == _is_part(cls):
             raise ValueError(f"{path} holds a {name}, not this {cls.__name__}")
         return cls
-    if own:
-        found = _imported(Learner, name, archive.settings.get("module"))
-        if found is None:
-            raise ValueError(
-                f"{path} holds a {name}, a learner of your own: import the module that defines it first, "
-                f"or load it with its class, {name}.load(path)"
-            )
-        return cast(type[Learner], found)
-    return _of_library(name, f"{path} holds")
+    if not own:
+        return _of_library(name, f"{path} holds")
+    if (found := _imported(Learner, name, archive.settings.get("module"))) is None:
+        raise ValueError(
+            f"{path} holds a {name}, a learner of your own: import the module that defines it first, "
+            f"or load it with its class, {name}.load(path)"
+        )
+    return cast(type[Learner], found)
 
 
 def _of_library(name: str, holds: str = "this archive holds") -> type[Learner]:
     """The learner of the library with that name."""
-    found = (cls for cls in _subclasses(Learner) if cls.__name__ == name and _is_part(cls))
+    found = (cls for cls in _subclasses(Learner, name) if _is_part(cls))
     cls: type[Learner] = next(found, Learner)
     if inspect.isabstract(cls):
         raise ValueError(f"{holds} a {name[:40]!r}, which is no learner to load")
@@ -321,16 +313,17 @@ def _of_library(name: str, holds: str = "this archive holds") -> type[Learner]:
 
 def _imported(base: type, name: str, module: Any) -> type | None:
     """The newest class of the user's own with that name, if it is imported; a file imports nothing."""
-    found = [cls for cls in _subclasses(base) if cls.__name__ == name and not _is_part(cls)]
+    found = [cls for cls in _subclasses(base, name) if not _is_part(cls)]
     return max(found, key=lambda cls: cls.__module__ == module, default=None)
 
 
-def _subclasses(base: type) -> Iterator[Any]:
-    """All classes below one that are imported."""
+def _subclasses(base: type, name: str) -> Iterator[Any]:
+    """The imported classes of that name below one."""
     below: list[type] = base.__subclasses__()
     for cls in below:
-        yield cls
-        yield from _subclasses(cls)
+        if cls.__name__ == name:
+            yield cls
+        yield from _subclasses(cls, name)
 
 
 def _is_part(cls: type) -> bool:

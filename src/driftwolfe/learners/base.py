@@ -33,9 +33,6 @@ from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Count, Field, Nested, Stateful, declared
 from driftwolfe.storage import require
 
-#: Methods that change a learner, and those that read what changes.
-WRITES = {"update", "update_many"}
-READS = {"decision", "expert_weights", "expert_names", "expert_ends", "bound", "clone"}
 #: Rounds of the first epoch where the horizon is not known.
 FIRST_EPOCH = 64
 
@@ -61,9 +58,9 @@ class Epoch(NamedTuple):
 def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     """Make an update undo itself where it raises, and take tickets: a refused one changes nothing.
 
-    Updates replace attributes of the learner and its parts; only what cannot fail, at the end, writes
-    into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted. Interrupted
-    after that, a learner is half updated, and refuses all calls.
+    Updates replace attributes of the learner and its parts, and write into arrays only at the end, where nothing
+    can fail: a shallow copy of the attributes is a snapshot. Oracle calls stay counted. Interrupted after that, a
+    learner is half updated, and refuses all calls.
     """
 
     @wraps(update)
@@ -72,7 +69,7 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
             return self._update_late(loss, ticket, **more)
         if getattr(loss, "overflows", False):
             require_in_range(math.inf, self.domain.diameter if self.domain else 1.0)
-        parts = [self, *map(self.__dict__.__getitem__, _replaced(type(self)))]
+        parts = [self, *map(self.__dict__.__getitem__, _parts(type(self))[0])]
         before = [part.__dict__.copy() for part in parts]
         try:
             return update(self, loss, **more)
@@ -93,12 +90,21 @@ def _undo(parts: list[Any], before: list[dict[str, Any]]) -> bool:
     return undone
 
 
+#: What guards the methods that a class defines itself.
+GUARDS: dict[str, Callable[[Any], Any]] = {
+    "update": lambda update: writes_or_undoes(all_or_nothing(update)),
+    "update_many": writes_or_undoes,
+    **dict.fromkeys(("decision", "expert_weights", "expert_names", "expert_ends"), reads),
+    **dict.fromkeys(("bound", "clone"), reads),
+}
+
+
 @cache
-def _replaced(cls: type[Learner]) -> tuple[str, ...]:
-    """The attributes that hold experts and weights; learners within undo their own updates."""
-    parts = ((name, part) for name, part in declared(cls).items() if isinstance(part, Nested))
-    kept = (Learner, CountedDomain)
-    return tuple(name for name, part in parts if not issubclass(part.kind, kept))
+def _parts(cls: type[Learner]) -> tuple[list[str], list[str]]:
+    """Attributes that hold experts and weights, and learners within, which undo their own updates."""
+    parts = {name: part.kind for name, part in declared(cls).items() if isinstance(part, Nested)}
+    replaced = [n for n, kind in parts.items() if not issubclass(kind, (Learner, CountedDomain))]
+    return replaced, [n for n, kind in parts.items() if issubclass(kind, Learner)]
 
 
 def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
@@ -121,9 +127,9 @@ class Learner(Stateful, Guarded, ABC):
     that of the decision and moves on; `t` counts the rounds played. A refused update changes nothing. Where losses
     come late, `ask` for a ticket in each round, and give it back with the loss.
 
-    Learners in different threads do not disturb each other. Several threads may read one learner
-    (`decision`, `bound`, `clone`, `save`, ...). While one is in an update, others may only read `t`,
-    `oracle_calls` and `repr`: the rest raises RuntimeError, as does an update while another reads.
+    Several threads may read one learner (`decision`, `bound`, `clone`, `save`, ...). While one is in an update,
+    others may only read `t`, `oracle_calls` and `repr`: the rest raises RuntimeError, as does an update while
+    another reads.
 
     Parameters
     ----------
@@ -167,19 +173,16 @@ class Learner(Stateful, Guarded, ABC):
     def __init_subclass__(cls, **named: Any) -> None:
         """Guard what a learner defines itself, undo refused updates, and spell out its options."""
         super().__init_subclass__(**named)
-        if isinstance(own := cls.__dict__.get("update"), FunctionType):
-            cls.update = all_or_nothing(own)  # type: ignore[method-assign]
         if "__init__" in cls.__dict__:
             cls.__signature__ = _signature(cls.__init__)
         if "    {options}\n" in (cls.__doc__ or ""):
             cls.__doc__ = _with_options(cls)
-        for mark, names in ((writes_or_undoes, WRITES), (reads, READS)):
-            for name in names & cls.__dict__.keys():
-                own = cls.__dict__[name]
-                if isinstance(own, property) and own.fget is not None:
-                    setattr(cls, name, own.getter(mark(own.fget)))
-                elif isinstance(own, FunctionType):
-                    setattr(cls, name, mark(own))
+        for name, guard in GUARDS.items():
+            own = cls.__dict__.get(name)
+            if isinstance(own, FunctionType):
+                setattr(cls, name, guard(own))
+            elif isinstance(own, property) and own.fget is not None:
+                setattr(cls, name, own.getter(guard(own.fget)))
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Remember the arguments of the constructor: `load` makes the learner again from them."""
@@ -215,10 +218,10 @@ class Learner(Stateful, Guarded, ABC):
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Reveal the loss of this round, return its value at the decision, move to the next.
 
-        With a ticket (or its number), the loss is that of the round in which `ask` gave it out. The value returned
-        is that at the ticket's decision. What is learned is the same as from a loss of the present round, whatever
-        the feedback: values and gradients at where the experts are now. `docs/theory/delays.md` says what that
-        costs. In your own learner, `update(self, loss)` is enough: tickets are dealt with before.
+        With a ticket (or its number), the loss is that of the round in which `ask` gave it out, and the value
+        returned that at the ticket's decision. What is learned is the same as from a loss of the present round:
+        values and gradients at where the experts are now (`docs/theory/delays.md`). In your own learner,
+        `update(self, loss)` is enough: tickets are dealt with before.
         """
 
     @writes
@@ -240,12 +243,12 @@ class Learner(Stateful, Guarded, ABC):
 
     def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
         """Learn the loss of a ticket's round as if it were that of this one; return its value there."""
-        tickets = Tickets() if self._tickets is None else self._tickets
-        place, f = tickets.find(ticket), as_loss(loss)
-        value, t = f.value(tickets.points[place]), self.t
+        tickets = self._tickets or Tickets()
+        held, f, t = tickets.find(ticket), as_loss(loss), self.t
+        value = f.value(held.decision)
         require_finite(value)
         try:
-            tickets.close(place, value - self.update(f, **more))
+            tickets.close(held, value - self.update(f, **more))
         except BaseException:
             half_written(self, t.__eq__, self.t)
             raise
@@ -289,8 +292,7 @@ class Learner(Stateful, Guarded, ABC):
 
     def undoable(self, before: Mapping[str, Any]) -> bool:
         """Whether learners within are where they were."""
-        parts = {n: part for n, part in declared(type(self)).items() if isinstance(part, Nested)}
-        held = [before[name] for name, part in parts.items() if issubclass(part.kind, Learner)]
+        held = [before[name] for name in _parts(type(self))[1]]
         within = [each for one in held for each in (one if isinstance(one, tuple) else (one,))]
         return not any(each.t != before["t"] or is_half_written(each) for each in within)
 
@@ -318,8 +320,8 @@ class Learner(Stateful, Guarded, ABC):
         path_length
             That of the comparators, for dynamic regret; 0 is static regret.
         tau
-            Rounds of an interval, for adaptive regret: the bound holds on all intervals of that length,
-            with `path_length` that inside it. More than the rounds played means all of them.
+            Rounds of an interval, for adaptive regret: the bound holds on all intervals of that length (of all
+            rounds, if fewer were played), with `path_length` that inside it.
         """
         length, window = bounds.asked(path_length, tau)
         known = self._bound(length, window)
@@ -352,8 +354,7 @@ class Learner(Stateful, Guarded, ABC):
     ) -> Self:
         """Read a learner of exactly this class from a file, also where the class is your own.
 
-        The parameters are those of `driftwolfe.load`, which finds the classes of the library by itself.
-        A file that holds something else, or is damaged, is refused with a ValueError.
+        The parameters, and what is refused, are those of `driftwolfe.load`.
         """
         from driftwolfe.learners.archive import load_learner
 
@@ -422,34 +423,29 @@ class Learner(Stateful, Guarded, ABC):
 
 
 class Outer(Learner):
-    """Plays by a learner within, which sees other losses."""
+    """Plays by a learner within, which sees other losses; says what that plays, and how it is weighted."""
 
     learner: Learner
 
     @property
     def decision(self) -> Point:
-        """What the learner within plays."""
         return self.learner.decision
 
     @property
     def expert_weights(self) -> Array | None:
-        """Those of the learner within."""
         return self.learner.expert_weights
 
     @property
     def expert_names(self) -> list[str] | None:
-        """Those of the learner within."""
         return self.learner.expert_names
 
     @property
     def oracle_calls(self) -> OracleCalls:
-        """Calls so far, those of the learner within among them."""
         both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
         return OracleCalls(*map(sum, zip(*both, strict=True)))
 
     @property
     def lmo_budget(self) -> float | None:
-        """That of the learner within."""
         return self.learner.lmo_budget
 
     def check(self) -> None:

@@ -29,18 +29,8 @@ class BOGDIP(Learner):
 
     with :math:`h = T^{-3/4}`, :math:`\eta = c h` (c = D/G), :math:`K = \lfloor h^{-2/3}\rfloor`
     :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's, which assume D = G = 1,
-    for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per round on average.
-
-    Parameters
-    ----------
-    tuning
-        ``"practical"``: projections as accurate as the oracle says; ``"certified"``: the paper's
-        constants. With those nothing moves unless T > 144, as 3 eps exceeds any distance.
-    {options}
-
-    Notes
-    -----
-    Regret against any :math:`u_1, \dots, u_T` in K of path length P is at most
+    for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per round on average. Regret
+    against any comparators of path length P is at most
 
     .. math:: G D T^{3/4}(\sqrt3 + \tfrac12 + v_0 + \tfrac{P}{2D}) + G \sqrt T P
 
@@ -48,6 +38,13 @@ class BOGDIP(Learner):
     budget b and the certified tuning, static regret is at most
     :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4} + \tfrac r2 G D h T`, r = 1, or 3 for the even schedule:
     about 1.80 G D T^(3/4) with at most T calls of an exact oracle.
+
+    Parameters
+    ----------
+    tuning
+        ``"practical"``: projections as accurate as the oracle says; ``"certified"``: the paper's
+        constants. With those nothing moves unless T > 144, as 3 eps exceeds any distance.
+    {options}
 
     References
     ----------
@@ -100,7 +97,6 @@ class BOGDIP(Learner):
 
     @property
     def decision(self) -> Point:
-        """The feasible point x."""
         return self._experts.point(0).copy()
 
     lipschitz = property(largest_gradient)
@@ -170,7 +166,9 @@ class SOOGD(BOGDIP):
     `BOGDIP` with blocks of one round, :math:`h = 1/\sqrt T`, a tolerance of :math:`(D h)^2` and method
     ``"separation"``: one gradient per round and, where the steps are those of known constants, at most
     :math:`8\kappa^2\ln(4\kappa) + 2` cuts, :math:`\kappa = R/r`, each of one gauge or of some tens of
-    calls of a `SeparationDomain`'s function. They are counted as membership tests.
+    calls of a `SeparationDomain`'s function. They are counted as membership tests. Static regret is at most
+    :math:`\tfrac{13}{8} G D \sqrt T`, that against comparators of path length P :math:`\tfrac12 G P\sqrt T` more;
+    `bound` evaluates it with the parameters used, on intervals too.
 
     Parameters
     ----------
@@ -179,11 +177,6 @@ class SOOGD(BOGDIP):
     tolerance_scale
         Factor on the tolerance; smaller tightens the bound.
     {options}
-
-    Notes
-    -----
-    Static regret is at most :math:`\tfrac{13}{8} G D \sqrt T`, that against comparators of path length P
-    :math:`\tfrac12 G P\sqrt T` more; `bound` evaluates it with the parameters used, on intervals too.
 
     References
     ----------

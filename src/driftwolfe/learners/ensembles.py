@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
 
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import best_expert, expert_regret, on_cover, regret_per_path
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import GeometricCover, Hedge, OptimisticHedge, SleepingMeta
+from driftwolfe.ensemble import GeometricCover, Hedge, SleepingMeta
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
@@ -25,8 +25,6 @@ from driftwolfe.storage import require
 
 #: Tables of what finished epochs have cost, with a column for each expert.
 PAST = Field(list, items=Field(np.float64, (2, None)))
-#: The weights of so many experts for so many rounds.
-Weights: TypeAlias = Callable[[int, int], Any]
 
 
 class GridLearner(Learner):
@@ -49,7 +47,7 @@ class GridLearner(Learner):
         options: Options,
         plans: Callable[[int], Sequence[Plan]],
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
-        weights: Weights | None = None,
+        weights: Callable[[int, int], Any] | None = None,
     ) -> None:
         super().__init__(domain)
         self.options = options
@@ -134,9 +132,9 @@ class GridLearner(Learner):
     update_many = ahead.update_many
 
 
-def optimistic(start: float, size: int, horizon: int) -> OptimisticHedge:
-    """Return weights that set their own rate, whatever the horizon, from an inverse rate on."""
-    return OptimisticHedge(size, start)
+def anytime(kind: Callable[..., Any], size: int, rounds: int, /, **given: Any) -> Any:
+    """Return so many weights of a kind that needs no horizon."""
+    return kind(size, **given)
 
 
 class CoverLearner(Learner):

@@ -12,7 +12,7 @@ from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch
-from driftwolfe.learners.ensembles import GridLearner
+from driftwolfe.learners.ensembles import GridLearner, anytime
 from driftwolfe.learners.options import WeightOptions, make_options
 from driftwolfe.points import checks
 
@@ -24,6 +24,13 @@ class MultiOCG(GridLearner):
     :math:`D^2/\gamma_i` (see `Leaders`); :math:`\eta_i = c/\sqrt{\gamma_i}`, c = 2D/G. N gradients
     per round (one with linear feedback) and O(log T) Frank-Wolfe runs of at most
     :math:`8\gamma_i + 1` LMO calls, few in practice as each starts from the last.
+
+    Each epoch has regret at most :math:`2 G D\sqrt\gamma`. Against comparators of path length P,
+    :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the regret of the weights; against
+    minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation. With
+    `strong_convexity` and a given G that no gradient exceeds, an epoch has at most about
+    :math:`2.41\,(G^2/\lambda)\ln\gamma` (`bounds.strongly_convex_leader`), and weights at the rate
+    :math:`\lambda/G^2`, with full feedback, cost :math:`(G^2/\lambda)\ln(1/p_i)` (`docs/theory/benign.md`).
 
     Parameters
     ----------
@@ -40,23 +47,10 @@ class MultiOCG(GridLearner):
         ``"practical"``: max_inner 20, loss_scale ``"auto"``; ``"certified"``: no limit, G * diameter.
     {options}
 
-    Notes
-    -----
-    Each epoch has regret at most :math:`2 G D\sqrt\gamma`. Against comparators of path length P,
-    :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the regret of the weights; against
-    minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation.
-
-    With `strong_convexity` and a given G that no gradient exceeds, an epoch has at most about
-    :math:`2.41\,(G^2/\lambda)\ln\gamma` (`bounds.strongly_convex_leader`), and the meta, at the rate
-    :math:`\lambda/G^2` and with full feedback, costs :math:`(G^2/\lambda)\ln(1/p_i)`. Proof in
-    `docs/theory/benign.md`.
-
-    Reconstructed from the abstract and an extract. The original's experiments make 4 steps per round and
-    tune the rate of the weights; here a run goes on to its gap, and the rate is that of the theory.
-
     References
     ----------
-    Wan, Xue and Zhang (2021), Projection-free online learning in dynamic environments, AAAI.
+    Wan, Xue and Zhang (2021), Projection-free online learning in dynamic environments, AAAI; reconstructed from the
+    abstract and an extract. Its experiments make 4 steps per round and tune the rate of the weights.
 
     Examples
     --------
@@ -80,18 +74,20 @@ class MultiOCG(GridLearner):
         if max_inner is None and options.get("tuning", "practical") == "practical":
             max_inner = 20
         self.max_inner = None if max_inner is None else checks.count(max_inner, "max_inner")
-        self.strong_convexity = strong_convexity
         if strong_convexity is not None:
-            self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
+            strong_convexity = checks.positive(strong_convexity, "strong_convexity")
+        self.strong_convexity = curvature = strong_convexity
         checked = make_options(domain, horizon, lipschitz, **options)
-        scale, G, curvature = checked.step_scale, checked.lipschitz, self.strong_convexity
+        scale, G = checked.step_scale, checked.lipschitz
         if scale is not None and options.get("step_scale") is None:
             scale *= 2.0  # the default step is c = 2D/G where other learners have D/G
         experts = partial(
             Leaders, step_scale=scale, strong_convexity=curvature, max_calls=self.max_inner
         )
         # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
-        weights = None if curvature is None or G is None else partial(_steady, G**2 / curvature)
+        weights = None
+        if curvature is not None and G is not None:
+            weights = partial(anytime, Hedge, horizon=8, loss_scale=G**2 / curvature)
         super().__init__(domain, checked, _plans, experts, weights)
 
     @property
@@ -122,10 +118,9 @@ class MultiOCG(GridLearner):
         return super().bound(drift / G if G > 0 else 0.0, tau)  # 2 V_T takes the place of G P
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        options = self.options
+        options, G = self.options, self.options.lipschitz
         proved = self._experts.step_scale is not None
         if self.strong_convexity is not None:  # the rate of the weights is for the given G
-            G = options.lipschitz
             proved = G is not None and self.lipschitz <= G * (1.0 + 1e-9) and not options.linear
         if not proved or self._experts.cut_short or not options.horizon:
             return None
@@ -143,11 +138,6 @@ class MultiOCG(GridLearner):
             return best_expert(regrets, self._weights_of(epoch), spread, epoch.rounds)
         finding = [-math.log(p) * G**2 / curvature for p in self._meta.prior]
         return min(own + cost for own, cost in zip(regrets, finding, strict=True))
-
-
-def _steady(loss_scale: float, size: int, horizon: int) -> Hedge:
-    """Weights whose rate does not depend on the horizon."""
-    return Hedge(size, horizon=8, loss_scale=loss_scale)
 
 
 def _plans(horizon: int) -> list[Plan]:

@@ -48,8 +48,15 @@ CACHED = 64
 #: describe in place of its ``{options}``.
 OPTIONS: dict[str, tuple[Any, str]] = {
     "domain": (None, "The set."),
+    "learner": (
+        None,
+        """A learner's class, or a function called as ``learner(domain, horizon=..., lipschitz=..., ...)``;
+        or a learner on this set that has played no round, which is copied.""",
+    ),
     "horizon": (None, "Rounds T; None: epochs of doubling length."),
     "lipschitz": ("auto", """G, a bound on gradient norms; ``"auto"``: the largest seen so far."""),
+    "seed": (0, "Seed of what is drawn at random."),
+    "options": (None, "Of the learner."),
     "start": ("current", """New experts start at ``"current"``, the last point or ``"origin"``."""),
     "step_scale": (None, "c, in place of D/G."),
     "loss_scale": (
@@ -175,9 +182,8 @@ def make_options(
 ) -> Options:
     """Check the options of a learner and fill in the defaults of its tuning.
 
-    With `leaders`, experts that project sums of gradients, ``"auto"`` with cached vertices is the set's
-    own method, as ``"halfspace"`` would project another point; and where calls are dear, with a budget or on
-    a set that is known by its LMO alone, there is a cache by default.
+    With `leaders`, experts that project sums of gradients, ``"auto"`` with cached vertices is the set's own method,
+    and where calls are dear, with a budget or on a set that is known by its LMO alone, there is a cache by default.
     With `on_ball`, experts lie in the ball around the set, over which losses have a larger range.
     """
     check_set(domain)

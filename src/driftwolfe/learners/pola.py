@@ -28,26 +28,22 @@ class POLA(CoverLearner):
     takes a step :math:`y - c L^{-3/4} \sum g` with c = D/G, and projects infeasibly, by linear minimisations (LMO
     calls), with tolerance :math:`\epsilon = D^2 L^{-1/2}`. `AdaNormalHedge` weighs experts by how much less than
     POLA each has lost. O(log t) gradients (one with linear feedback) and on average O(log t) LMO calls per
-    round, or as few as the budget of its `Oracle` says.
+    round, or as few as the budget of its `Oracle` says. On every interval of length tau regret is at most
+
+    .. math:: 1.745\, a\, G D \tau^{3/4} + 3.415\, B \sqrt{3 c(T) \tau}, \quad
+              a = \sqrt3 + \tfrac12 + v_0, \quad c(T) = O(\log T)
+
+    and against comparators of path length P inside the interval :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a
+    logarithm, for the whole game too; ``bound(path_length=..., tau=...)`` has all constants. D is twice the
+    radius of the set, G bounds gradient norms, B the range of losses over the set in one round, and
+    :math:`v_0 = 1/2`. Where B is learned, weights cost B more on each interval of the cover;
+    `docs/theory/budget.md` has the terms with a budget.
 
     Parameters
     ----------
     horizon
         Accepted so that all learners share a signature; not used.
     {options}
-
-    Notes
-    -----
-    On every interval of length tau the regret is at most
-
-    .. math:: 1.745\, a\, G D \tau^{3/4} + 3.415\, B \sqrt{3 c(T) \tau}, \quad
-              a = \sqrt3 + \tfrac12 + v_0, \quad c(T) = O(\log T)
-
-    and against comparators of path length P inside the interval
-    :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
-    ``bound(path_length=..., tau=...)`` evaluates them with all constants. D is twice the radius of the set, G
-    bounds gradient norms, B the range of losses over the set in one round, and :math:`v_0 = 1/2`. Where B is
-    learned, weights cost B more on each interval of the cover; `docs/theory/budget.md` has the terms with a budget.
 
     References
     ----------

@@ -39,6 +39,10 @@ class POLAR(Learner):
     projects in every round; elsewhere in every :math:`\lfloor\sqrt L/2\rfloor`-th, by LMO calls, or in every
     :math:`\lfloor\sqrt{2L}\rfloor`-th where points are factored and no budget is set.
 
+    With exact projections, regret is :math:`O(\sqrt{T(1 + P/D)})`, logarithms apart, and :math:`O(\sqrt T)` on
+    every interval; with sleeping weights :math:`O(\sqrt{\tau})` on those of tau rounds. Without, `bound` needs the
+    certified tuning: :math:`O(T^{3/4}(1 + P/D)^{1/4})` (`docs/theory/polar.md`).
+
     Parameters
     ----------
     horizon
@@ -53,12 +57,6 @@ class POLAR(Learner):
     loss_scale
         B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
     {options}
-
-    Notes
-    -----
-    With exact projections, regret is :math:`O(\sqrt{T(1 + P/D)})`, logarithms apart, and :math:`O(\sqrt T)` on
-    every interval; with sleeping weights :math:`O(\sqrt{\tau})` on those of tau rounds. Without, `bound` needs the
-    certified tuning: :math:`O(T^{3/4}(1 + P/D)^{1/4})` (`docs/theory/polar.md`).
 
     Examples
     --------
@@ -109,9 +107,8 @@ class POLAR(Learner):
         checks.one_of(weights, "weights", ("adahedge", "sleeping"))
         if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
-        self.options = make_options(
-            domain, horizon, lipschitz, leaders=True, oracle=oracle, **options
-        )
+        given = domain, horizon, lipschitz
+        self.options = make_options(*given, leaders=True, oracle=oracle, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST
         self.block_factor = BLOCK_FACTOR_FACTORED if factored else BLOCK_FACTOR
@@ -228,7 +225,6 @@ class POLAR(Learner):
 
     @property
     def decision(self) -> Point:
-        """The weighted mean of the experts' points."""
         return self._experts.mean(self._meta.weights)
 
     @property

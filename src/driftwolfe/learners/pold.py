@@ -13,7 +13,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, experiment_grid, paper_grid, pold_grid
 from driftwolfe.ensemble.plan import BUDGET_SPLITS, Plan, budgeted_grid
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensembles import GridLearner
+from driftwolfe.learners.ensembles import GridLearner, anytime
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
@@ -31,7 +31,14 @@ class POLD(GridLearner):
     a step :math:`\eta_i = c h_i` with c = D/G, and projects infeasibly, by linear minimisations, with tolerance
     :math:`\epsilon_i = D^2 h_i^{2/3}`. The grid is :math:`h_i = 2^{i-1} h_1`, the prior
     :math:`(1 + 1/N)/(i(i+1))`, and the rate :math:`a = \sqrt{8/T}/B`. N gradients (one with linear feedback) and
-    on average O(log T) LMO calls per round, or as few as the budget of its `Oracle` says.
+    on average O(log T) LMO calls per round, or as few as the budget of its `Oracle` says. With the tight grid,
+    regret against any comparators of path length P is at most
+
+    .. math:: 3.51\, G D T^{3/4} v^{1/4} + 1.94\, G D \sqrt{T P/D} + B \sqrt{T/8}\,(1 + 2\ln(k + 1))
+
+    with :math:`v = \tfrac18 + \tfrac P{2D}`, :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; D is twice
+    the radius of the set, G bounds gradient norms, B the range of losses in one round. `bound` evaluates a
+    sharper form. `docs/theory/bounds.md` has the proof, `docs/theory/budget.md` the terms with a budget.
 
     Parameters
     ----------
@@ -45,16 +52,6 @@ class POLD(GridLearner):
         How experts split a budget in the certified tuning: ``"prior"``, :math:`(1 + 1/N)/(i(i+1))`, which
         favours short paths; or ``"mixed"``, the mean of that and equal parts, for long ones.
     {options}
-
-    Notes
-    -----
-    With the tight grid, regret against any comparators of path length P is at most
-
-    .. math:: 3.51\, G D T^{3/4} v^{1/4} + 1.94\, G D \sqrt{T P/D} + B \sqrt{T/8}\,(1 + 2\ln(k + 1))
-
-    with :math:`v = \tfrac18 + \tfrac P{2D}`, :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; D is twice
-    the radius of the set, G bounds gradient norms, B the range of losses in one round. `bound` evaluates a
-    sharper form. `docs/theory/bounds.md` has the proof, `docs/theory/budget.md` the terms with a budget.
 
     References
     ----------
@@ -102,9 +99,8 @@ class POLD(GridLearner):
             options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
         plans = partial(_plans, checked, grid, budget_split)
-        super().__init__(
-            domain, checked, plans, weights=_ada_hedge if weights == "adahedge" else None
-        )
+        meta = None if weights == "hedge" else partial(anytime, AdaHedge)
+        super().__init__(domain, checked, plans, weights=meta)
 
 
 GRIDS: dict[str, Callable[[int], Array]] = {
@@ -112,11 +108,6 @@ GRIDS: dict[str, Callable[[int], Array]] = {
     "paper": paper_grid,
     "experiment": experiment_grid,
 }
-
-
-def _ada_hedge(size: int, horizon: int) -> AdaHedge:
-    """Weights that need to know no horizon."""
-    return AdaHedge(size)
 
 
 def _plans(options: Options, grid: str, split: str, horizon: int) -> list[Plan]:

@@ -63,9 +63,8 @@ class SAOL(CoverLearner):
         start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
-        checked = projecting_options(
-            "SAOL", "POLA", domain, horizon, lipschitz, oracle=oracle, **options
-        )
+        given = "SAOL", "POLA", domain, horizon, lipschitz
+        checked = projecting_options(*given, oracle=oracle, **options)
         meta = MultiplicativeWeights(checked.loss_scale)
         super().__init__(domain, checked, partial(Options.interval_plan, checked), meta, start)
 
@@ -81,7 +80,13 @@ class OneProjectionSAOL(CoverLearner):
     .. math:: \tilde g = g - \min(0, \langle g, \nu\rangle)\,\nu
 
     Regret :math:`O(\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against comparators of path
-    length P inside it; `bound` has the constants. Where B is learned, weights cost B more on each.
+    length P inside it; `bound` has the constants. Where B is learned, weights cost B more on each. With another
+    method than ``"exact"`` an interval I of the cover has :math:`G |I| \delta` more, :math:`\delta` the largest of
+    all :math:`\mathrm{gap}/\lVert y - x\rVert` (of :math:`\lVert y - x\rVert`, where that is smaller): in the
+    certified tuning at most :math:`D/\sqrt{|I|}`; in the practical one as measured, which may be vacuous.
+
+    Factored matrices on the host are dense arrays here, one for each expert: sums of sparse gradients and of
+    projections have full rank. On a device they stay factored.
 
     Parameters
     ----------
@@ -92,20 +97,10 @@ class OneProjectionSAOL(CoverLearner):
     start
         New experts start at ``"current"``, the last y, or ``"origin"``.
     tuning
-        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``;
-        ``"certified"``: a tolerance of :math:`D^2/2^{\lfloor\log_2 t\rfloor}` where they are not exact,
-        and loss_scale ``"certified"``.
+        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``; ``"certified"``:
+        a tolerance of :math:`D^2/2^{\lfloor\log_2 t\rfloor}` where they are not exact, and loss_scale
+        ``"certified"``.
     {options}
-
-    Notes
-    -----
-    With another method than ``"exact"`` the bound on an interval I has :math:`G |I| \delta` more,
-    :math:`\delta` the largest of all :math:`\mathrm{gap}/\lVert y - x\rVert` (of :math:`\lVert y - x\rVert`,
-    where that is smaller), and at most :math:`D/\sqrt{|I|}` in the certified tuning. The practical one
-    promises nothing before the game, and `bound` uses what was measured, which may be vacuous.
-
-    On sets of factored matrices on the host, each expert is a dense array (12 MB for 943 x 1,682): its
-    point, a sum of sparse gradients and of projections, has full rank. On a device it stays factored.
 
     References
     ----------
@@ -171,16 +166,12 @@ class PAMO(CoverLearner):
         path length P inside an interval I adds :math:`G |I| P`.
     {options}
 
-    Notes
-    -----
-    Reconstructed from the abstract, "a simple lazy gradient-based algorithm with a Minkowski regularization", and
-    from the paper that compares with it: not the published algorithm. Lazy steps are nearer to those words; the
-    regularisation is the gauge in the gradient; the constants of the weights are SAOL's.
-
     References
     ----------
     Lu, Brukhim, Gradu and Hazan (2023), Projection-free adaptive regret with membership oracles, ALT; Mhammedi
-    (2022), Efficient projection-free online convex optimization with membership oracle, COLT.
+    (2022), Efficient projection-free online convex optimization with membership oracle, COLT. Not the published
+    algorithm: from the abstract, "a simple lazy gradient-based algorithm with a Minkowski regularization" (lazy
+    steps are nearer to that), and the paper that compares with it; the constants of the weights are SAOL's.
 
     Examples
     --------
@@ -206,7 +197,6 @@ class PAMO(CoverLearner):
     ) -> None:
         checks.one_of(gauge, "gauge", ("bisection", "exact"))
         checks.one_of(steps, "steps", ("agile", "lazy"))
-        lazy = steps == "lazy"
         checked = make_options(domain, horizon, lipschitz, **options)
         gauged = domain.can("gauge") and domain.can("gauge_subgradient")
         if not (gauged and domain.inner_radius > 0):
@@ -222,26 +212,25 @@ class PAMO(CoverLearner):
             )
         self.gauge, self.steps = gauge, steps
         self.kappa = domain.radius / domain.inner_radius
-        step_scale = checked.step_scale
-        if step_scale is not None and options.get("step_scale") is None:
-            # Surrogate gradients are up to 1 + kappa times as long as true ones.
-            step_scale /= 1.0 + self.kappa
+        scale = checked.step_scale
+        if scale is not None and options.get("step_scale") is None:
+            scale /= 1.0 + self.kappa  # surrogate gradients are so many times as long as true ones
         T, bisection = checked.horizon or 10_000, None
         if gauge == "bisection":
             bisection = min(0.5, 1.0 / (self.kappa * T**2))
         if accuracy is not None:
             bisection = checks.positive(accuracy, "accuracy")
-        meta, how = MultiplicativeWeights(checked.loss_scale), (step_scale, bisection, lazy)
+        how, meta = (scale, bisection, steps == "lazy"), MultiplicativeWeights(checked.loss_scale)
         parts = _pamo_plan, meta, start, lambda K, *_: GaugeDescent(K, checked.oracle, *how)
         super().__init__(domain, checked, *parts)
 
     def _level_bound(self, k: int) -> float:
-        known, length = self.options.measured(self._experts), 1 << k
         # A gauge too large by e costs e |<g, w - c>| in the lemma: at most kappa G R times the accuracy.
         rough = (self._experts.bisection or 0.0) * self.kappa * self.lipschitz * self.domain.radius
-        rough *= length
+        rough *= 1 << k
         if self.steps == "agile":
             return super()._level_bound(k) + rough
+        known, length = self.options.measured(self._experts), 1 << k
         eta = known.step_scale * self._plan(length).step
         given = known.surrogates, known.D, eta, eta * length, 1, 0.0
         static = bounds.lazy_descent(*given, shrinking_steps=known.shrinking_steps)

@@ -51,7 +51,6 @@ class SinglePointLearner(Learner):
 
     @property
     def decision(self) -> Point:
-        """The feasible point x."""
         return self._x.copy()
 
     @property
@@ -60,16 +59,14 @@ class SinglePointLearner(Learner):
         return max(self.options.lipschitz or 0.0, self._largest)
 
     def _size(self, gradient: Point) -> float:
-        """The norm of a gradient, if it is in range."""
         size = norm(gradient)
         require_in_range(size, self.domain.diameter)
         return size
 
     def _move(self, vertex: Point, fraction: float) -> None:
         """Go a fraction of the way to a vertex; all of it leaves nothing of x behind."""
-        self._x = (
-            (1.0 - fraction) * self._x + fraction * vertex if fraction < 1.0 else vertex.copy()
-        )
+        within = fraction < 1.0
+        self._x = (1.0 - fraction) * self._x + fraction * vertex if within else vertex.copy()
 
 
 class Constant(SinglePointLearner):
@@ -114,9 +111,9 @@ class Constant(SinglePointLearner):
 class OGD(SinglePointLearner):
     r"""Online gradient descent: :math:`x_{t+1} = P_K(x_t - \eta_t \nabla f_t(x_t))`.
 
-    :math:`\eta = c/\sqrt T` with a horizon, :math:`\eta_t = c/\sqrt t` without; c = D/G. One gradient
-    and one projection per round. Regret at most :math:`(v_0 D^2 + D P/2)/\eta + \eta T G^2/2` with a horizon
-    (1.125 to 1 times :math:`G D\sqrt T` at P = 0), :math:`(D^2/2 + D P)/\eta_T + G^2\sum_t\eta_t/2` without.
+    :math:`\eta = c/\sqrt T` with a horizon, :math:`\eta_t = c/\sqrt t` without; c = D/G. One gradient and one
+    projection per round. Regret is at most :math:`(D^2/8 + D P/2)/\eta + \eta T G^2/2` with a horizon and a
+    given G, else :math:`(D^2/2 + D P)/\eta_T + G^2\sum_t\eta_t/2`.
 
     Parameters
     ----------
@@ -162,8 +159,10 @@ class OGD(SinglePointLearner):
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G, D = self.lipschitz, self.options.D
-        if tau is not None or G == 0:
-            return None if tau is not None else 0.0
+        if tau is not None:
+            return None
+        if G == 0:
+            return 0.0
         eta = self._eta(G, max(1, self.t))
         if self.options.horizon and self.options.step_scale is not None:
             return bounds.blocked_descent(G, D, self.t, eta, 1, 0.0, path_length, bounds.AT_CENTER)
@@ -179,10 +178,10 @@ class OnlineFrankWolfe(SinglePointLearner):
         v_t = \arg\min_{v \in K}\Big\langle x_t - x_1 + \eta\sum_{\tau \le t} g_\tau,\ v\Big\rangle,
         \qquad x_{t+1} = (1 - s) x_t + s v_t
 
-    with :math:`\eta = c\,\tfrac12 (3/T)^{3/4}`, c = D/G, and :math:`s = \min(1, \sqrt{3/T})`; without
-    a horizon, t in place of T. Static regret :math:`O(T^{3/4})`; `bound`, for the optimised variant with a
-    horizon and a given G, is about :math:`1.43\, G D T^{3/4}`: derived for this library. `AnytimeOFW` has a bound
-    without. It does not follow drift.
+    with :math:`\eta = c\,\tfrac12 (3/T)^{3/4}`, c = D/G, and :math:`s = \min(1, \sqrt{3/T})`; without a
+    horizon, t in place of T. Static regret :math:`O(T^{3/4})`: with a horizon and a given G about
+    :math:`1.43\, G D T^{3/4}`, derived for this library; `AnytimeOFW` has a bound without. It does not follow
+    drift.
 
     Parameters
     ----------
@@ -190,8 +189,7 @@ class OnlineFrankWolfe(SinglePointLearner):
         Rounds T, or None.
     variant
         ``"optimized"``: these, the tuning of Weibel et al.; ``"classic"``: that of Hazan and Kale,
-        without the newest gradient and with twice the regulariser,
-        :math:`\eta = c\,\tfrac12 T^{-3/4}`, :math:`s_t = \min(1, 2/\sqrt t)`.
+        :math:`\eta = c\,\tfrac14 T^{-3/4}` without the newest gradient, :math:`s_t = \min(1, 2/\sqrt t)`; no bound.
     {options}
 
     References
@@ -232,9 +230,8 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._largest = max(self._largest, self._size(gradient))
         eta, fraction = self._rates(self.lipschitz, self.t + 1)
         before, self._gradients = self._gradients, self._gradients + gradient
-        if self.variant == "optimized":
-            direction = self._x - self._first + eta * self._gradients
-        else:  # without the newest gradient, and with twice the regulariser
+        direction = self._x - self._first + eta * self._gradients
+        if self.variant == "classic":  # without the newest gradient, and with twice the regulariser
             direction = 2.0 * (self._x - self._first) + eta * before
         self._move(self._counted.lmo(direction), fraction)
 
@@ -299,9 +296,8 @@ class KalhanOFW(SinglePointLearner):
               x_{t+1} = x_t + T^{-1/2}(v_t - x_t)
 
     One gradient and one LMO call per round. For :math:`\beta`-smooth losses, and no others,
-    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
-    :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
-    original's gradient-variation term. Reconstructed from the abstract. Without a horizon the first steps go
+    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with :math:`e_1` the
+    first gap and V_T the function variation: derived for this library. Without a horizon the first steps go
     nearly all the way to a vertex, which is dear where losses explode there, as travel times on roads do.
 
     Parameters
@@ -314,8 +310,8 @@ class KalhanOFW(SinglePointLearner):
 
     References
     ----------
-    Kalhan, Bedi, Koppel, Rajawat, Hassani, Gupta and Banerjee (2021), Dynamic online learning via
-    Frank-Wolfe algorithm, IEEE Transactions on Signal Processing 69.
+    Kalhan, Bedi, Koppel, Rajawat, Hassani, Gupta and Banerjee (2021), Dynamic online learning via Frank-Wolfe
+    algorithm, IEEE Transactions on Signal Processing 69; reconstructed from the abstract.
 
     Examples
     --------
@@ -349,9 +345,8 @@ class LineSearchOFW(SinglePointLearner):
                                {\beta\lVert v_t - x_t\rVert^2}\Big)
 
     One gradient and one LMO call per round. For :math:`\beta`-smooth losses, and no others,
-    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived
-    for this library. Reconstructed from the abstract; the step rule from memory. A `smoothness` that is too
-    small makes every step 1: the learner then plays one vertex after another, however dear they are.
+    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived for this
+    library. Too small a `smoothness` makes every step 1: it then plays one vertex after another, however dear.
 
     Parameters
     ----------
@@ -363,7 +358,8 @@ class LineSearchOFW(SinglePointLearner):
 
     References
     ----------
-    Wan, Zhang and Song (2023), Improved dynamic regret for online Frank-Wolfe, COLT.
+    Wan, Zhang and Song (2023), Improved dynamic regret for online Frank-Wolfe, COLT; reconstructed from the
+    abstract, the step rule from memory.
 
     Examples
     --------

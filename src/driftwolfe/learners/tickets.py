@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import secrets
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from operator import lt
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.ops import POINTS
 from driftwolfe.state import Field
 from driftwolfe.storage import require
@@ -64,9 +63,7 @@ class Tickets:
     """
 
     asked: int = 0
-    numbers: list[int] = field(default_factory=list)
-    keys: list[int] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
+    open: dict[int, Ticket] = field(default_factory=dict)  # by number, oldest first
     excess: float = 0.0
     positive: float = 0.0
     largest: float = 0.0
@@ -76,8 +73,10 @@ class Tickets:
         """Return the tickets that a file holds."""
         numbers, keys, places = labels.T.tolist()
         require(max(places, default=-1) < len(distinct), "tickets")
-        points = [copy.copy(point) for point in distinct]  # no rows of an array that others keep
-        tickets = cls(numbers=numbers, keys=keys, points=[points[k] for k in places], **counts)
+        points = [copy.copy(distinct[k]) for k in places]  # no rows of an array that others keep
+        tickets = cls(
+            open=dict(zip(numbers, map(Ticket, numbers, points, keys), strict=True)), **counts
+        )
         in_order = all(map(lt, (-1, *numbers), (*numbers, tickets.asked)))
         require(in_order, "tickets")
         fits = tickets.largest <= tickets.positive
@@ -86,52 +85,51 @@ class Tickets:
         return tickets
 
     @property
+    def points(self) -> list[Point]:
+        return [each.decision for each in self.open.values()]
+
+    @property
     def distinct(self) -> Array | list[Point]:
-        """The decisions, those that several tickets share once; one array if they are arrays."""
-        points = list({id(point): point for point in self.points}.values())
+        """Their decisions in a file; one array if they are arrays."""
+        points = self.points
         return np.stack(points) if points and all(map(_stacks, points)) else points
 
     @property
-    def labels(self) -> Array:
-        """Number, key and place among the distinct decisions of each."""
-        places: dict[int, int] = {}
-        rows = [places.setdefault(id(point), len(places)) for point in self.points]
-        return np.column_stack((self.numbers, self.keys, rows)).astype(np.int64)
+    def labels(self) -> Indices:
+        """Number, key and place among the decisions of each."""
+        rows = [(each.number, each.key, row) for row, each in enumerate(self.open.values())]
+        return np.array(rows, np.int64).reshape(-1, 3)
 
     def add(self, decision: Point) -> Ticket:
         """Open a ticket; what the user does to its decision changes nothing here."""
-        if len(self.points) >= MOST_OPEN and not (_stacks(decision) and _stacks(self.points[0])):
+        if len(self.open) >= MOST_OPEN and not all(map(_stacks, (decision, self.points[0]))):
             raise ValueError(
                 f"{MOST_OPEN:,} tickets are open, the most for decisions that are no plain arrays: give "
                 "some of them their losses, learner.update(loss, ticket)"
             )
-        ticket = Ticket(self.asked, copy.copy(decision), secrets.randbits(62))
-        self.numbers.append(ticket.number)
-        self.keys.append(ticket.key)
-        self.points.append(decision)
+        ticket = Ticket(self.asked, decision, secrets.randbits(62))
+        self.open[ticket.number] = ticket
         self.asked += 1
-        return ticket
+        return _copied(ticket)
 
     def copies(self) -> list[Ticket]:
         """The open tickets, oldest first."""
-        points = map(copy.copy, self.points)
-        return list(map(Ticket, self.numbers, points, self.keys))
+        return list(map(_copied, self.open.values()))
 
-    def find(self, ticket: Any) -> int:
-        """The place of an open ticket, which may be given as its number."""
+    def find(self, ticket: Any) -> Ticket:
+        """The open ticket that is given, or whose number is."""
         number = ticket.number if isinstance(ticket, Ticket) else ticket
         if type(number) is not int:
             raise TypeError(
                 "ticket must be what learner.ask() returned, or its number, got "
                 f"{type(ticket).__name__}"
             )
-        place = bisect_left(self.numbers, number)
-        if number in self.numbers[place : place + 1]:
-            if isinstance(ticket, Ticket) and ticket.key != self.keys[place]:
+        if number in self.open:
+            if isinstance(ticket, Ticket) and ticket.key != self.open[number].key:
                 raise ValueError(
                     f"this ticket {number} is of another learner: give its loss to the one that was asked"
                 )
-            return place
+            return self.open[number]
         if 0 <= number < self.asked:
             raise ValueError(f"ticket {number} has been used: each takes one loss")
         raise ValueError(
@@ -139,9 +137,8 @@ class Tickets:
             "learner.ask()"
         )
 
-    def close(self, place: int, excess: float) -> None:
-        """Use a ticket up."""
-        del self.numbers[place], self.keys[place], self.points[place]
+    def close(self, ticket: Ticket, excess: float) -> None:
+        del self.open[ticket.number]
         self.excess += excess
         self.positive += max(excess, 0.0)
         self.largest = max(self.largest, excess)
@@ -149,6 +146,10 @@ class Tickets:
     def cost(self, tau: int | None) -> float:
         """What delays add to a bound on the regret: so far, or on any tau losses in a row."""
         return self.excess if tau is None else min(self.positive, tau * self.largest)
+
+
+def _copied(ticket: Ticket) -> Ticket:
+    return ticket._replace(decision=copy.copy(ticket.decision))
 
 
 def _stacks(point: Any) -> bool:
