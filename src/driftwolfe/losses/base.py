@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, device_named, device_of, to_host
+from driftwolfe.points.devices import HOST, device_named, device_of, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
@@ -148,6 +148,41 @@ class Loss(ABC):
             raise ValueError(
                 f"{type(self).__name__} takes points of shape {self.shape}, got {shape}"
             )
+
+
+class Absolute:
+    """Absolute errors, as the function that a loss sums."""
+
+    def losses_of(self, errors: Array) -> Array:
+        return abs(errors)
+
+    def slopes_of(self, errors: Array) -> Array:
+        return namespace(errors).sign(errors)
+
+
+class Squared:
+    """Squared errors, without a factor 1/2."""
+
+    def losses_of(self, errors: Array) -> Array:
+        return errors * errors
+
+    def slopes_of(self, errors: Array) -> Array:
+        return 2.0 * errors
+
+
+class Huber:
+    """Errors e as e^2/2 up to a width w, and as w|e| - w^2/2 beyond."""
+
+    def _set_width(self, width: float) -> None:
+        self.width = self.steepest = checks.positive(width, "width")
+
+    def losses_of(self, errors: Array) -> Array:
+        sizes = abs(errors)
+        near = sizes.clip(None, self.width)
+        return near * (sizes - 0.5 * near)
+
+    def slopes_of(self, errors: Array) -> Array:
+        return errors.clip(-self.width, self.width)
 
 
 def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:

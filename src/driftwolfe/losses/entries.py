@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, DeviceCache, Loss, batch_of_indices, batch_of_numbers
+from driftwolfe.losses.base import (
+    Absolute,
+    Ball,
+    DeviceCache,
+    Huber,
+    Loss,
+    Squared,
+    batch_of_indices,
+    batch_of_numbers,
+)
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
+from driftwolfe.points.devices import HOST, Device, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
@@ -17,13 +26,15 @@ from driftwolfe.points.kinds import Array, Indices, Point, Shape
 class EntryLoss(Loss):
     r"""A sum of losses of single entries, :math:`f(X) = \sum_k \varphi(X_{i_k j_k} - M_k)`.
 
-    The gradient at a `FactoredMatrix` is sparse. A pair (i, j) may come several times; its terms add
-    up. A new one overrides `value_at` and `slope_at`.
+    The gradient at a `FactoredMatrix` is sparse. Terms of a pair (i, j) that comes several times add up.
+    A new one says what phi and its slope are, by `losses_of` and `slopes_of`.
     """
 
     on_devices = True
     #: The largest slope of phi, where there is one.
     steepest: float = 1.0
+    losses_of: Any
+    slopes_of: Any
 
     def __init__(self, rows: Any, cols: Any, targets: Any, shape: Any = None) -> None:
         self.rows = batch_of_indices(rows, "rows")
@@ -53,6 +64,12 @@ class EntryLoss(Loss):
     def errors(self, scores: Any) -> Any:
         """Return scores minus targets; leading axes are kept."""
         return scores - self._cache[device_of(scores).name][2]
+
+    def value_at(self, scores: Array) -> Array:
+        return self.losses_of(self.errors(scores)).sum(axis=-1)
+
+    def slope_at(self, scores: Array) -> Array:
+        return self.slopes_of(self.errors(scores))
 
     def scores(self, x: Point) -> Array:
         self.check_shape(x.shape)
@@ -99,7 +116,7 @@ class EntryLoss(Loss):
         return pairs, np.bincount(pairs).astype(np.float64)
 
 
-class AbsoluteEntries(EntryLoss):
+class AbsoluteEntries(Absolute, EntryLoss):
     r"""Robust matrix completion: :math:`f(X) = \sum_k |X_{i_k j_k} - M_k|`.
 
     The subgradient has :math:`\mathrm{sign}(X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`, with
@@ -126,15 +143,8 @@ class AbsoluteEntries(EntryLoss):
     regret guarantees, AAAI, section "Experiments".
     """
 
-    def value_at(self, scores: Array) -> Array:
-        return abs(self.errors(scores)).sum(axis=-1)
 
-    def slope_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return namespace(errors).sign(errors)
-
-
-class SquaredEntries(EntryLoss):
+class SquaredEntries(Squared, EntryLoss):
     r"""Matrix completion by squares: :math:`f(X) = \sum_k (X_{i_k j_k} - M_k)^2`.
 
     There is no factor 1/2: the gradient has :math:`2 (X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`.
@@ -154,13 +164,6 @@ class SquaredEntries(EntryLoss):
            [ 2.,  0.,  0.]]))
     """
 
-    def value_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return (errors * errors).sum(axis=-1)
-
-    def slope_at(self, scores: Array) -> Array:
-        return 2.0 * self.errors(scores)
-
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`, m the most times that a pair comes.
 
@@ -173,7 +176,7 @@ class SquaredEntries(EntryLoss):
         return float(at_center + 2.0 * self._pairs[1].max() * domain.radius)
 
 
-class HuberEntries(EntryLoss):
+class HuberEntries(Huber, EntryLoss):
     r"""Smooth robust matrix completion: :math:`f(X) = \sum_k h(X_{i_k j_k} - M_k)`.
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
@@ -202,13 +205,4 @@ class HuberEntries(EntryLoss):
         self, rows: Any, cols: Any, targets: Any, width: float = 1.0, shape: Any = None
     ) -> None:
         super().__init__(rows, cols, targets, shape)
-        self.width = self.steepest = checks.positive(width, "width")
-
-    def value_at(self, scores: Array) -> Array:
-        errors = abs(self.errors(scores))
-        near = errors.clip(None, self.width)
-        # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
-        return (near * (errors - 0.5 * near)).sum(axis=-1)
-
-    def slope_at(self, scores: Array) -> Array:
-        return self.errors(scores).clip(-self.width, self.width)
+        self._set_width(width)

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.losses.base import (
+    Absolute,
     Ball,
     DeviceCache,
+    Huber,
     Loss,
+    Squared,
     batch_of_features,
     batch_of_indices,
     batch_of_numbers,
@@ -35,13 +38,15 @@ class FeatureLoss(Loss):
     .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
 
     Targets of shape (b,) have one output, and points are vectors; targets of shape (b, outputs) make
-    points of shape (outputs, features). A new one overrides `value_at` and `slope_at`, and
-    `steepest` where slopes of :math:`\varphi_c` are not in [-1, 1].
+    points of shape (outputs, features). A new one says what :math:`\varphi_c` and its slope are, by
+    `losses_of` and `slopes_of`, and `steepest` where slopes are not in [-1, 1].
     """
 
     on_devices = True
     #: The largest slope of each phi, one number for all outputs or one for each.
     steepest: Any = 1.0
+    losses_of: Any
+    slopes_of: Any
 
     def __init__(self, features: Any, targets: Any) -> None:
         self._take(features)
@@ -89,28 +94,33 @@ class FeatureLoss(Loss):
         """Return scores minus targets; leading axes are kept."""
         return scores - self.targets.T
 
-    def mean(self, losses: Array) -> Array:
-        """Return the sum over the outputs of the mean over the rows."""
+    def value_at(self, scores: Array) -> Array:
+        losses = self.losses_of(self.errors(scores))
         if self.targets.size == 1:  # half of the time of a sum
             return losses.reshape(losses.shape[: -self.targets.ndim])
         axes = tuple(range(-self.targets.ndim, 0))
         return losses.sum(axis=axes) / len(self.targets)
+
+    def slope_at(self, scores: Array) -> Array:
+        return self.slopes_of(self.errors(scores)) / len(self.targets)
 
     def lipschitz(self, domain: Ball) -> float:
         steepest = np.broadcast_to(self.steepest, self.shape[:-1])
         return float(np.linalg.norm(steepest) * row_norms(self.features).mean())
 
 
-def _signs(labels: Any, rows: int) -> Array:
-    """Return checked labels -1 and +1, one for each row."""
-    signs = batch_of_numbers(labels, "labels", rows)
-    strange = signs[np.abs(signs) != 1.0]
-    if strange.size:
-        raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
-    return signs
+class MarginLoss(FeatureLoss):
+    r"""Binary classification: a mean of losses of the margins :math:`y_k \langle a_k, x\rangle`."""
+
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = batch_of_numbers(labels, "labels", self.features.shape[0])
+        strange = self.labels[np.abs(self.labels) != 1.0]
+        if strange.size:
+            raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
 
 
-class HingeLoss(FeatureLoss):
+class HingeLoss(MarginLoss):
     r"""Binary classification by margins.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \max(0,\; 1 - y_k \langle a_k, x\rangle)
@@ -120,10 +130,8 @@ class HingeLoss(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    labels
-        The signs :math:`y_k`, each -1 or +1.
+    features, labels
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and signs :math:`y_k`, -1 or +1.
 
     Examples
     --------
@@ -132,10 +140,6 @@ class HingeLoss(FeatureLoss):
     (0.5, array([0., 1.]))
     """
 
-    def __init__(self, features: Any, labels: Any) -> None:
-        self._take(features)
-        self.labels = _signs(labels, self.features.shape[0])
-
     def value_at(self, scores: Array) -> Array:
         return np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
 
@@ -143,7 +147,7 @@ class HingeLoss(FeatureLoss):
         return (self.labels * scores < 1.0) * (-self.labels / self.labels.size)
 
 
-class LogisticLoss(FeatureLoss):
+class LogisticLoss(MarginLoss):
     r"""Binary classification by probabilities.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \log\big(1 + e^{-y_k \langle a_k, x\rangle}\big)
@@ -154,10 +158,8 @@ class LogisticLoss(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    labels
-        The signs :math:`y_k`, each -1 or +1.
+    features, labels
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and signs :math:`y_k`, -1 or +1.
 
     Examples
     --------
@@ -165,10 +167,6 @@ class LogisticLoss(FeatureLoss):
     >>> dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).gradient([0.0, 0.0])
     array([-0.25,  0.5 ])
     """
-
-    def __init__(self, features: Any, labels: Any) -> None:
-        self._take(features)
-        self.labels = _signs(labels, self.features.shape[0])
 
     def value_at(self, scores: Array) -> Array:
         return np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
@@ -193,10 +191,8 @@ class MulticlassLogistic(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    labels
-        The classes :math:`y_k`, from 0 to n_classes - 1.
+    features, labels
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and classes :math:`y_k`, from 0.
     n_classes
         Number of classes; points have shape (n_classes, n_features).
 
@@ -257,18 +253,16 @@ class MulticlassLogistic(FeatureLoss):
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
 
 
-class SquaredRows(FeatureLoss):
+class SquaredRows(Squared, FeatureLoss):
     r"""Least squares: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert^2`.
 
     There is no factor 1/2: the gradient is :math:`\frac2b \sum_k (X a_k - y_k)\, a_k^\top`.
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
-        points of shape (outputs, n_features).
+    features, targets
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,) for points of shape (n_features,), or (b, outputs) for points of shape (outputs, n_features).
 
     Examples
     --------
@@ -278,11 +272,8 @@ class SquaredRows(FeatureLoss):
     (6.5, array([-2.,  6.]))
     """
 
-    def value_at(self, scores: Array) -> Array:
-        return self.mean(self.errors(scores) ** 2)
-
     def slope_at(self, scores: Array) -> Array:
-        return (2.0 / len(self.targets)) * self.errors(scores)
+        return (2.0 / len(self.targets)) * self.errors(scores)  # a rounding less than twice the mean
 
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, with c the centre of the set.
@@ -290,18 +281,15 @@ class SquaredRows(FeatureLoss):
         The gradient moves by 2 (X - c) A'A/b, so by at most :math:`2\lambda R` within the distance
         R = `domain.radius`, with :math:`\lambda` the largest eigenvalue of A'A/b.
         """
-        center = np.zeros(self.shape or ()) if domain.center is None else domain.center
-        slope = self.slope_at(self.scores(center))
-        at_center = np.linalg.norm(self.pull_back(slope, np.zeros(self.shape or ())))
-        rows, columns = self.features.shape
-        gram = (
-            self.features @ self.features.T if rows < columns else self.features.T @ self.features
-        )
-        largest = np.linalg.norm(dense_features(gram), 2)
+        zeros, A = np.zeros(self.shape), self.features
+        slope = self.slope_at(self.scores(zeros if domain.center is None else domain.center))
+        at_center = np.linalg.norm(self.pull_back(slope, zeros))
+        rows, columns = A.shape
+        largest = np.linalg.norm(dense_features(A @ A.T if rows < columns else A.T @ A), 2)
         return float(at_center + 2.0 * largest / rows * domain.radius)
 
 
-class AbsoluteRows(FeatureLoss):
+class AbsoluteRows(Absolute, FeatureLoss):
     r"""Least absolute deviations: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert_1`.
 
     The subgradient is :math:`\frac1b \sum_k \mathrm{sign}(X a_k - y_k)\, a_k^\top` with sign(0) = 0.
@@ -309,11 +297,9 @@ class AbsoluteRows(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
-        points of shape (outputs, n_features).
+    features, targets
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,) for points of shape (n_features,), or (b, outputs) for points of shape (outputs, n_features).
 
     Examples
     --------
@@ -323,14 +309,8 @@ class AbsoluteRows(FeatureLoss):
     (2.5, array([-0.5,  1. ]))
     """
 
-    def value_at(self, scores: Array) -> Array:
-        return self.mean(np.abs(self.errors(scores)))
 
-    def slope_at(self, scores: Array) -> Array:
-        return np.sign(self.errors(scores)) / len(self.targets)
-
-
-class HuberRows(FeatureLoss):
+class HuberRows(Huber, FeatureLoss):
     r"""Robust least squares: :math:`f(X) = \frac1b \sum_k \sum_c h(\langle X_c, a_k\rangle - y_{kc})`.
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
@@ -339,11 +319,9 @@ class HuberRows(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
-        points of shape (outputs, n_features).
+    features, targets
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,) for points of shape (n_features,), or (b, outputs) for points of shape (outputs, n_features).
     width
         The error w > 0 from which on h is linear, in units of the targets.
 
@@ -357,16 +335,7 @@ class HuberRows(FeatureLoss):
 
     def __init__(self, features: Any, targets: Any, width: float = 1.0) -> None:
         super().__init__(features, targets)
-        self.width = self.steepest = checks.positive(width, "width")
-
-    def value_at(self, scores: Array) -> Array:
-        errors = np.abs(self.errors(scores))
-        near = np.minimum(errors, self.width)
-        # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
-        return self.mean(near * (errors - 0.5 * near))
-
-    def slope_at(self, scores: Array) -> Array:
-        return self.errors(scores).clip(-self.width, self.width) / len(self.targets)
+        self._set_width(width)
 
 
 class PinballRows(FeatureLoss):
@@ -381,10 +350,8 @@ class PinballRows(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,); or (b, outputs), one column for each level.
+    features, targets
+        As for `AbsoluteRows`; with several levels, targets of shape (b, levels) or (b,).
     levels
         One level above 0 and below 1, or several. With several and one target per row, points have a
         row for each level.
@@ -421,10 +388,8 @@ class PinballRows(FeatureLoss):
         self.steepest = np.maximum(self.levels, 1.0 - self.levels)
         self._levels = self.levels[:, None] if self.levels.ndim else self.levels
 
-    def value_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return self.mean(np.maximum((1.0 - self._levels) * errors, -self._levels * errors))
+    def losses_of(self, errors: Array) -> Array:
+        return np.maximum((1.0 - self._levels) * errors, -self._levels * errors)
 
-    def slope_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return ((errors > 0.0) - self._levels * (errors != 0.0)) / len(self.targets)
+    def slopes_of(self, errors: Array) -> Array:
+        return (errors > 0.0) - self._levels * (errors != 0.0)
