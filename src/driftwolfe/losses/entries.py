@@ -93,7 +93,7 @@ class EntryLoss(Loss):
             rows, cols = self.places(device)
             return device.summed(device.put(slopes), rows * n + cols, m * n).reshape(stack.shape)
         gradients = np.zeros(stack.shape)
-        # One flat index: numpy's fast path, twice as fast here as indexing three axes.
+        # One flat index is twice as fast as indexing three axes.
         flat = (np.arange(number) * (m * n))[:, None] + (self.rows * n + self.cols)
         np.add.at(gradients.reshape(-1), flat.ravel(), slopes.ravel())
         return gradients
@@ -120,15 +120,12 @@ class AbsoluteEntries(Absolute, EntryLoss):
     r"""Robust matrix completion: :math:`f(X) = \sum_k |X_{i_k j_k} - M_k|`.
 
     The subgradient has :math:`\mathrm{sign}(X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`, with
-    sign(0) = 0. Its norm is at most the square root of the sum, over distinct pairs, of the squared
-    number of times each comes: :math:`\sqrt m` for m distinct pairs.
+    sign(0) = 0; its norm is at most :math:`\sqrt m` for m pairs, each given once.
 
     Parameters
     ----------
-    rows, cols, targets
-        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
-    shape
-        Shape of the matrices; without it, every matrix that has these entries will do.
+    rows, cols, targets, shape
+        Indices :math:`i_k, j_k` from 0, numbers :math:`M_k`; the shape of the matrices, if it is fixed.
 
     Examples
     --------
@@ -139,8 +136,7 @@ class AbsoluteEntries(Absolute, EntryLoss):
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
+    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, section "Experiments".
     """
 
 
@@ -151,10 +147,8 @@ class SquaredEntries(Squared, EntryLoss):
 
     Parameters
     ----------
-    rows, cols, targets
-        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
-    shape
-        Shape of the matrices; without it, every matrix that has these entries will do.
+    rows, cols, targets, shape
+        Indices :math:`i_k, j_k` from 0, numbers :math:`M_k`; the shape of the matrices, if it is fixed.
 
     Examples
     --------
@@ -165,11 +159,7 @@ class SquaredEntries(Squared, EntryLoss):
     """
 
     def lipschitz(self, domain: Ball) -> float:
-        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`, m the most times that a pair comes.
-
-        The Hessian is diagonal with entries at most 2 m, so the gradient moves by at most 2 m R
-        within the distance R = `domain.radius` of the centre c.
-        """
+        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`: 2 m for a pair that comes m times is the curvature."""
         center = domain.center
         scores = np.zeros(self.rows.size) if center is None else self.scores(center)
         at_center = self.gradient_norms(self.slope_at(scores)[None])[0]
@@ -181,16 +171,14 @@ class HuberEntries(Huber, EntryLoss):
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
 
-    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`: w times the absolute loss, made smooth.
+    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`.
 
     Parameters
     ----------
-    rows, cols, targets
-        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
+    rows, cols, targets, shape
+        Indices :math:`i_k, j_k` from 0, numbers :math:`M_k`; the shape of the matrices, if it is fixed.
     width
         The error w > 0 from which on h is linear, in units of the targets.
-    shape
-        Shape of the matrices; without it, every matrix that has these entries will do.
 
     Examples
     --------

@@ -125,8 +125,8 @@ class HingeLoss(MarginLoss):
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \max(0,\; 1 - y_k \langle a_k, x\rangle)
 
-    A subgradient is :math:`-\frac1b \sum_k y_k a_k` over the rows with margin below 1. Its norm is
-    at most the mean of the :math:`\lVert a_k\rVert`.
+    A subgradient is :math:`-\frac1b \sum_k y_k a_k` over the rows with margin below 1, at most as long
+    as the :math:`a_k` on average.
 
     Parameters
     ----------
@@ -153,8 +153,7 @@ class LogisticLoss(MarginLoss):
     .. math:: f(x) = \frac1b \sum_{k=1}^b \log\big(1 + e^{-y_k \langle a_k, x\rangle}\big)
 
     The gradient is :math:`-\frac1b \sum_k \sigma(-y_k \langle a_k, x\rangle)\, y_k a_k` with
-    :math:`\sigma(m) = 1/(1 + e^{-m})`. Its norm is at most the mean of the
-    :math:`\lVert a_k\rVert`.
+    :math:`\sigma(m) = 1/(1 + e^{-m})`, at most as long as the :math:`a_k` on average.
 
     Parameters
     ----------
@@ -207,8 +206,7 @@ class MulticlassLogistic(FeatureLoss):
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
+    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, section "Experiments".
     """
 
     def __init__(self, features: Any, labels: Any, n_classes: int) -> None:
@@ -244,9 +242,8 @@ class MulticlassLogistic(FeatureLoss):
             return super().stacked_round(stack, weights)
         points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
         values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
-        value = kernels().logistic_round(
-            points, weights, self.features, self.labels, self._row_weight, values, pulled
-        )
+        given = points, weights, self.features, self.labels, self._row_weight
+        value = kernels().logistic_round(*given, values, pulled)
         return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:
@@ -276,11 +273,7 @@ class SquaredRows(Squared, FeatureLoss):
         return (2.0 / len(self.targets)) * self.errors(scores)  # a rounding less than twice the mean
 
     def lipschitz(self, domain: Ball) -> float:
-        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, with c the centre of the set.
-
-        The gradient moves by 2 (X - c) A'A/b, so by at most :math:`2\lambda R` within the distance
-        R = `domain.radius`, with :math:`\lambda` the largest eigenvalue of A'A/b.
-        """
+        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, :math:`\lambda` the largest eigenvalue of A'A/b."""
         zeros, A = np.zeros(self.shape), self.features
         slope = self.slope_at(self.scores(zeros if domain.center is None else domain.center))
         at_center = np.linalg.norm(self.pull_back(slope, zeros))
@@ -345,16 +338,16 @@ class PinballRows(FeatureLoss):
               p_c(e) = \max(\tau_c e, (\tau_c - 1) e)
 
     In expectation it is least where :math:`\langle X_c, a\rangle` is the :math:`\tau_c`-quantile of
-    the target. At the kink the subgradient 0 is used. Norms of subgradients are at most the mean of
-    the :math:`\lVert a_k\rVert` times the norm of the numbers :math:`\max(\tau_c, 1 - \tau_c)`.
+    the target. At the kink the subgradient is 0. Its norm is at most the mean of the
+    :math:`\lVert a_k\rVert` times the norm of the numbers :math:`\max(\tau_c, 1 - \tau_c)`.
 
     Parameters
     ----------
     features, targets
-        As for `AbsoluteRows`; with several levels, targets of shape (b, levels) or (b,).
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,), or (b, outputs) with one column for each level.
     levels
-        One level above 0 and below 1, or several. With several and one target per row, points have a
-        row for each level.
+        One level above 0 and below 1, or several: then points have a row for each.
 
     Examples
     --------
@@ -376,9 +369,8 @@ class PinballRows(FeatureLoss):
         if not ((self.levels > 0.0) & (self.levels < 1.0)).all():
             raise ValueError(f"levels must lie above 0 and below 1, got {levels!r}")
         if self.levels.ndim and np.ndim(targets) == 1:
-            targets = np.repeat(
-                checks.finite_array(targets, "targets")[:, None], self.levels.size, 1
-            )
+            given = checks.finite_array(targets, "targets")
+            targets = np.repeat(given[:, None], self.levels.size, 1)
         super().__init__(features, targets)
         if self.levels.ndim and self.targets.shape[1:] != self.levels.shape:
             raise ValueError(

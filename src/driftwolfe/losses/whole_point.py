@@ -71,8 +71,7 @@ class LinearLoss(Loss):
 class PortfolioLoss(Loss):
     r""":math:`f(w) = -\ln\langle r, w\rangle`: minus the logarithmic growth of a portfolio w in one period.
 
-    The total loss of a game is minus the logarithm of the final wealth. For points of the simplex; with
-    several rows of returns, their mean. It is exp-concave with :math:`\alpha = 1`.
+    For points of the simplex; of several rows of returns, the mean. It is exp-concave with :math:`\alpha = 1`.
 
     Parameters
     ----------
@@ -80,8 +79,7 @@ class PortfolioLoss(Loss):
         Price relatives r > 0, the price of each asset after the period over that before; or rows of them.
     centred
         Whether to take :math:`-\ln(\langle r, w\rangle/\sum_i w_i)`, on the simplex the same. Its
-        gradients, :math:`1 - r/\langle r, w\rangle`, lack the part that all weights share, and
-        learners with steps D/G take far larger ones.
+        gradients lack the part that all weights share, so learners with steps D/G take far larger ones.
 
     Examples
     --------
@@ -197,9 +195,8 @@ class SquaredDistance(WholePointLoss):
             return super().stacked_round(stack, weights)
         points, target = stack.reshape(len(stack), -1), self._target.like(stack).ravel()
         values, gradients = np.empty(len(stack)), np.empty(points.shape)
-        value = kernels().squared_distances(
-            *(points, target, weights, self.weight, np.zeros(target.size), values, gradients)
-        )
+        given = points, target, weights, self.weight, np.zeros(target.size)
+        value = kernels().squared_distances(*given, values, gradients)
         return values, gradients.reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:
@@ -212,17 +209,16 @@ class SquaredDistance(WholePointLoss):
 class FunctionLoss(WholePointLoss):
     """Your own convex function, by its value and a (sub)gradient.
 
-    Both are called with one point at a time (in an ensemble: once per expert): a read-only array, a
-    `FactoredMatrix`, or a `ProductPoint` of those. Convexity is not checked; results must be finite
-    and of the right shape. Without a gradient, arrays of n numbers have central differences of 2 n values, of
-    points a little outside the set too: right to eight digits where the function is smooth and of moderate size.
+    Both are called with one point at a time: a read-only array, a `FactoredMatrix`, or a `ProductPoint`
+    of those. Convexity is not checked. Without a gradient, arrays of n numbers have central differences
+    of 2 n values, at points a little outside the set too: eight digits where the function is smooth.
 
     Parameters
     ----------
     value
         Takes a point, returns a number.
     gradient
-        Takes a point, returns a (sub)gradient of the same shape. By default differences, with a warning.
+        Takes a point, returns a (sub)gradient of the same shape; by default, differences.
     shape
         Shape of the points; by default that of the first one.
     lipschitz
@@ -298,7 +294,7 @@ class FunctionLoss(WholePointLoss):
         return gradient
 
     def _points(self, scores: Point) -> tuple[Any, Shape]:
-        """The single points in scores, protected against writing, and the axes before theirs."""
+        """Return the single points in scores, read-only, and the axes before theirs."""
         if not isinstance(scores, np.ndarray):
             return [_guarded(scores)], ()
         axes = 0 if self.shape is None else scores.ndim - len(self.shape)
@@ -313,7 +309,7 @@ def require_array(x: Any, instead: str) -> Array:
 
 
 def _guarded(point: Point) -> Point:
-    """The same point, protected against writing by the user's functions."""
+    """Return the same point, protected against writing by the user's functions."""
     if isinstance(point, np.ndarray):
         view = point.view()
         view.setflags(write=False)
