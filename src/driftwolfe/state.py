@@ -417,7 +417,10 @@ class Writer:
             parts = {part: self.write(getattr(value, part), f"{path}.{part}") for part in fields}
             written = {name: parts, "number": len(self._known)}
         same = {"same": written["number"]} if "number" in written else written
-        self._known[id(value)] = (value, same)  # which holds the value, so that its id stays its own
+        self._known[id(value)] = (
+            value,
+            same,
+        )  # which holds the value, so that its id stays its own
         return written
 
     def write_part(self, part: Any) -> dict[str, Any]:

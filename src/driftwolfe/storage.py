@@ -202,7 +202,7 @@ def write_archive(
     text = json.dumps(content, allow_nan=False)
     header: dict[str, Any] = {"__metadata__": {ENTRY: text, "sha256": digest(text, held)}}
     # Wide types first, so that each array is aligned.
-    ordered = sorted(held.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    ordered: Any = sorted(held.items(), key=lambda item: (-item[1].itemsize, item[0]))
     names, end = {dtype: name for name, dtype in DTYPES.items()}, 0
     for name, array in ordered:
         start, end = end, end + array.nbytes
@@ -225,7 +225,7 @@ def read_archive(
     """Read what `write_archive` wrote; what is damaged, too large or something else raises ValueError.
 
     Nothing in it is executed, and arrays are made only if the checksum agrees. `check` raises ValueError to refuse
-    an archive, once its arrays are read and, of a file, before, with `StoredArray` ones. `kind` is what it must hold.
+    an archive, once its arrays are read and, of a file, before, with `StoredArray` ones.
     """
     with _opened(path) as (file, header, metadata):
         if kind not in (None, header.kind):
@@ -255,7 +255,9 @@ def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) 
     """Return the checksum of an archive with this header and these arrays, or those of a file."""
     total = hashlib.sha256(text.encode(errors="surrogatepass"))
     for name in sorted(arrays):
-        array = arrays[name]  # below: what JSON makes of a list of the three, in a quarter of the time
+        array = arrays[
+            name
+        ]  # below: what JSON makes of a list of the three, in a quarter of the time
         total.update(f'[{json.dumps(name)}, "{array.dtype.str}", {[*array.shape]}]'.encode())
         if file is None:
             total.update(np.ascontiguousarray(array).data)

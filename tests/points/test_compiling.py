@@ -18,7 +18,7 @@ from numba.core.caching import FunctionCache
 
 import driftwolfe
 import driftwolfe as dw
-from driftwolfe.points import compiling, sparse_kernels
+from driftwolfe.points import compiling, kernels
 from driftwolfe.points.compiling import NUMBERS, jit
 from reliability.children import python
 
@@ -238,7 +238,7 @@ def test_interpreted_loops_answer_like_compiled_ones():
         np.testing.assert_allclose(plain(rows, 1.5, ball), expected, atol=1e-12)
 
 
-KERNELS = [value for value in vars(sparse_kernels).values() if hasattr(value, "signatures")]
+KERNELS = [value for value in vars(kernels).values() if hasattr(value, "signatures")]
 
 
 def test_everything_is_compiled_before_the_first_round():

@@ -26,7 +26,7 @@ from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 
-kernels = compiled("driftwolfe.losses.loss_kernels")
+kernels = compiled("driftwolfe.points.kernels")
 
 #: Multiplications up to which one compiled loop is quicker than calls of BLAS.
 _COMPILED = 50_000
@@ -270,10 +270,12 @@ class SquaredRows(Squared, FeatureLoss):
     """
 
     def slope_at(self, scores: Array) -> Array:
-        return (2.0 / len(self.targets)) * self.errors(scores)  # a rounding less than twice the mean
+        return (2.0 / len(self.targets)) * self.errors(
+            scores
+        )  # a rounding less than twice the mean
 
     def lipschitz(self, domain: Ball) -> float:
-        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, :math:`\lambda` the largest eigenvalue of A'A/b."""
+        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, 2 :math:`\lambda` the largest curvature."""
         zeros, A = np.zeros(self.shape), self.features
         slope = self.slope_at(self.scores(zeros if domain.center is None else domain.center))
         at_center = np.linalg.norm(self.pull_back(slope, zeros))

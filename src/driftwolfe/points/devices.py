@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape, compiled
 
-_kernels = compiled("driftwolfe.points.sparse_kernels")
+_kernels = compiled("driftwolfe.points.kernels")
 #: Entries up to which scipy's conversions cost more than the work itself.
 _FEW_ENTRIES = 1000
 #: Numbers of a product formed at a time: 1 GiB.

@@ -157,7 +157,7 @@ def threshold_falling(values: Array, total: float) -> Array:
     return np.maximum(shifted - excess[kept - 1] / kept, 0.0)
 
 
-kernels = compiled("driftwolfe.points.sparse_kernels")
+kernels = compiled("driftwolfe.points.kernels")
 
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
