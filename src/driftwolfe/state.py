@@ -107,10 +107,6 @@ def check_fields(
     """Raise ValueError unless named values are what a table of fields says; return the named sizes.
 
     Of arrays that have not been read yet (`StoredArray`), types and shapes are checked.
-
-    >>> fields = {"x": Field(np.float64, ("n",)), "places": Field(np.int64, ("k",), 0, below="n")}
-    >>> check_fields(fields, {"x": np.ones(3), "places": np.array([2])}, "point")
-    {'n': 3, 'k': 1}
     """
     if not isinstance(values, dict) or values.keys() != fields.keys():
         raise ValueError(f"this archive does not hold the state of a {what}")

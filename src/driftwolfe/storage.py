@@ -188,12 +188,6 @@ def write_archive(
     """Write arrays and settings to one file: whole, or not at all.
 
     It is a safetensors file whose header has the version, kind, settings and a SHA-256 sum over all of it.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "state.safetensors"
-    >>> write_archive(path, "Example", {"t": 3}, {"x": np.arange(2.0)})
-    >>> read_archive(path)
-    Archive(kind='Example', settings={'t': 3}, arrays={'x': array([0., 1.])})
     """
     if not isinstance(path, InMemory) and not os.fspath(path):
         raise ValueError("path must name a file, got ''")

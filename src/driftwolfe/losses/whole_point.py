@@ -281,7 +281,7 @@ class FunctionLoss(WholePointLoss):
 
     def _differences(self, x: Any) -> Array:
         """Return central differences of the values."""
-        x = require_array(x, "give gradient=")
+        x = _require_array(x, "give gradient=")
         if not self._warned:
             text = f"FunctionLoss takes differences of {2 * x.size} values for each gradient; give gradient=, "
             warnings.warn(f"{text}or use losses.from_torch or losses.from_jax", stacklevel=2)
@@ -303,8 +303,7 @@ class FunctionLoss(WholePointLoss):
         return _guarded(scores.reshape(-1, *scores.shape[axes:])), scores.shape[:axes]
 
 
-def require_array(x: Any, instead: str) -> Array:
-    """Refuse points of other kinds."""
+def _require_array(x: Any, instead: str) -> Array:
     if isinstance(x, np.ndarray):
         return x
     raise ValueError(f"this function takes arrays, got {type(x).__name__}: {instead}")
@@ -414,7 +413,7 @@ def _loss(function: Any, evaluate: Any, rows: Any, cols: Any, shape: Any, lipsch
     repeats = False
 
     def value(x: Any) -> Any:
-        return evaluate(require_array(x, "give the entries that it needs: rows=, cols="), False)[0]
+        return evaluate(_require_array(x, "give the entries that it needs: rows=, cols="), False)[0]
 
     def gradient(x: Any) -> Any:
         nonlocal repeats
@@ -536,7 +535,6 @@ class Penalised(Loss):
         return None if own is None or other is None else own + self.weight * other
 
     def _parts(self, scores: Any) -> tuple[Any, Any]:
-        """The scores, or slopes, of the loss and of the constraint."""
         if self._shapes is None:
             return self.loss.scores(scores), self.constraint.scores(scores)
         first, second = self._shapes

@@ -99,10 +99,7 @@ _Inlined: Any = InlinedCode
 
 
 class PlainCompiler(compiler.CompilerBase):
-    """Compiles plain loops, in which a name has one type, in a third less time.
-
-    It leaves out passes for what they do not have: closures, literals, exceptions, and names of several types.
-    """
+    """Compiles plain loops in a third less time: without passes for closures, literals, exceptions and the like."""
 
     LEFT_OUT = (
         *("WithLifting", "InlineClosureLikes", "InlineInlinables", "InlineOverloads"),
@@ -133,9 +130,9 @@ class PlainCompiler(compiler.CompilerBase):
 def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
     """Return the decorator that compiles for these types when first called; without any, for compiled callers only.
 
-    A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call, as it does
-    not check the types of its arguments. A loop that makes no arrays, nor calls one that does, and has no array
-    expressions, exceptions or names of several types, is compiled in half the time if it says so.
+    A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call. A loop that
+    makes no arrays, nor calls one that does, and has no array expressions, exceptions or names of several types,
+    is compiled in half the time if it says so.
     """
     # What is for compiled callers is in their code, which is cached.
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
@@ -175,10 +172,7 @@ def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
 
 @cache
 def _made_of(module: str) -> str:
-    """Return a digest of what the loops of a module are made of: its text, its numbers, and loops of others.
-
-    To numba code in its cache is fresh while the text of its own file is the same.
-    """
+    """Return a digest of a module's text, numbers and loops of others: numba looks at its own file only."""
     told = vars(sys.modules[module])
     numbers = [item for item in told.items() if isinstance(item[1], int | float | tuple)]
     others = {each.__module__ for each in told.values() if hasattr(each, "py_func")} - {module}
