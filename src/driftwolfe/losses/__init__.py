@@ -9,13 +9,13 @@ from driftwolfe.losses.rows import (
     LogisticLoss,
     MulticlassLogistic,
     PinballRows,
+    PortfolioLoss,
     SquaredRows,
 )
 from driftwolfe.losses.whole_point import (
     FunctionLoss,
     LinearLoss,
     Penalised,
-    PortfolioLoss,
     SquaredDistance,
     from_jax,
     from_torch,

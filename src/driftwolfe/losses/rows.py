@@ -1,4 +1,4 @@
-"""Losses of products with rows of features: classification and regression."""
+"""Losses of products with rows of features, classification and regression, or of returns."""
 
 from __future__ import annotations
 
@@ -387,3 +387,55 @@ class PinballRows(FeatureLoss):
 
     def slopes_of(self, errors: Array) -> Array:
         return (errors > 0.0) - self._levels * (errors != 0.0)
+
+
+class PortfolioLoss(FeatureLoss):
+    r""":math:`f(w) = -\ln\langle r, w\rangle`: minus the logarithmic growth of a portfolio w in one period.
+
+    For points of the simplex; of several rows of returns, the mean. It is exp-concave with :math:`\alpha = 1`.
+
+    Parameters
+    ----------
+    returns
+        Price relatives r > 0, the price of each asset after the period over that before; or rows of them.
+    centred
+        Whether to take :math:`-\ln(\langle r, w\rangle/\sum_i w_i)`, on the simplex the same. Its
+        gradients lack the part that all weights share, so learners with steps D/G take far larger ones.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.PortfolioLoss([1.2, 0.8])
+    >>> loss.value([0.5, 0.5]), loss.gradient([0.5, 0.5])
+    (-0.0, array([-1.2, -0.8]))
+    """
+
+    only_on = "Simplex"
+    on_devices = False
+
+    def __init__(self, returns: Any, *, centred: bool = False) -> None:
+        rows = np.atleast_2d(checks.finite_array(returns, "returns"))
+        if rows.ndim != 2 or not rows.size or not (rows > 0.0).all():
+            raise ValueError(
+                "returns must be price relatives, all > 0, one for each asset or rows of them; "
+                f"got shape {np.shape(returns)} and least {rows.min(initial=np.inf):g}"
+            )
+        self.returns, self.centred = read_only(rows), bool(centred)
+        self._take(np.vstack((rows, np.ones_like(rows[:1]))) if centred else rows)
+
+    def value_at(self, scores: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):  # outside the simplex: not finite
+            logs = np.log(scores)
+        number = len(self.returns)
+        growth = np.add.reduce(logs[..., :number], axis=-1) / number
+        return logs[..., -1] - growth if self.centred else -growth
+
+    def slope_at(self, scores: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            slopes = -1.0 / (len(self.returns) * scores)
+        if self.centred:
+            slopes[..., -1] *= -len(self.returns)
+        return slopes
+
+    def lipschitz(self, domain: Ball) -> None:
+        return None

@@ -1,4 +1,4 @@
-"""Losses of a whole point: linear, logarithmic, squared distance, functions of the user's; penalties."""
+"""Losses of a whole point: linear, squared distance, functions of the user's; penalties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, FixedPoint, Loss, read_only
+from driftwolfe.losses.base import Ball, FixedPoint, Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, checks, ops
 from driftwolfe.points.devices import HOST, device_named, device_of, is_array, namespace, to_host
@@ -68,69 +68,6 @@ class LinearLoss(Loss):
 
     def lipschitz(self, domain: Ball) -> float:
         return ops.norm(self.g)
-
-
-class PortfolioLoss(Loss):
-    r""":math:`f(w) = -\ln\langle r, w\rangle`: minus the logarithmic growth of a portfolio w in one period.
-
-    For points of the simplex; of several rows of returns, the mean. It is exp-concave with :math:`\alpha = 1`.
-
-    Parameters
-    ----------
-    returns
-        Price relatives r > 0, the price of each asset after the period over that before; or rows of them.
-    centred
-        Whether to take :math:`-\ln(\langle r, w\rangle/\sum_i w_i)`, on the simplex the same. Its
-        gradients lack the part that all weights share, so learners with steps D/G take far larger ones.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> loss = dw.losses.PortfolioLoss([1.2, 0.8])
-    >>> loss.value([0.5, 0.5]), loss.gradient([0.5, 0.5])
-    (-0.0, array([-1.2, -0.8]))
-    """
-
-    only_on = "Simplex"
-
-    def __init__(self, returns: Any, *, centred: bool = False) -> None:
-        rows = np.atleast_2d(checks.finite_array(returns, "returns"))
-        if rows.ndim != 2 or not rows.size or not (rows > 0.0).all():
-            raise ValueError(
-                "returns must be price relatives, all > 0, one for each asset or rows of them; "
-                f"got shape {np.shape(returns)} and least {rows.min(initial=np.inf):g}"
-            )
-        self.shape, self.centred = (rows.shape[1],), bool(centred)
-        self.returns = read_only(rows)
-        self._rows = np.vstack((rows, np.ones(self.shape))) if centred else self.returns
-
-    def scores(self, x: Point) -> Array:
-        self.check_shape(x.shape)
-        return self._rows @ x
-
-    def value_at(self, scores: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):  # outside the simplex: not finite
-            logs = np.log(scores)
-        number = len(self.returns)
-        growth = np.add.reduce(logs[..., :number], axis=-1) / number
-        return logs[..., -1] - growth if self.centred else -growth
-
-    def slope_at(self, scores: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            slopes = -1.0 / (len(self.returns) * scores)
-        if self.centred:
-            slopes[..., -1] *= -len(self.returns)
-        return slopes
-
-    def pull_back(self, slope: Array, like: Point) -> Point:
-        return slope @ self._rows
-
-    def stacked_scores(self, stack: Array) -> Array:
-        self.check_shape(tuple(stack.shape[1:]))
-        return stack @ self._rows.T
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        return slopes @ self._rows
 
 
 class WholePointLoss(Loss):
