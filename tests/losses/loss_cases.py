@@ -149,7 +149,11 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         ),
         MATRIX,
     ),
-    "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4)), VECTOR),
+    "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 1, 5)[0] / 4)), VECTOR),
+    "PortfolioLoss, centred": (
+        lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4), centred=True),
+        VECTOR,
+    ),
     "Penalised": (
         lambda rng: losses.Penalised(
             losses.SquaredRows(table(rng, 7, 5), row_targets(rng, 7)),
@@ -178,7 +182,7 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
 }
 
 #: Losses of points whose coordinates are positive.
-POSITIVE = ("PortfolioLoss",)
+POSITIVE = ("PortfolioLoss", "PortfolioLoss, centred")
 
 
 class PositiveGenerator:
