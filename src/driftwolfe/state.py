@@ -45,7 +45,7 @@ class Field:
     like: str = ""  # the name, among the sizes, of a point of the same type and shape
 
     def fits(self, value: Any, sizes: dict[str, int]) -> bool:
-        """Whether a value is that; names of sizes that are new are added to `sizes`."""
+        """Return whether a value is that; new names of sizes are added to `sizes`."""
         if value is None and self.optional:
             return True
         kind, listed = type(value), type(value) in (list, tuple)
@@ -182,7 +182,6 @@ class Growing(Generic[T]):
 
     @property
     def known(self) -> Any:
-        """The rows in use."""
         return self.tables._make(table[: self.size] for table in self.tables)
 
     def grow(self, size: int) -> slice:
@@ -208,7 +207,7 @@ class Growing(Generic[T]):
 
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
-    """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
+    """Add rows and columns of zeros."""
     more = zip(table.shape, (rows, columns), strict=False)
     wider = np.zeros([size + added for size, added in more], table.dtype)
     wider[tuple(map(slice, table.shape))] = table  # new rows take no memory before they are used
@@ -436,7 +435,6 @@ class Reader:
         self._made: dict[Any, Any] = {}
 
     def read(self, written: Any, depth: int = 0) -> Any:
-        """Return the value."""
         if depth > 40:
             raise ValueError("this archive is nested too deeply")
         if written is None or isinstance(written, bool | int | float | str):

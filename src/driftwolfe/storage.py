@@ -54,7 +54,7 @@ def write(path: Path, fill: Callable[[Path], Any]) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write bytes to a file."""
+    """Write bytes to a file, whole or not at all."""
     write(path, lambda part: part.write_bytes(content))
 
 

@@ -47,7 +47,6 @@ class EntryLoss(Loss):
             self.check_shape(self.shape)
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless matrices of that shape have these entries."""
         if self.shape not in (None, shape):
             super().check_shape(shape)
         m, n = self._least

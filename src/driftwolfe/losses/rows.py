@@ -437,5 +437,5 @@ class PortfolioLoss(FeatureLoss):
             slopes[..., -1] *= -len(self.returns)
         return slopes
 
-    def lipschitz(self, domain: Ball) -> None:
+    def lipschitz(self, domain: Ball) -> Any:
         return None

@@ -188,9 +188,8 @@ class FunctionLoss(WholePointLoss):
         self._bound = None if lipschitz is None else checks.nonnegative(lipschitz, "lipschitz")
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless that is the shape of the points; the first point sets it."""
         super().check_shape(shape)
-        self.shape = shape  # `value_at` must tell a matrix from a stack of vectors
+        self.shape = shape  # that of the first point: a matrix is no stack of vectors
 
     def value_at(self, scores: Point) -> Array:
         points, leading = self._points(scores)
@@ -415,7 +414,6 @@ class Penalised(Loss):
         self._shapes: tuple[Shape, Shape] | None = None  # of both scores; None: those are points
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless both take points of that shape."""
         self.loss.check_shape(shape)
         self.constraint.check_shape(shape)
 

@@ -78,11 +78,9 @@ class Device:
         return rng.standard_normal(shape)
 
     def by_rows(self, array: Any) -> Any:
-        """The same numbers, contiguous by rows."""
         return np.ascontiguousarray(array)
 
     def single(self, array: Any) -> Any:
-        """The same numbers in single precision."""
         return self.xp.asarray(array, dtype=self.xp.float32)
 
     def largest(self, array: Any) -> float:
@@ -96,7 +94,6 @@ class Device:
         return np.stack([np.bincount(groups, row, number) for row in table])
 
     def lengths(self, block: Any) -> Any:
-        """The Euclidean length of every column."""
         return np.sqrt(np.einsum("ij,ij->j", block, block))
 
     def unit_columns(self, block: Any) -> Any:
@@ -168,11 +165,9 @@ class Device:
         return other
 
     def scaled(self, stored: Any, factor: float) -> Any:
-        """A multiple of a sparse matrix, which shares its indices."""
         return self.with_data(stored, stored.data * factor)
 
     def added(self, one: Any, other: Any) -> Any:
-        """The sum of two sparse matrices."""
         return _finite(one + other)
 
     def measures(self, stored: Any) -> tuple[float, ...]:
@@ -209,7 +204,7 @@ class Device:
         return float(stored.data @ self.entries(U, s, V, keys // n, keys % n))
 
     def plus_product(self, product: Any, left: Any, right: Any) -> Any:
-        """A new array plus the product of two others."""
+        """Add the product of two arrays to a new one."""
         return left @ right + product
 
     def __repr__(self) -> str:

@@ -363,11 +363,9 @@ def _rescaled_run(
 
 
 class _Ritz(NamedTuple):
-    """What a Krylov basis tells of a matrix: Ritz values of A^T A, rising, and the largest one's vector."""
-
-    values: Array
+    values: Array  # Ritz values of A^T A, rising
     beyond: Array  # off-diagonals
-    vector: Array
+    vector: Array  # of the largest value
     s: float
     error: float
     spanned: bool  # whether the basis holds all that its start can reach
