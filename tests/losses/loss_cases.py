@@ -149,11 +149,7 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         ),
         MATRIX,
     ),
-    "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 1, 5)[0] / 4)), VECTOR),
-    "PortfolioLoss, centred": (
-        lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4), centred=True),
-        VECTOR,
-    ),
+    "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4)), VECTOR),
     "Penalised": (
         lambda rng: losses.Penalised(
             losses.SquaredRows(table(rng, 7, 5), row_targets(rng, 7)),
@@ -182,7 +178,7 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
 }
 
 #: Losses of points whose coordinates are positive.
-POSITIVE = ("PortfolioLoss", "PortfolioLoss, centred")
+POSITIVE = ("PortfolioLoss",)
 
 
 class PositiveGenerator:
