@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
-from numba.core import codegen, compiler, compiler_lock, compiler_machinery
+from numba.core import codegen, compiler
 from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.event import Listener, install_listener
 
 from driftwolfe.points.kinds import Loading
@@ -82,20 +84,11 @@ NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba
 NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
-#: numba's own, untyped.
-_PASSES: Any = compiler.DefaultPassBuilder
-_Manager: Any = compiler_machinery.PassManager
-_lock: Any = compiler_lock.global_compiler_lock
-
-
 class InlinedCode(codegen.JITCodeLibrary):
     """Code that is part of that of its callers: no machine code is made of it alone."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
-
-
-_Inlined: Any = InlinedCode
 
 
 class PlainCompiler(compiler.CompilerBase):
@@ -113,14 +106,14 @@ class PlainCompiler(compiler.CompilerBase):
         if not state.flags.no_cpython_wrapper:
             return base.compile_extra(func)
         state.flags.no_compile = True
-        state.library = _Inlined(state.targetctx.codegen(), func.__qualname__)
+        state.library = cast(Any, InlinedCode)(state.targetctx.codegen(), func.__qualname__)
         made = base.compile_extra(func)._replace(entry_point=object())  # callers know it by that
         state.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
         return made
 
     def define_pipelines(self) -> list[Any]:
-        manager = _Manager("plain")
-        for each, words in _PASSES.define_nopython_pipeline(self.state).passes:
+        passes, manager = cast(Any, compiler.DefaultPassBuilder), cast(Any, PassManager)("plain")
+        for each, words in passes.define_nopython_pipeline(self.state).passes:
             if each.__name__ not in self.LEFT_OUT:
                 manager.add_pass(each, words)
         manager.finalize()
@@ -164,7 +157,9 @@ def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
 
 def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
     """Compile a loop for its types, or load it from the cache, unless that was done; return it."""
-    with _lock:  # else threads that are second find that no more is compiled
+    with cast(
+        Any, global_compiler_lock
+    ):  # else threads that are second find that no more is compiled
         if "_compile_for_args" in vars(loop):
             _compile(loop, types)
     return loop

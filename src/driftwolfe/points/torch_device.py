@@ -44,6 +44,10 @@ class TorchStored:
 
     #: The kind in files: that of scipy's matrices.
     SAVED_AS = "sparse"
+    #: Kept where known: keys, if few; the order of the transpose's entries; the diagonal that it is cut from.
+    _held_keys: Any = None
+    _order: Any = None
+    _within: Any = None
 
     def __init__(self, shape: Shape, indptr: Any, indices: Any, data: Any) -> None:
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
@@ -71,7 +75,7 @@ class TorchStored:
         ends = np.cumsum([0, *counts]).tolist() if whole else diagonal.indptr[::m].tolist()
         blocks = diagonal._blocks(ends, shape)
         for block, turned in zip(blocks, diagonal.T._blocks(ends, (n, m)), strict=True):
-            block.__dict__["T"] = turned
+            block.T = turned
         return blocks
 
     def _blocks(self, ends: Sequence[int], shape: Shape) -> list[TorchStored]:
@@ -82,7 +86,7 @@ class TorchStored:
             if i:
                 indptr, indices = indptr - start, indices - i * n
             blocks.append(TorchStored(shape, indptr, indices, self.data[start:end]))
-            blocks[i].__dict__["_within"] = self, i, len(ends) - 1
+            blocks[i]._within = self, i, len(ends) - 1
         return blocks
 
     @classmethod
@@ -102,7 +106,7 @@ class TorchStored:
 
     def _hold(self, keys: Any) -> None:
         if len(keys) <= _FEW_KEYS:
-            self.__dict__["_held_keys"] = keys
+            self._held_keys = keys
 
     def __getstate__(
         self,
@@ -116,8 +120,8 @@ class TorchStored:
     @property
     def _keys(self) -> Any:
         """The number row * n + col of every entry."""
-        if "_held_keys" in self.__dict__:
-            return self.__dict__["_held_keys"]
+        if self._held_keys is not None:
+            return self._held_keys
         counts = torch.diff(self.indptr)
         starts = _starts(self.shape[0], self.shape[1], counts.device)[:-1]
         keys = torch.repeat_interleave(starts, counts, output_size=self.nnz).add_(self.indices)
@@ -131,13 +135,12 @@ class TorchStored:
     @cached_property
     def T(self) -> TorchStored:
         """The transpose, by rows of its own."""
-        (m, n), (lines, order) = self.shape, torch.sort(self.indices, stable=True)
-        self.__dict__["_order"] = order  # of the transpose's entries
+        (m, n), (lines, self._order) = self.shape, torch.sort(self.indices, stable=True)
         starts = _starts(n, 1, lines.device, lines.dtype)
         indptr = torch.searchsorted(lines, starts, out_int32=True)
         rows = torch.empty(lines.shape, dtype=torch.int32, device=lines.device)
-        torch.div(self._keys[order], n, rounding_mode="floor", out=rows)
-        return TorchStored((n, m), indptr, rows, self.data[order])
+        torch.div(self._keys[self._order], n, rounding_mode="floor", out=rows)
+        return TorchStored((n, m), indptr, rows, self.data[self._order])
 
     @classmethod
     def diagonal(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> TorchStored | None:
@@ -180,19 +183,16 @@ class TorchStored:
     def with_data(self, data: Any) -> TorchStored:
         """Return the same indices with other values; what was cached for them is kept."""
         other = TorchStored(self.shape, self.indptr, self.indices, data)
-        for name in ("_held_keys", "_order"):
-            if name in self.__dict__:
-                other.__dict__[name] = self.__dict__[name]
-        if "T" in self.__dict__ and "_order" in self.__dict__:
-            other.__dict__["T"] = self.T.with_data(data[self.__dict__["_order"]])
+        other._held_keys, other._order = self._held_keys, self._order
+        if "T" in self.__dict__ and self._order is not None:
+            other.T = self.T.with_data(data[self._order])
         return other
 
     def scaled(self, factor: float) -> TorchStored:
         other = self.with_data(self.data * factor)
         # A length whose square has left the range is measured anew: scaling may be what mends that.
         if "measures" in self.__dict__ and 1e-150 < self.measures[1] < 1e150:
-            largest, length = self.measures
-            other.__dict__["measures"] = abs(factor) * largest, abs(factor) * length
+            other.measures = tuple(abs(factor) * size for size in self.measures)
         return other
 
     def plus(self, other: TorchStored) -> TorchStored:
