@@ -13,6 +13,7 @@ from driftwolfe.losses.base import (
     DeviceCache,
     Huber,
     Loss,
+    OfErrors,
     Squared,
     batch_of_indices,
     batch_of_numbers,
@@ -23,7 +24,7 @@ from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
-class EntryLoss(Loss):
+class EntryLoss(Loss, OfErrors):
     r"""A sum of losses of single entries, :math:`f(X) = \sum_k \varphi(X_{i_k j_k} - M_k)`.
 
     The gradient at a `FactoredMatrix` is sparse. Terms of a pair (i, j) that comes several times add up.
@@ -33,8 +34,6 @@ class EntryLoss(Loss):
     on_devices = True
     #: The largest slope of phi, where there is one.
     steepest: float = 1.0
-    losses_of: Any
-    slopes_of: Any
 
     def __init__(self, rows: Any, cols: Any, targets: Any, shape: Any = None) -> None:
         self.rows = batch_of_indices(rows, "rows")

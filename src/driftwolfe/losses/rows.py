@@ -13,6 +13,7 @@ from driftwolfe.losses.base import (
     DeviceCache,
     Huber,
     Loss,
+    OfErrors,
     Squared,
     batch_of_features,
     batch_of_indices,
@@ -32,7 +33,7 @@ kernels = compiled("driftwolfe.points.kernels")
 _COMPILED = 50_000
 
 
-class FeatureLoss(Loss):
+class FeatureLoss(Loss, OfErrors):
     r"""A mean over rows of losses of their products with a vector, or with each row of a matrix.
 
     .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
@@ -45,8 +46,6 @@ class FeatureLoss(Loss):
     on_devices = True
     #: The largest slope of each phi, one number for all outputs or one for each.
     steepest: Any = 1.0
-    losses_of: Any
-    slopes_of: Any
 
     def __init__(self, features: Any, targets: Any) -> None:
         self._take(features)
