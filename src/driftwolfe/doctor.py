@@ -269,10 +269,7 @@ def folders() -> Iterator[Finding]:
 _ALARM, _SHARED = "estimators.alarm_kernels", "estimators.core.shared_kernels"
 #: The modules of compiled loops, by what uses them.
 MODULES = {
-    "learners": (
-        *("domains.set_kernels", "ensemble.expert_kernels"),
-        *("losses.loss_kernels", "points.sparse_kernels"),
-    ),
+    "learners": ("domains.set_kernels", "ensemble.expert_kernels", "points.kernels"),
     "TraceNormClassifier": ("estimators.classifier_kernels", _SHARED, _ALARM),
     "TraceNormRegressor": ("estimators.regressor_kernels", _SHARED, _ALARM),
     "MatrixCompleter": ("estimators.completer_kernels", _ALARM),

@@ -28,13 +28,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Field:
-    """What one part of a saved state must be.
-
-    The shape is that of an array, or the length of a list or tuple. Each size is a number, None for
-    any size, a name for the same size wherever it appears, or "a b" for the product of two named sizes.
-    """
+    """What one part of a saved state must be."""
 
     kind: Any = None  # the exact type, or several; NumPy's scalar types stand for arrays of them
+    #: Of an array, or the length of a list or tuple: numbers, None for any, names of sizes, "a b" for a product.
     shape: tuple[Any, ...] | None = None
     least: float = -LARGEST_FLOAT  # the default bounds refuse NaN and infinities
     most: float = LARGEST_FLOAT
@@ -48,18 +45,19 @@ class Field:
     like: str = ""  # the name, among the sizes, of a point of the same type and shape
 
     def fits(self, value: Any, sizes: dict[str, int]) -> bool:
-        """Whether a value is that; names of sizes that are new are added to `sizes`."""
+        """Return whether a value is that; new names of sizes are added to `sizes`."""
         if value is None and self.optional:
             return True
         kind, listed = type(value), type(value) in (list, tuple)
-        if is_array := kind in (np.ndarray, StoredArray):
+        if kind in (np.ndarray, StoredArray):
             kind = value.dtype.type
         if self.like:
             point: Any = sizes[self.like]
             if type(value) is not type(point) or value.shape != point.shape:
                 return False
-            return kind is np.float64 and self._fits_range(value, sizes) if is_array else True
-        if kind not in (self.kind if isinstance(self.kind, tuple) else (self.kind,)):
+            if isinstance(value, np.ndarray) and kind is not np.float64:
+                return False
+        elif kind not in (self.kind if isinstance(self.kind, tuple) else (self.kind,)):
             return False
         if self.shape is not None:
             shape = (len(value),) if listed else value.shape
@@ -70,8 +68,6 @@ class Field:
             return self.items is None or all(self.items.fits(item, sizes) for item in value)
         if self.among and value not in self.among:
             return False
-        if isinstance(value, np.ndarray) and value.dtype.kind == "c":
-            return bool(np.isfinite(value).all())
         if isinstance(value, np.ndarray):
             return self._fits_range(value, sizes)
         if isinstance(value, int | float):
@@ -80,6 +76,8 @@ class Field:
         return True
 
     def _fits_range(self, value: Any, sizes: dict[str, int]) -> bool:
+        if value.dtype.kind == "c":
+            return bool(np.isfinite(value).all())
         with np.errstate(invalid="ignore"):
             if value.size and not self._is_within(value.min().item(), value.max().item(), sizes):
                 return False
@@ -109,10 +107,6 @@ def check_fields(
     """Raise ValueError unless named values are what a table of fields says; return the named sizes.
 
     Of arrays that have not been read yet (`StoredArray`), types and shapes are checked.
-
-    >>> fields = {"x": Field(np.float64, ("n",)), "places": Field(np.int64, ("k",), 0, below="n")}
-    >>> check_fields(fields, {"x": np.ones(3), "places": np.array([2])}, "point")
-    {'n': 3, 'k': 1}
     """
     if not isinstance(values, dict) or values.keys() != fields.keys():
         raise ValueError(f"this archive does not hold the state of a {what}")
@@ -128,9 +122,9 @@ def check_fields(
 class Stateful:
     """A class that declares in annotations which of its attributes change: fields, and other parts.
 
-    Another part is a class of this kind, a tuple of such, a named tuple of fields, `Growing` or a dict of
-    such tuples, or a class that says by ``SAVED``, ``saved`` and ``read`` what it is in a file. Sizes have
-    the same meaning in all, unless a part is annotated with other names for them, or has its own.
+    A part is a class of this kind, a tuple of such, a named tuple of fields, `Growing` or a dict of such
+    tuples, or a class that says by ``SAVED``, ``saved`` and ``read`` what it is in a file. Names of sizes
+    mean the same in all, unless a part is annotated with other names for them, or has its own.
 
     >>> class Mean(Stateful):
     ...     count: Count
@@ -188,7 +182,6 @@ class Growing(Generic[T]):
 
     @property
     def known(self) -> Any:
-        """The rows in use."""
         return self.tables._make(table[: self.size] for table in self.tables)
 
     def grow(self, size: int) -> slice:
@@ -206,12 +199,6 @@ class Growing(Generic[T]):
         wider = [_pad(table, 0, width - table.shape[1]) for table, width in pairs]
         self.tables = self.tables._make((*wider, *self.tables[len(wider) :]))
 
-    def drop(self, count: int) -> None:
-        """Forget the oldest rows."""
-        for table in self.tables:
-            table[: self.size - count] = table[count : self.size].copy()
-        self.size -= count
-
     def keep(self, rows: Any) -> None:
         """Keep only these rows, in this order."""
         for table in self.tables:
@@ -220,7 +207,7 @@ class Growing(Generic[T]):
 
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
-    """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
+    """Add rows and columns of zeros."""
     more = zip(table.shape, (rows, columns), strict=False)
     wider = np.zeros([size + added for size, added in more], table.dtype)
     wider[tuple(map(slice, table.shape))] = table  # new rows take no memory before they are used
@@ -253,7 +240,7 @@ def _declared(cls: Any) -> dict[str, Field | Nested]:
 
 
 def _evaluated(hint: str, cls: type) -> Any:
-    """The meaning of an annotation; None where a user's class has one for type checkers only."""
+    """Return what an annotation means; None where a user's class has one for type checkers only."""
     if hint.startswith(("ClassVar", "typing.ClassVar")):
         return None
     try:
@@ -267,7 +254,6 @@ def _evaluated(hint: str, cls: type) -> Any:
 
 
 def _spec(hint: Any) -> Field | Nested | None:
-    """What an annotation declares."""
     kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     extra = extras[0] if extras else {}
     if isinstance(extra, Field | Nested):
@@ -287,10 +273,8 @@ def _spec(hint: Any) -> Field | Nested | None:
 Count = Annotated[int, Field(int, least=0, below=1 << 62)]
 Size = Annotated[float, Field(float, least=0.0)]
 State = Annotated[T, Field()]
-#: A point of the set's kind, and what a constructor checks by itself.
+#: A point of the set's kind, what a constructor checks by itself, and the keys of a dict.
 POINT, PLAIN = Field(like="point"), Field((int, float, str), optional=True)
-
-
 _KEYS = Field(list, items=Field(int, least=0, below=1 << 31))
 
 
@@ -304,9 +288,7 @@ def _fields(
     found: dict[str, Field] = {}
     for name, spec in table.items():
         path = prefix + name
-        if isinstance(spec, Field) and not sizes:
-            found[path] = spec
-        elif isinstance(spec, Field):
+        if isinstance(spec, Field):
             shape = spec.shape and tuple(_renamed(size, sizes) for size in spec.shape)
             found[path] = replace(spec, shape=shape, below=_renamed(spec.below, sizes))
         elif hasattr(spec.kind, "SAVED"):
@@ -318,18 +300,17 @@ def _fields(
                 places = [f"{path}.{k}" for k in keys] if isinstance(keys, list) else []
                 found[path] = _KEYS
             for place in places:
-                own = {
-                    n: _renamed(s.format(place) if isinstance(s, str) else s, sizes)
-                    for n, s in spec.sizes.items()
-                }
+                own = {n: _renamed(size, sizes, place) for n, size in spec.sizes.items()}
                 found |= _fields(declared(spec.kind), given, f"{place}.", {**sizes, **own})
     return found
 
 
-def _renamed(size: Any, sizes: Mapping[str, Any]) -> Any:
-    if not isinstance(size, str) or " " not in size:
-        return sizes.get(size, size)
-    return " ".join(sizes.get(word, word) for word in size.split())
+def _renamed(size: Any, sizes: Mapping[str, Any], place: str = "") -> Any:
+    """Return a size, or a product of two, by its name in the whole; "{}" is the place of its part."""
+    if not isinstance(size, str):
+        return size
+    words = [sizes.get(word, word) for word in size.format(place).split()]
+    return words[0] if len(words) == 1 else " ".join(words)
 
 
 def _values(part: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -343,20 +324,21 @@ def _values(part: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         path = f"{prefix}.{name}" if prefix else name
         if isinstance(spec, Field):
             yield path, value
-        elif spec.holder is dict:
+            continue
+        if spec.holder is dict:
             yield path, list(value)
-            for k, each in value.items():
-                yield from _values(each, f"{path}.{k}")
-        else:
-            for place, each in _inner(spec, value, path):
-                yield from _values(each.known if spec.holder is Growing else each, place)
+        for place, each in _inner(spec, value, path):
+            yield from _values(each, place)
 
 
 def _inner(spec: Nested, value: Any, path: str) -> list[tuple[str, Any]]:
-    """What is nested under a name: one part, several in a tuple, or none."""
-    if spec.holder is tuple:
-        return [(f"{path}.{k}", each) for k, each in enumerate(value)]
-    return [] if value is None else [(path, value)]
+    """Return the parts that are nested under a name, by theirs."""
+    if spec.holder in (tuple, dict):
+        items = value.items() if spec.holder is dict else enumerate(value)
+        return [(f"{path}.{k}", each) for k, each in items]
+    if value is None:
+        return []
+    return [(path, value.known if spec.holder is Growing else value)]
 
 
 def _made(spec: Field | Nested, values: Mapping[str, Any], path: str) -> Any:
@@ -429,9 +411,11 @@ class Writer:
             fields = self._kinds[name].table or declared(self._kinds[name].of)
             parts = {part: self.write(getattr(value, part), f"{path}.{part}") for part in fields}
             written = {name: parts, "number": len(self._known)}
-        # This holds the value, so that its id stays its own.
         same = {"same": written["number"]} if "number" in written else written
-        self._known[id(value)] = (value, same)
+        self._known[id(value)] = (
+            value,
+            same,
+        )  # which holds the value, so that its id stays its own
         return written
 
     def write_part(self, part: Any) -> dict[str, Any]:
@@ -451,7 +435,6 @@ class Reader:
         self._made: dict[Any, Any] = {}
 
     def read(self, written: Any, depth: int = 0) -> Any:
-        """Return the value."""
         if depth > 40:
             raise ValueError("this archive is nested too deeply")
         if written is None or isinstance(written, bool | int | float | str):
@@ -576,17 +559,12 @@ def read_state(
 
     def present(values: Mapping[str, Any]) -> dict[str, Nested]:
         there = {name.partition(".")[0] for name in values}
-        found = {name: Nested(cls) for name, cls in parts.items()}
-        return {name: part for name, part in found.items() if name != optional or name in there}
-
-    table: dict[str, Field] = {}
+        return {n: Nested(cls) for n, cls in parts.items() if n != optional or n in there}
 
     def check(archive: Archive) -> None:
-        nonlocal table  # the same before and after arrays are read
         check_fields(fields, archive.settings, kind)
         values = archive.settings["state"] | archive.arrays
-        table = table or _fields(present(values), values)
-        check_fields(table, values, kind)
+        check_fields(_fields(present(values), values), values, kind)
 
     with storage.enough_memory(path):
         archive = storage.read_archive(path, check, kind)

@@ -39,9 +39,8 @@ def lock(file: IO[Any], *, wait: bool = False) -> bool:
 def write(path: Path, fill: Callable[[Path], Any]) -> None:
     """Let `fill` write a temporary file beside `path`, and rename it once it is complete.
 
-    A kill or a power cut at any moment leaves the old file or the new one, each whole. The folder is
-    not synchronised, which would double the cost. A replaced file keeps its mode and, where the system
-    permits, its owner and group. If `path` is a link, the file it leads to is replaced.
+    A kill or a power cut at any moment leaves the old file or the new one, each whole. A replaced file keeps its
+    mode and, where the system permits, its owner and group; of a link, the file it leads to is replaced.
     """
     with explained(path):
         place = destination(path)
@@ -55,7 +54,7 @@ def write(path: Path, fill: Callable[[Path], Any]) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write bytes to a file."""
+    """Write bytes to a file, whole or not at all."""
     write(path, lambda part: part.write_bytes(content))
 
 
@@ -91,9 +90,9 @@ def explained(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, removed at the end unless it was renamed.
+    """A new file beside `path`, locked while it is written, and removed at the end unless it was renamed.
 
-    It is locked while it is written: one without a lock was left by a killed process, and is removed.
+    One without a lock was left by a killed process, and is removed too.
     """
     # Hidden, not too long for the system, and a name that nobody else gives.
     start, end = f".{path.stem[:100]}.driftwolfe-", path.suffix
@@ -145,10 +144,8 @@ def _keep_access(path: Path, part: Path) -> None:
 
 #: Raised when the meaning of an archive's content changes.
 VERSION = 3
-#: The entry of the safetensors header that holds ours, as JSON.
-ENTRY = "driftwolfe"
-#: The safetensors library reads no longer ones.
-LONGEST_HEADER = 100_000_000
+#: The entry of the safetensors header that holds ours, as JSON; and the longest that safetensors reads.
+ENTRY, LONGEST_HEADER = "driftwolfe", 100_000_000
 #: Types as safetensors names them: F64, I32, U8, ...
 DTYPES = {"BOOL": np.dtype("?"), "C64": np.dtype("<c8")} | {
     f"{name[0].upper()}{8 * int(name[1])}": np.dtype(f"<{name}")
@@ -190,56 +187,39 @@ def write_archive(
 ) -> None:
     """Write arrays and settings to one file: whole, or not at all.
 
-    The file is a safetensors file whose header carries the version, the kind, the settings and a
-    SHA-256 sum over all of it.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "state.safetensors"
-    >>> write_archive(path, "Example", {"t": 3}, {"x": np.arange(2.0)})
-    >>> read_archive(path)
-    Archive(kind='Example', settings={'t': 3}, arrays={'x': array([0., 1.])})
+    It is a safetensors file whose header has the version, kind, settings and a SHA-256 sum over all of it.
     """
     if not isinstance(path, InMemory) and not os.fspath(path):
         raise ValueError("path must name a file, got ''")
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     content = {"version": VERSION, "kind": kind, "settings": dict(settings)}
     text = json.dumps(content, allow_nan=False)
-    file = _contained(held, {ENTRY: text, "sha256": digest(text, held)})
-    if file is None:
+    header: dict[str, Any] = {"__metadata__": {ENTRY: text, "sha256": digest(text, held)}}
+    # Wide types first, so that each array is aligned.
+    ordered: Any = sorted(held.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    names, end = {dtype: name for name, dtype in DTYPES.items()}, 0
+    for name, array in ordered:
+        start, end = end, end + array.nbytes
+        dtype = names[array.dtype]
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": (start, end)}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    if len(head) > LONGEST_HEADER:
         raise ValueError(f"could not write {path}: {len(held):,} arrays are too many for one file")
+    file = b"".join((len(head).to_bytes(8, "little"), head, *(array for _, array in ordered)))
     if isinstance(path, InMemory):
         path.content = file
     else:
         write_bytes(Path(path), file)
 
 
-def _contained(arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes | None:
-    """The bytes of a safetensors file, the same each time; None if its header is too long."""
-    names = {dtype: name for name, dtype in DTYPES.items()}
-    header: dict[str, Any] = {"__metadata__": metadata}
-    parts: list[Any] = [b"", b""]
-    end = 0
-    # Wide types first, so that each array is aligned.
-    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
-        start, end = end, end + array.nbytes
-        dtype = names[array.dtype]
-        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": (start, end)}
-        parts.append(array)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    parts[:2] = len(text).to_bytes(8, "little"), text
-    return b"".join(parts) if len(text) <= LONGEST_HEADER else None
-
-
 def read_archive(
     path: PathLike, check: Callable[[Archive], None] | None = None, kind: str | None = None
 ) -> Archive:
-    """Read what `write_archive` wrote; nothing in it is ever executed.
+    """Read what `write_archive` wrote; what is damaged, too large or something else raises ValueError.
 
-    Arrays are made only if the checksum agrees: loading takes as much memory as the arrays take in the file, plus
-    the header and a chunk. `check` raises ValueError to refuse an archive; it is called after the arrays are read,
-    and before, with `StoredArray` ones, if from a file. `kind` is what it must hold, if given. A file that
-    is damaged, of another version, something else, or larger than the memory is refused with a ValueError.
+    Nothing in it is executed, and arrays are made only if the checksum agrees. `check` raises ValueError to refuse
+    an archive, once its arrays are read and, of a file, before, with `StoredArray` ones.
     """
     with _opened(path) as (file, header, metadata):
         if kind not in (None, header.kind):
@@ -253,8 +233,7 @@ def read_archive(
             )
         if metadata.get("sha256") != digest(metadata[ENTRY], header.arrays, file):
             raise ValueError(f"{path} is damaged: its checksum does not agree with its content")
-        arrays = {name: _array(file, each) for name, each in header.arrays.items()}
-        archive = header._replace(arrays=arrays)
+        archive = header._replace(arrays={n: _array(file, a) for n, a in header.arrays.items()})
         if check:
             check(archive)
     return archive
@@ -270,8 +249,9 @@ def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) 
     """Return the checksum of an archive with this header and these arrays, or those of a file."""
     total = hashlib.sha256(text.encode(errors="surrogatepass"))
     for name in sorted(arrays):
-        array = arrays[name]
-        # What JSON makes of a list of the three, in a quarter of the time.
+        array = arrays[
+            name
+        ]  # below: what JSON makes of a list of the three, in a quarter of the time
         total.update(f'[{json.dumps(name)}, "{array.dtype.str}", {[*array.shape]}]'.encode())
         if file is None:
             total.update(np.ascontiguousarray(array).data)
@@ -286,7 +266,7 @@ def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) 
 
 @contextmanager
 def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]]]:
-    """Open an archive: the file, its content with `StoredArray` arrays, and the safetensors metadata."""
+    """Yield an archive's open file, its content with `StoredArray` arrays, and the safetensors metadata."""
     if isinstance(path, InMemory):
         opened: IO[bytes] = io.BytesIO(path.content)
     elif Path(path).is_file():

@@ -6,18 +6,13 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.domains import set_kernels
 from driftwolfe.ensemble import expert_kernels
-from driftwolfe.losses import (
-    FunctionLoss,
-    LinearLoss,
-    MulticlassLogistic,
-    SquaredDistance,
-    loss_kernels,
-)
+from driftwolfe.losses import FunctionLoss, LinearLoss, MulticlassLogistic, SquaredDistance
+from driftwolfe.points import kernels
 from learners.families import play_all
 
 KERNELS = [
     value
-    for module in (expert_kernels, loss_kernels, set_kernels)
+    for module in (expert_kernels, kernels, set_kernels)
     for value in vars(module).values()
     if hasattr(value, "signatures")
 ]

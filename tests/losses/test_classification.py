@@ -9,8 +9,6 @@ import scipy.sparse as sp
 from driftwolfe.losses import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.points.factored import FactoredMatrix
 
-BINARY = [HingeLoss, LogisticLoss]
-
 
 def test_multiclass_agrees_with_a_direct_computation():
     rng = np.random.default_rng(0)

@@ -83,19 +83,13 @@ def test_an_index_out_of_range_is_named(kind, x):
         kind([0, 3], [1, 1], [0.0, 0.0]).stacked_scores(np.zeros((2, 3, 3)))
 
 
-@pytest.mark.parametrize("shape", [(3,), (3, 3, 3)])
-def test_a_shape_that_is_not_a_matrix_is_refused(shape):
-    with pytest.raises(ValueError, match="takes matrices"):
-        AbsoluteEntries([0], [0], [0.0], shape=shape)
-
-
-@pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])
-def test_a_bad_width_is_refused(width):
-    with pytest.raises(ValueError, match="width"):
-        HuberEntries([0], [0], [0.0], width=width)
-
-
-def test_a_given_shape_is_the_only_one_accepted():
+def test_bad_shapes_and_widths_are_refused_and_a_given_shape_is_the_only_one():
+    for shape in ((3,), (3, 3, 3)):
+        with pytest.raises(ValueError, match="takes matrices"):
+            AbsoluteEntries([0], [0], [0.0], shape=shape)
+    for width in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="width"):
+            HuberEntries([0], [0], [0.0], width=width)
     loss = AbsoluteEntries([0], [0], [1.0], shape=(2, 2))
     with pytest.raises(ValueError, match=r"takes points of shape \(2, 2\), got \(3, 3\)"):
         loss.value(np.zeros((3, 3)))

@@ -38,14 +38,11 @@ def test_known_values():
     assert SquaredDistance([3.0, 4.0], weight=1.0).lipschitz(off_center) == 6.0
 
 
-def test_bad_numbers_are_refused():
+def test_bad_numbers_and_functions_are_refused():
     with pytest.raises(ValueError, match="constant"):
         LinearLoss([1.0], constant=np.nan)
     with pytest.raises(ValueError, match="weight"):
         SquaredDistance([1.0], weight=-1.0)
-
-
-def test_functions_must_be_functions():
     with pytest.raises(TypeError, match="gradient must be callable"):
         FunctionLoss(lambda x: 1.0, 2.0)
     with pytest.raises(TypeError, match="value must be callable"):

@@ -12,11 +12,7 @@ def parts(shape=(9, 7), rank=3, stored=12, seed=0, scale=1.0):
     """A matrix on the host, with entries stored twice, and the same as a dense array."""
     rng = np.random.default_rng(seed)
     m, n = shape
-    U, s, V = (
-        rng.standard_normal((m, rank)),
-        rng.standard_normal(rank),
-        rng.standard_normal((n, rank)),
-    )
+    U, s, V = (rng.standard_normal(size) for size in ((m, rank), rank, (n, rank)))
     rows, cols = rng.integers(0, m, stored), rng.integers(0, n, stored)
     values = scale * rng.standard_normal(stored)
     dense = (U * (scale * s)) @ V.T

@@ -64,6 +64,7 @@ def busy(method):
         call.result(30)
 
 
+MIDDLE = "this Pair is in the middle of an update, in this same thread: save it after the update has returned"
 WRITING = "this Pair is at work in another thread; give each thread its own, or let them take turns"
 
 
@@ -104,7 +105,7 @@ def test_a_snapshot_is_for_all_readers_and_no_writer():
     pair, told = Pair(), []
     pair.within = [Pair()]
     pair.add(lambda: told.append(refused(pair.snapshot)))
-    assert told == ["this Pair " + access.UPDATING]
+    assert told == [MIDDLE]
     with busy(pair.add):
         assert refused(pair.snapshot) == WRITING
     with busy(pair.within[0].add):
@@ -209,10 +210,7 @@ def test_a_read_never_sees_a_write_in_the_middle():
 def test_the_whole_state_is_not_kept_within_a_write_of_the_same_thread():
     pair, told = Pair(), []
     pair.add(lambda: told.append(refused(pair.keep)))
-    assert told == [
-        "this Pair is in the middle of an update, in this same thread: save it after the update has "
-        "returned"
-    ]
+    assert told == [MIDDLE]
     pair.both(lambda: told.append(pair.keep()))
     assert told[1] == (1, 1)
 
@@ -311,16 +309,12 @@ def test_a_forked_process_goes_on_with_what_was_at_rest_and_says_what_was_not():
         "this Pair is half updated: an update was interrupted, or in progress in another thread when this "
         "process was forked; load it from a file or make a new one"
     )
-    middle = (
-        "this Pair is in the middle of an update, in this same thread: save it after the update has "
-        "returned"
-    )
     assert done.stdout.splitlines() == [
         *("(0, 0)", SNAPSHOT),
         *("(1, 1)", "None", "(2, 2)"),  # at rest
         *("None", "(1, 1)"),  # the other thread's read has ended here
         *(half, half, half),
-        *("(1, 0)", "None", middle),  # the thread that forked is in its own update
+        *("(1, 0)", "None", MIDDLE),  # the thread that forked is in its own update
         "(1, 1) (1, 1)",  # in the parent all went on
     ]
 

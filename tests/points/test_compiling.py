@@ -18,7 +18,7 @@ from numba.core.caching import FunctionCache
 
 import driftwolfe
 import driftwolfe as dw
-from driftwolfe.points import compiling, sparse_kernels
+from driftwolfe.points import compiling, kernels
 from driftwolfe.points.compiling import NUMBERS, jit
 from reliability.children import python
 
@@ -76,28 +76,29 @@ def _second(numbers):
     return numbers[1]
 
 
-@pytest.mark.parametrize("changed", ["inner", "numbers", "outer", "none"])
-def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(changed, tmp_path):
+def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(tmp_path):
     texts = {
-        "numbers": "FACTOR = 2.0",
+        "numbers_": "FACTOR = 2.0",
         "inner": "from driftwolfe.points.compiling import *\n"
         "@jit()\ndef inner(x):\n    return x + 10.0",
         "outer": "from driftwolfe.points.compiling import *\nfrom inner import inner\n"
         "from numbers_ import FACTOR\n"
         "@jit(NUMBER)\ndef outer(x):\n    return FACTOR * inner(x) + 100.0",
     }
-    files = {name: tmp_path / f"{name.replace('numbers', 'numbers_')}.py" for name in texts}
     for name, text in texts.items():
-        files[name].write_text(text)
+        (tmp_path / f"{name}.py").write_text(text)
     path = os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])
     environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     code = "from outer import outer; print(outer(1.0), sum(outer.stats.cache_hits.values()))"
-    assert python("-c", code, env=environment).stdout.split() == ["122.0", "0"]
-    if changed != "none":
-        files[changed].write_text(texts[changed].replace("0.0", "5.0").replace("2.0", "3.0"))
-    answers = {"inner": "132.0", "numbers": "133.0", "outer": "127.0", "none": "122.0"}
-    told = python("-c", code, env=environment).stdout.split()
-    assert told == [answers[changed], "1" if changed == "none" else "0"]
+    told, steps = [], ((None, 122), (None, 122), ("inner", 132), ("numbers_", 148), ("outer", 153))
+    for changed, answer in steps:
+        if changed:
+            text = texts[changed].replace("0.0", "5.0").replace("2.0", "3.0")
+            (tmp_path / f"{changed}.py").write_text(text)
+        value, hits = python("-c", code, env=environment).stdout.split()
+        assert float(value) == answer
+        told.append(hits)
+    assert told == ["0", "1", "0", "0", "0"]
 
 
 def test_what_cannot_be_compiled_is_an_error_not_a_warning():
@@ -195,12 +196,23 @@ def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
     assert told("other", terminal=False) == [""]
 
 
-def test_what_is_sooner_done_than_read_is_not_announced(monkeypatch, capsys):
+def announced(patience, times=1):
+    """An announcement that has heard of that many compilations."""
     announcement = compiling.Announcement()
+    announcement.patience = patience
+    for _ in range(times):
+        announcement.on_start(None)
+        announcement.on_end(None)
+    return announcement.announced
+
+
+@pytest.mark.parametrize(("patience", "heard"), [(1.0, 0), (-1.0, 1)])
+def test_a_command_says_that_it_compiles_even_into_a_file_unless_that_is_soon_done(
+    patience, heard, monkeypatch, capsys
+):
     monkeypatch.setattr("driftwolfe.terminal.Output.command_line", True)
-    announcement.on_start(None)
-    announcement.on_end(None)
-    assert not announcement.announced and capsys.readouterr().err == ""
+    assert announced(patience, times=2) == bool(heard)
+    assert capsys.readouterr().err.count("compiling for the first use") == heard
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
@@ -208,21 +220,7 @@ def test_no_stderr_or_a_closed_one_is_no_trouble(stream, monkeypatch):
     if stream is not None:
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
-    announcement = compiling.Announcement()
-    announcement.patience = -1.0
-    announcement.on_start(None)
-    announcement.on_end(None)
-    assert announcement.announced
-
-
-def test_a_command_says_that_it_compiles_even_into_a_file(monkeypatch, capsys):
-    announcement = compiling.Announcement()
-    announcement.patience = -1.0
-    monkeypatch.setattr("driftwolfe.terminal.Output.command_line", True)
-    for _ in range(2):
-        announcement.on_start(None)
-        announcement.on_end(None)
-    assert capsys.readouterr().err.count("compiling for the first use") == 1
+    assert announced(-1.0)
 
 
 def test_interpreted_loops_answer_like_compiled_ones():
@@ -238,7 +236,7 @@ def test_interpreted_loops_answer_like_compiled_ones():
         np.testing.assert_allclose(plain(rows, 1.5, ball), expected, atol=1e-12)
 
 
-KERNELS = [value for value in vars(sparse_kernels).values() if hasattr(value, "signatures")]
+KERNELS = [value for value in vars(kernels).values() if hasattr(value, "signatures")]
 
 
 def test_everything_is_compiled_before_the_first_round():

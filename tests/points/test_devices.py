@@ -419,20 +419,16 @@ def test_inner_products_of_many_columns_are_taken_in_pieces(device, monkeypatch)
         assert found == pytest.approx(expected)
 
 
+def on_torch(ranks, shape=(90, 70)):
+    """Matrices of these ranks and 900 entries."""
+    return [parts(shape, rank, 900, seed)[0].to("torch") for seed, rank in enumerate(ranks)]
+
+
 @needs_torch
 def test_krylov_bases_that_grow_find_the_same(monkeypatch):
     from driftwolfe.points import torch_device
 
-    rng, shape, found = np.random.default_rng(0), (90, 70), {}
-    matrices = []
-    for _ in range(2):
-        low = FactoredMatrix(rng.random((90, 2)), np.ones(2), rng.random((70, 2)))
-        places = (rng.integers(size, size=900) for size in shape)
-        matrices.append(
-            (low + FactoredMatrix.from_entries(shape, *places, 5 * rng.standard_normal(900))).to(
-                "torch"
-            )
-        )
+    matrices, found = on_torch((2, 2)), {}
     for room in (2, 1000):
         monkeypatch.setattr(torch_device, "_FIRST_STEPS", room)
         found[room] = leading_triplet_of_each(matrices, [1e-9, 1e-3])
@@ -448,12 +444,7 @@ def test_krylov_bases_that_grow_find_the_same(monkeypatch):
 def test_matrices_of_many_columns_share_calls_as_arrays(monkeypatch, tolerance):
     from driftwolfe.points import torch_device
 
-    rng, shape, directions = np.random.default_rng(0), (90, 70), []
-    for rank in (3, 12, 5):
-        factors = rng.random((90, rank)), rng.standard_normal(rank), rng.random((70, rank))
-        places = (rng.integers(size, size=900) for size in shape)
-        stored = FactoredMatrix.from_entries(shape, *places, rng.standard_normal(900))
-        directions.append((FactoredMatrix(*factors) + stored).to("torch"))
+    directions, shape = on_torch((3, 12, 5)), (90, 70)
     ball, tolerances = dw.TraceNormBall(shape, device="torch"), [tolerance] * 3
     apart = [ball.lmo_with_error(each, tolerance) for each in directions]
     side_by_side = leading_triplet_of_each(directions, tolerances)

@@ -369,15 +369,6 @@ def test_bad_input_is_refused(device, make, message):
         make(put)
 
 
-def test_repeated_entries_add_up_and_nbytes_counts_all_parts():
-    A = FactoredMatrix.from_entries((2, 3), [0, 0], [1, 1], [2.0, 3.0])
-    assert A.entries([0], [1]) == [5.0]
-    assert A.nnz == 1
-    assert A.nbytes == A.sparse.data.nbytes + A.sparse.indices.nbytes + A.sparse.indptr.nbytes
-    with pytest.raises(ValueError, match="sparse part"):
-        A.nuclear_norm()
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_entries_given_in_any_order_and_several_times_add_up(seed, stored):
     rng = np.random.default_rng(seed)
@@ -390,6 +381,7 @@ def test_entries_given_in_any_order_and_several_times_add_up(seed, stored):
     np.testing.assert_allclose(A.toarray(), dense, atol=1e-14)
     assert A.nnz == len(set(zip(rows.tolist(), cols.tolist(), strict=True)))
     A.sparse.check_format()
+    assert A.nbytes == sum(part.nbytes for part in A.stored_arrays)
     for i in range(m):
         assert (np.diff(A.sparse[[i]].indices) > 0).all()
 

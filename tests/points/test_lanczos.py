@@ -162,23 +162,31 @@ def test_no_larger_singular_value_is_missed_by_much(spike, tolerance, dense, mon
     assert missed <= 2
 
 
+ON_TORCH = pytest.param(6, "torch", marks=needs_torch)
+
+
+@pytest.mark.parametrize(("number", "where"), [(1, "cpu"), ON_TORCH])
 @pytest.mark.parametrize("tolerance", [0.3, 0.1, 0.05, 0.01])
-def test_a_start_that_is_not_too_unlucky_misses_nothing(tolerance):
-    """No chance is left once the start's leading component is at least the delta of the proof."""
+def test_starts_that_are_not_too_unlucky_miss_nothing(number, where, tolerance):
+    """No chance is left once a start's leading component is at least the delta of the proof.
+
+    Of several starts that may be larger: that all are below it has the same small probability.
+    """
     n, spike = 260, 1.5
     flat = spiked(spike, 200)
-    A = FactoredMatrix(flat.U, np.r_[spike, np.linspace(1.0, 0.5, 200)], flat.V)
-    top = A.V[:, 0]
-    delta = 1e-3 * np.sqrt(np.pi / (2 * n))
+    A = FactoredMatrix(flat.U, np.r_[spike, np.linspace(1.0, 0.5, 200)], flat.V).to(where)
+    top, put = flat.V[:, 0], A.device.put
+    delta = 1e-3 ** (1 / number) * np.sqrt(np.pi / (2 * n))
     for seed in range(20):
-        other = np.random.default_rng(seed).standard_normal(n)
-        other -= (other @ top) * top
-        start = other / np.linalg.norm(other) + 1.01 * delta * top
-        found = lanczos([A], [start[None]], [tolerance], 2000)[0]
+        other = np.random.default_rng(seed).standard_normal((number, n))
+        other -= np.outer(other @ top, top)
+        unit = other / np.linalg.norm(other, axis=1, keepdims=True)
+        lucky = unit + np.outer(np.r_[1.01 * delta, np.zeros(number - 1)], top)
+        found = lanczos([A], [put(lucky)], [tolerance], 2000)[0]
         rough = found.s + found.error if tolerance >= 0.05 else 1.05 * found.s
         assert spike <= rough * (1 + 1e-12)
     if tolerance >= 0.05:  # in few steps: in many, rounding would bring the leading vector back
-        blind = lanczos([A], [other[None]], [tolerance], 2000)[0]
+        blind = lanczos([A], [put(unit)], [tolerance], 2000)[0]
         assert blind.s + blind.error < spike  # such a start does miss it: the delta matters
 
 
@@ -209,23 +217,3 @@ def test_the_triplet_is_as_accurate_as_was_asked(largest_basis, monkeypatch):
     assert residual <= 1e-6 * found.s * (1 + 1e-6)
     # Within the residual there is a singular value; these are 0.05 apart.
     np.testing.assert_allclose(found.s, s[0], atol=1e-5)
-
-
-@needs_torch
-@pytest.mark.parametrize("tolerance", [0.3, 0.1, 0.05])
-def test_several_starts_that_are_not_too_unlucky_miss_nothing(tolerance):
-    """The delta of each may be larger: that all are below it has the same small probability."""
-    n, spike, number = 260, 1.5, 6
-    flat = spiked(spike, 200)
-    A = FactoredMatrix(flat.U, np.r_[spike, np.linspace(1.0, 0.5, 200)], flat.V).to("torch")
-    top = flat.V[:, 0]
-    delta = 1e-3 ** (1 / number) * np.sqrt(np.pi / (2 * n))
-    for seed in range(20):
-        other = np.random.default_rng(seed).standard_normal((number, n))
-        other -= np.outer(other @ top, top)
-        unit = other / np.linalg.norm(other, axis=1, keepdims=True)
-        one = unit + np.outer(np.r_[1.01 * delta, np.zeros(number - 1)], top)
-        found = lanczos([A], [A.device.put(one)], [tolerance], 2000)[0]
-        assert spike <= (found.s + found.error) * (1 + 1e-12)
-    blind = lanczos([A], [A.device.put(unit)], [tolerance], 2000)[0]
-    assert blind.s + blind.error < spike

@@ -119,13 +119,10 @@ def test_parts_may_be_factored():
     assert np.isclose(point.inner(point), 5.0)
 
 
-def test_copies_share_nothing(a):
+def test_points_cannot_be_changed_and_copies_share_nothing(a):
     twin = a.copy()
     twin.parts[0][:] = 9.0
     assert np.array_equal(a.parts[0], [1.0, 2.0])
-
-
-def test_points_cannot_be_changed(a):
     with pytest.raises(AttributeError):
         a.parts = ()
     with pytest.raises(TypeError):

@@ -307,23 +307,19 @@ def digest_of_zeros(text, length):
 
 
 @pytest.mark.parametrize(
-    "load",
-    [dw.load, MatrixCompleter.load, TraceNormClassifier.load],
-    ids=["learner", "", "classes"],
+    ("save", "load", "inner"),
+    [
+        (_learner, dw.load, "state.Reader.restore"),
+        (_completer, MatrixCompleter.load, "estimators.completer_experts.CompleterPool.check"),
+        (_classifier, TraceNormClassifier.load, "estimators.classifier.ClassLearner.check"),
+    ],
 )
-def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeypatch):
+def test_no_memory_while_it_is_put_together_is_a_refusal_too(save, load, inner, path, monkeypatch):
     def none(*_, **__):
         raise MemoryError
 
-    kinds = {dw.load: (_learner, "driftwolfe.state.Reader.restore")}
-    kinds[MatrixCompleter.load] = (
-        _completer,
-        "driftwolfe.estimators.completer_experts.CompleterPool.check",
-    )
-    classes = "driftwolfe.estimators.classifier.ClassLearner.check"
-    save, inner = kinds.get(load, (_classifier, classes))
     save(path)
-    monkeypatch.setattr(inner, none)
+    monkeypatch.setattr(f"driftwolfe.{inner}", none)
     with pytest.raises(ValueError, match="there is not enough memory to load it"):
         load(path)
 

@@ -27,29 +27,23 @@ def test_folders_are_made_and_the_content_is_what_was_given(tmp_path):
     assert os.listdir(path.parent) == ["name.txt"]
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt("C"), OSError("disk full")])
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path, error):
     path = tmp_path / "file.json"
-    storage.write_text(path, "old")
 
     def fill(part):
         part.write_text("half of the n")
-        assert path.read_text() == "old"
+        assert not path.exists() or path.read_text() == "old"
         raise error
 
-    with pytest.raises(type(error)):
+    with pytest.raises(type(error), match=str(error)):
+        storage.write(path, fill)
+    assert os.listdir(tmp_path) == []
+    storage.write_text(path, "old")
+    with pytest.raises(type(error), match=str(error)):
         storage.write(path, fill)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file.json"]
-
-
-def test_a_failure_before_anything_was_written_leaves_nothing(tmp_path):
-    def fill(part):
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        storage.write(tmp_path / "file.json", fill)
-    assert os.listdir(tmp_path) == []
 
 
 def test_names_of_parts_and_of_files(tmp_path):
@@ -174,12 +168,14 @@ posix = pytest.mark.skipif(os.name != "posix", reason="modes and links as of POS
 
 @posix
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
-def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
-    path = tmp_path / "file.json"
+def test_a_file_that_is_replaced_keeps_its_mode_and_is_nobody_elses_until_it_is_whole(
+    tmp_path, mode
+):
+    path, seen = tmp_path / "file.json", []
     path.write_text("old")
     path.chmod(mode)
-    storage.write_text(path, "new")
-    assert (path.read_text(), _mode(path)) == ("new", mode)
+    storage.write(path, lambda part: (seen.append(_mode(part)), part.write_text("new")))
+    assert (path.read_text(), _mode(path), seen) == ("new", mode, [0o600])
 
 
 @posix
@@ -191,15 +187,6 @@ def test_a_new_file_gets_the_usual_mode(tmp_path, umask):
     finally:
         os.umask(before)
     assert _mode(tmp_path / "file.json") == 0o666 & ~umask
-
-
-@posix
-def test_nobody_else_can_read_what_replaces_a_secret_while_it_is_written(tmp_path):
-    path, seen = tmp_path / "file.json", []
-    path.write_text("old")
-    path.chmod(0o600)
-    storage.write(path, lambda part: (seen.append(_mode(part)), part.write_text("new")))
-    assert seen == [0o600]
 
 
 @posix

@@ -26,7 +26,7 @@ from driftwolfe.points.devices import (
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each, threshold_falling
 
-factored_kernels = compiled("driftwolfe.points.sparse_kernels")
+factored_kernels = compiled("driftwolfe.points.kernels")
 
 #: Shorter side up to which all singular values cost about as much as the leading ones.
 _CHEAP_SIDE = 64

@@ -33,7 +33,7 @@ from driftwolfe.storage import require
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
 set_kernels = compiled("driftwolfe.domains.set_kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
-loss_kernels = compiled("driftwolfe.losses.loss_kernels")
+loss_kernels = compiled("driftwolfe.points.kernels")
 
 
 TABLE = Field(np.float64, ("experts", "numbers"))

@@ -489,7 +489,7 @@ class CompleterPool(Part):
         if self.settings.keep_seen:
             users = self.owners()[self.recent.tables.rows[:half]]
             self.seen.add(users, self.recent.tables.cols[:half])
-        self.recent.drop(half)
+        self.recent.keep(np.arange(half, self.recent.size))
         self.first += half
         self._rest()
 

@@ -1,6 +1,5 @@
 """Convex losses."""
 
-from driftwolfe.losses.autograd import from_jax, from_torch
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.losses.rows import (
@@ -10,14 +9,16 @@ from driftwolfe.losses.rows import (
     LogisticLoss,
     MulticlassLogistic,
     PinballRows,
+    PortfolioLoss,
     SquaredRows,
 )
 from driftwolfe.losses.whole_point import (
     FunctionLoss,
     LinearLoss,
     Penalised,
-    PortfolioLoss,
     SquaredDistance,
+    from_jax,
+    from_torch,
 )
 
 __all__ = [

@@ -11,11 +11,11 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, device_named, device_of, to_host
+from driftwolfe.points.devices import HOST, device_named, device_of, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
-#: What norms of gradients, and these times the diameter, must be below: their squares and sums are numbers.
+#: What norms of gradients, also times the diameter, must be below, for their squares and sums to be numbers.
 LONGEST = 1e150
 
 
@@ -47,9 +47,7 @@ class BlockSum(NamedTuple):
 class Loss(ABC):
     r"""A convex loss :math:`f(x) = \varphi(A x)` with A linear.
 
-    The scores A x are some entries of a matrix, products with some rows, one inner product, or the
-    point itself. An ensemble computes them once per expert and combines them:
-    :math:`A \sum_i w_i x_i = \sum_i w_i A x_i`.
+    An ensemble computes the scores A x once per expert, and combines them for the mean.
 
     A new loss overrides `scores`, `value_at`, `slope_at` and `pull_back`; where it can say more,
     also `shape` or `check_shape` and `lipschitz`; for speed, `value_and_slope_at` and the methods
@@ -136,10 +134,7 @@ class Loss(ABC):
         return float(value), self.pull_back(slope, point)
 
     def lipschitz(self, domain: Ball) -> float | None:
-        """Return a bound on the gradient norms over a set, or None where none is known.
-
-        In units of the loss over those of the points; `domain` needs only a centre and a radius.
-        """
+        """Return a bound on the gradient norms over a set, or None where none is known."""
         return None
 
     def check_shape(self, shape: Shape) -> None:
@@ -148,6 +143,53 @@ class Loss(ABC):
             raise ValueError(
                 f"{type(self).__name__} takes points of shape {self.shape}, got {shape}"
             )
+
+
+class OfErrors:
+    """A function of errors, which a loss sums or takes the mean of."""
+
+    def losses_of(self, errors: Array) -> Array:
+        """Return the function of each error."""
+        raise NotImplementedError
+
+    def slopes_of(self, errors: Array) -> Array:
+        """Return its slope at each error."""
+        raise NotImplementedError
+
+
+class Absolute(OfErrors):
+    """Absolute errors."""
+
+    def losses_of(self, errors: Array) -> Array:
+        return abs(errors)
+
+    def slopes_of(self, errors: Array) -> Array:
+        return namespace(errors).sign(errors)
+
+
+class Squared(OfErrors):
+    """Squared errors, without a factor 1/2."""
+
+    def losses_of(self, errors: Array) -> Array:
+        return errors * errors
+
+    def slopes_of(self, errors: Array) -> Array:
+        return 2.0 * errors
+
+
+class Huber(OfErrors):
+    """Errors e as e^2/2 up to a width w, and as w|e| - w^2/2 beyond."""
+
+    def _set_width(self, width: float) -> None:
+        self.width = self.steepest = checks.positive(width, "width")
+
+    def losses_of(self, errors: Array) -> Array:
+        sizes = abs(errors)
+        near = sizes.clip(None, self.width)
+        return near * (sizes - 0.5 * near)
+
+    def slopes_of(self, errors: Array) -> Array:
+        return errors.clip(-self.width, self.width)
 
 
 def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:

@@ -7,18 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, DeviceCache, Loss, batch_of_indices, batch_of_numbers
+from driftwolfe.losses.base import (
+    Absolute,
+    Ball,
+    DeviceCache,
+    Huber,
+    Loss,
+    OfErrors,
+    Squared,
+    batch_of_indices,
+    batch_of_numbers,
+)
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
+from driftwolfe.points.devices import HOST, Device, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
-class EntryLoss(Loss):
+class EntryLoss(Loss, OfErrors):
     r"""A sum of losses of single entries, :math:`f(X) = \sum_k \varphi(X_{i_k j_k} - M_k)`.
 
-    The gradient at a `FactoredMatrix` is sparse. A pair (i, j) may come several times; its terms add
-    up. A new one overrides `value_at` and `slope_at`.
+    The gradient at a `FactoredMatrix` is sparse. Terms of a pair (i, j) that comes several times add up.
+    A new one says what phi and its slope are, by `losses_of` and `slopes_of`.
     """
 
     on_devices = True
@@ -36,7 +46,6 @@ class EntryLoss(Loss):
             self.check_shape(self.shape)
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless matrices of that shape have these entries."""
         if self.shape not in (None, shape):
             super().check_shape(shape)
         m, n = self._least
@@ -53,6 +62,12 @@ class EntryLoss(Loss):
     def errors(self, scores: Any) -> Any:
         """Return scores minus targets; leading axes are kept."""
         return scores - self._cache[device_of(scores).name][2]
+
+    def value_at(self, scores: Array) -> Array:
+        return self.losses_of(self.errors(scores)).sum(axis=-1)
+
+    def slope_at(self, scores: Array) -> Array:
+        return self.slopes_of(self.errors(scores))
 
     def scores(self, x: Point) -> Array:
         self.check_shape(x.shape)
@@ -76,7 +91,7 @@ class EntryLoss(Loss):
             rows, cols = self.places(device)
             return device.summed(device.put(slopes), rows * n + cols, m * n).reshape(stack.shape)
         gradients = np.zeros(stack.shape)
-        # One flat index: numpy's fast path, twice as fast here as indexing three axes.
+        # One flat index is twice as fast as indexing three axes.
         flat = (np.arange(number) * (m * n))[:, None] + (self.rows * n + self.cols)
         np.add.at(gradients.reshape(-1), flat.ravel(), slopes.ravel())
         return gradients
@@ -99,19 +114,16 @@ class EntryLoss(Loss):
         return pairs, np.bincount(pairs).astype(np.float64)
 
 
-class AbsoluteEntries(EntryLoss):
+class AbsoluteEntries(Absolute, EntryLoss):
     r"""Robust matrix completion: :math:`f(X) = \sum_k |X_{i_k j_k} - M_k|`.
 
     The subgradient has :math:`\mathrm{sign}(X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`, with
-    sign(0) = 0. Its norm is at most the square root of the sum, over distinct pairs, of the squared
-    number of times each comes: :math:`\sqrt m` for m distinct pairs.
+    sign(0) = 0; its norm is at most :math:`\sqrt m` for m pairs, each given once.
 
     Parameters
     ----------
-    rows, cols, targets
-        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
-    shape
-        Shape of the matrices; without it, every matrix that has these entries will do.
+    rows, cols, targets, shape
+        Indices :math:`i_k, j_k` from 0, numbers :math:`M_k`; the shape of the matrices, if it is fixed.
 
     Examples
     --------
@@ -122,29 +134,19 @@ class AbsoluteEntries(EntryLoss):
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
+    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, section "Experiments".
     """
 
-    def value_at(self, scores: Array) -> Array:
-        return abs(self.errors(scores)).sum(axis=-1)
 
-    def slope_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return namespace(errors).sign(errors)
-
-
-class SquaredEntries(EntryLoss):
+class SquaredEntries(Squared, EntryLoss):
     r"""Matrix completion by squares: :math:`f(X) = \sum_k (X_{i_k j_k} - M_k)^2`.
 
     There is no factor 1/2: the gradient has :math:`2 (X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`.
 
     Parameters
     ----------
-    rows, cols, targets
-        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
-    shape
-        Shape of the matrices; without it, every matrix that has these entries will do.
+    rows, cols, targets, shape
+        Indices :math:`i_k, j_k` from 0, numbers :math:`M_k`; the shape of the matrices, if it is fixed.
 
     Examples
     --------
@@ -154,40 +156,27 @@ class SquaredEntries(EntryLoss):
            [ 2.,  0.,  0.]]))
     """
 
-    def value_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return (errors * errors).sum(axis=-1)
-
-    def slope_at(self, scores: Array) -> Array:
-        return 2.0 * self.errors(scores)
-
     def lipschitz(self, domain: Ball) -> float:
-        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`, m the most times that a pair comes.
-
-        The Hessian is diagonal with entries at most 2 m, so the gradient moves by at most 2 m R
-        within the distance R = `domain.radius` of the centre c.
-        """
+        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`: 2 m for a pair that comes m times is the curvature."""
         center = domain.center
         scores = np.zeros(self.rows.size) if center is None else self.scores(center)
         at_center = self.gradient_norms(self.slope_at(scores)[None])[0]
         return float(at_center + 2.0 * self._pairs[1].max() * domain.radius)
 
 
-class HuberEntries(EntryLoss):
+class HuberEntries(Huber, EntryLoss):
     r"""Smooth robust matrix completion: :math:`f(X) = \sum_k h(X_{i_k j_k} - M_k)`.
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
 
-    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`: w times the absolute loss, made smooth.
+    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`.
 
     Parameters
     ----------
-    rows, cols, targets
-        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
+    rows, cols, targets, shape
+        Indices :math:`i_k, j_k` from 0, numbers :math:`M_k`; the shape of the matrices, if it is fixed.
     width
         The error w > 0 from which on h is linear, in units of the targets.
-    shape
-        Shape of the matrices; without it, every matrix that has these entries will do.
 
     Examples
     --------
@@ -202,13 +191,4 @@ class HuberEntries(EntryLoss):
         self, rows: Any, cols: Any, targets: Any, width: float = 1.0, shape: Any = None
     ) -> None:
         super().__init__(rows, cols, targets, shape)
-        self.width = self.steepest = checks.positive(width, "width")
-
-    def value_at(self, scores: Array) -> Array:
-        errors = abs(self.errors(scores))
-        near = errors.clip(None, self.width)
-        # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
-        return (near * (errors - 0.5 * near)).sum(axis=-1)
-
-    def slope_at(self, scores: Array) -> Array:
-        return self.errors(scores).clip(-self.width, self.width)
+        self._set_width(width)

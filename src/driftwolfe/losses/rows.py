@@ -1,4 +1,4 @@
-"""Losses of products with rows of features: classification and regression."""
+"""Losses of products with rows of features, classification and regression, or of returns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.losses.base import (
+    Absolute,
     Ball,
     DeviceCache,
+    Huber,
     Loss,
+    OfErrors,
+    Squared,
     batch_of_features,
     batch_of_indices,
     batch_of_numbers,
@@ -23,20 +27,20 @@ from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 
-kernels = compiled("driftwolfe.losses.loss_kernels")
+kernels = compiled("driftwolfe.points.kernels")
 
 #: Multiplications up to which one compiled loop is quicker than calls of BLAS.
 _COMPILED = 50_000
 
 
-class FeatureLoss(Loss):
+class FeatureLoss(Loss, OfErrors):
     r"""A mean over rows of losses of their products with a vector, or with each row of a matrix.
 
     .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
 
     Targets of shape (b,) have one output, and points are vectors; targets of shape (b, outputs) make
-    points of shape (outputs, features). A new one overrides `value_at` and `slope_at`, and
-    `steepest` where slopes of :math:`\varphi_c` are not in [-1, 1].
+    points of shape (outputs, features). A new one says what :math:`\varphi_c` and its slope are, by
+    `losses_of` and `slopes_of`, and `steepest` where slopes are not in [-1, 1].
     """
 
     on_devices = True
@@ -89,41 +93,44 @@ class FeatureLoss(Loss):
         """Return scores minus targets; leading axes are kept."""
         return scores - self.targets.T
 
-    def mean(self, losses: Array) -> Array:
-        """Return the sum over the outputs of the mean over the rows."""
+    def value_at(self, scores: Array) -> Array:
+        losses = self.losses_of(self.errors(scores))
         if self.targets.size == 1:  # half of the time of a sum
             return losses.reshape(losses.shape[: -self.targets.ndim])
         axes = tuple(range(-self.targets.ndim, 0))
         return losses.sum(axis=axes) / len(self.targets)
+
+    def slope_at(self, scores: Array) -> Array:
+        return self.slopes_of(self.errors(scores)) / len(self.targets)
 
     def lipschitz(self, domain: Ball) -> float:
         steepest = np.broadcast_to(self.steepest, self.shape[:-1])
         return float(np.linalg.norm(steepest) * row_norms(self.features).mean())
 
 
-def _signs(labels: Any, rows: int) -> Array:
-    """Return checked labels -1 and +1, one for each row."""
-    signs = batch_of_numbers(labels, "labels", rows)
-    strange = signs[np.abs(signs) != 1.0]
-    if strange.size:
-        raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
-    return signs
+class MarginLoss(FeatureLoss):
+    r"""Binary classification: a mean of losses of the margins :math:`y_k \langle a_k, x\rangle`."""
+
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = batch_of_numbers(labels, "labels", self.features.shape[0])
+        strange = self.labels[np.abs(self.labels) != 1.0]
+        if strange.size:
+            raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
 
 
-class HingeLoss(FeatureLoss):
+class HingeLoss(MarginLoss):
     r"""Binary classification by margins.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \max(0,\; 1 - y_k \langle a_k, x\rangle)
 
-    A subgradient is :math:`-\frac1b \sum_k y_k a_k` over the rows with margin below 1. Its norm is
-    at most the mean of the :math:`\lVert a_k\rVert`.
+    A subgradient is :math:`-\frac1b \sum_k y_k a_k` over the rows with margin below 1, at most as long
+    as the :math:`a_k` on average.
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    labels
-        The signs :math:`y_k`, each -1 or +1.
+    features, labels
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and signs :math:`y_k`, -1 or +1.
 
     Examples
     --------
@@ -132,10 +139,6 @@ class HingeLoss(FeatureLoss):
     (0.5, array([0., 1.]))
     """
 
-    def __init__(self, features: Any, labels: Any) -> None:
-        self._take(features)
-        self.labels = _signs(labels, self.features.shape[0])
-
     def value_at(self, scores: Array) -> Array:
         return np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
 
@@ -143,21 +146,18 @@ class HingeLoss(FeatureLoss):
         return (self.labels * scores < 1.0) * (-self.labels / self.labels.size)
 
 
-class LogisticLoss(FeatureLoss):
+class LogisticLoss(MarginLoss):
     r"""Binary classification by probabilities.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \log\big(1 + e^{-y_k \langle a_k, x\rangle}\big)
 
     The gradient is :math:`-\frac1b \sum_k \sigma(-y_k \langle a_k, x\rangle)\, y_k a_k` with
-    :math:`\sigma(m) = 1/(1 + e^{-m})`. Its norm is at most the mean of the
-    :math:`\lVert a_k\rVert`.
+    :math:`\sigma(m) = 1/(1 + e^{-m})`, at most as long as the :math:`a_k` on average.
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    labels
-        The signs :math:`y_k`, each -1 or +1.
+    features, labels
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and signs :math:`y_k`, -1 or +1.
 
     Examples
     --------
@@ -165,10 +165,6 @@ class LogisticLoss(FeatureLoss):
     >>> dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).gradient([0.0, 0.0])
     array([-0.25,  0.5 ])
     """
-
-    def __init__(self, features: Any, labels: Any) -> None:
-        self._take(features)
-        self.labels = _signs(labels, self.features.shape[0])
 
     def value_at(self, scores: Array) -> Array:
         return np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
@@ -193,10 +189,8 @@ class MulticlassLogistic(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    labels
-        The classes :math:`y_k`, from 0 to n_classes - 1.
+    features, labels
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and classes :math:`y_k`, from 0.
     n_classes
         Number of classes; points have shape (n_classes, n_features).
 
@@ -211,8 +205,7 @@ class MulticlassLogistic(FeatureLoss):
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
+    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, section "Experiments".
     """
 
     def __init__(self, features: Any, labels: Any, n_classes: int) -> None:
@@ -248,27 +241,24 @@ class MulticlassLogistic(FeatureLoss):
             return super().stacked_round(stack, weights)
         points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
         values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
-        value = kernels().logistic_round(
-            points, weights, self.features, self.labels, self._row_weight, values, pulled
-        )
+        given = points, weights, self.features, self.labels, self._row_weight
+        value = kernels().logistic_round(*given, values, pulled)
         return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
 
 
-class SquaredRows(FeatureLoss):
+class SquaredRows(Squared, FeatureLoss):
     r"""Least squares: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert^2`.
 
     There is no factor 1/2: the gradient is :math:`\frac2b \sum_k (X a_k - y_k)\, a_k^\top`.
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
-        points of shape (outputs, n_features).
+    features, targets
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,) for points of shape (n_features,), or (b, outputs) for points of shape (outputs, n_features).
 
     Examples
     --------
@@ -278,30 +268,22 @@ class SquaredRows(FeatureLoss):
     (6.5, array([-2.,  6.]))
     """
 
-    def value_at(self, scores: Array) -> Array:
-        return self.mean(self.errors(scores) ** 2)
-
     def slope_at(self, scores: Array) -> Array:
-        return (2.0 / len(self.targets)) * self.errors(scores)
+        return (2.0 / len(self.targets)) * self.errors(
+            scores
+        )  # a rounding less than twice the mean
 
     def lipschitz(self, domain: Ball) -> float:
-        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, with c the centre of the set.
-
-        The gradient moves by 2 (X - c) A'A/b, so by at most :math:`2\lambda R` within the distance
-        R = `domain.radius`, with :math:`\lambda` the largest eigenvalue of A'A/b.
-        """
-        center = np.zeros(self.shape or ()) if domain.center is None else domain.center
-        slope = self.slope_at(self.scores(center))
-        at_center = np.linalg.norm(self.pull_back(slope, np.zeros(self.shape or ())))
-        rows, columns = self.features.shape
-        gram = (
-            self.features @ self.features.T if rows < columns else self.features.T @ self.features
-        )
-        largest = np.linalg.norm(dense_features(gram), 2)
+        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, 2 :math:`\lambda` the largest curvature."""
+        zeros, A = np.zeros(self.shape), self.features
+        slope = self.slope_at(self.scores(zeros if domain.center is None else domain.center))
+        at_center = np.linalg.norm(self.pull_back(slope, zeros))
+        rows, columns = A.shape
+        largest = np.linalg.norm(dense_features(A @ A.T if rows < columns else A.T @ A), 2)
         return float(at_center + 2.0 * largest / rows * domain.radius)
 
 
-class AbsoluteRows(FeatureLoss):
+class AbsoluteRows(Absolute, FeatureLoss):
     r"""Least absolute deviations: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert_1`.
 
     The subgradient is :math:`\frac1b \sum_k \mathrm{sign}(X a_k - y_k)\, a_k^\top` with sign(0) = 0.
@@ -309,11 +291,9 @@ class AbsoluteRows(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
-        points of shape (outputs, n_features).
+    features, targets
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,) for points of shape (n_features,), or (b, outputs) for points of shape (outputs, n_features).
 
     Examples
     --------
@@ -323,14 +303,8 @@ class AbsoluteRows(FeatureLoss):
     (2.5, array([-0.5,  1. ]))
     """
 
-    def value_at(self, scores: Array) -> Array:
-        return self.mean(np.abs(self.errors(scores)))
 
-    def slope_at(self, scores: Array) -> Array:
-        return np.sign(self.errors(scores)) / len(self.targets)
-
-
-class HuberRows(FeatureLoss):
+class HuberRows(Huber, FeatureLoss):
     r"""Robust least squares: :math:`f(X) = \frac1b \sum_k \sum_c h(\langle X_c, a_k\rangle - y_{kc})`.
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
@@ -339,11 +313,9 @@ class HuberRows(FeatureLoss):
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,) for points of shape (n_features,), or (b, outputs) for
-        points of shape (outputs, n_features).
+    features, targets
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,) for points of shape (n_features,), or (b, outputs) for points of shape (outputs, n_features).
     width
         The error w > 0 from which on h is linear, in units of the targets.
 
@@ -357,16 +329,7 @@ class HuberRows(FeatureLoss):
 
     def __init__(self, features: Any, targets: Any, width: float = 1.0) -> None:
         super().__init__(features, targets)
-        self.width = self.steepest = checks.positive(width, "width")
-
-    def value_at(self, scores: Array) -> Array:
-        errors = np.abs(self.errors(scores))
-        near = np.minimum(errors, self.width)
-        # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
-        return self.mean(near * (errors - 0.5 * near))
-
-    def slope_at(self, scores: Array) -> Array:
-        return self.errors(scores).clip(-self.width, self.width) / len(self.targets)
+        self._set_width(width)
 
 
 class PinballRows(FeatureLoss):
@@ -376,18 +339,16 @@ class PinballRows(FeatureLoss):
               p_c(e) = \max(\tau_c e, (\tau_c - 1) e)
 
     In expectation it is least where :math:`\langle X_c, a\rangle` is the :math:`\tau_c`-quantile of
-    the target. At the kink the subgradient 0 is used. Norms of subgradients are at most the mean of
-    the :math:`\lVert a_k\rVert` times the norm of the numbers :math:`\max(\tau_c, 1 - \tau_c)`.
+    the target. At the kink the subgradient is 0. Its norm is at most the mean of the
+    :math:`\lVert a_k\rVert` times the norm of the numbers :math:`\max(\tau_c, 1 - \tau_c)`.
 
     Parameters
     ----------
-    features
-        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
-    targets
-        The numbers :math:`y_k`, shape (b,); or (b, outputs), one column for each level.
+    features, targets
+        The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
+        (b,), or (b, outputs) with one column for each level.
     levels
-        One level above 0 and below 1, or several. With several and one target per row, points have a
-        row for each level.
+        One level above 0 and below 1, or several: then points have a row for each.
 
     Examples
     --------
@@ -409,9 +370,8 @@ class PinballRows(FeatureLoss):
         if not ((self.levels > 0.0) & (self.levels < 1.0)).all():
             raise ValueError(f"levels must lie above 0 and below 1, got {levels!r}")
         if self.levels.ndim and np.ndim(targets) == 1:
-            targets = np.repeat(
-                checks.finite_array(targets, "targets")[:, None], self.levels.size, 1
-            )
+            given = checks.finite_array(targets, "targets")
+            targets = np.repeat(given[:, None], self.levels.size, 1)
         super().__init__(features, targets)
         if self.levels.ndim and self.targets.shape[1:] != self.levels.shape:
             raise ValueError(
@@ -421,10 +381,60 @@ class PinballRows(FeatureLoss):
         self.steepest = np.maximum(self.levels, 1.0 - self.levels)
         self._levels = self.levels[:, None] if self.levels.ndim else self.levels
 
+    def losses_of(self, errors: Array) -> Array:
+        return np.maximum((1.0 - self._levels) * errors, -self._levels * errors)
+
+    def slopes_of(self, errors: Array) -> Array:
+        return (errors > 0.0) - self._levels * (errors != 0.0)
+
+
+class PortfolioLoss(FeatureLoss):
+    r""":math:`f(w) = -\ln\langle r, w\rangle`: minus the logarithmic growth of a portfolio w in one period.
+
+    For points of the simplex; of several rows of returns, the mean. It is exp-concave with :math:`\alpha = 1`.
+
+    Parameters
+    ----------
+    returns
+        Price relatives r > 0, the price of each asset after the period over that before; or rows of them.
+    centred
+        Whether to take :math:`-\ln(\langle r, w\rangle/\sum_i w_i)`, on the simplex the same. Its
+        gradients lack the part that all weights share, so learners with steps D/G take far larger ones.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.PortfolioLoss([1.2, 0.8])
+    >>> loss.value([0.5, 0.5]), loss.gradient([0.5, 0.5])
+    (-0.0, array([-1.2, -0.8]))
+    """
+
+    only_on = "Simplex"
+    on_devices = False
+
+    def __init__(self, returns: Any, *, centred: bool = False) -> None:
+        rows = np.atleast_2d(checks.finite_array(returns, "returns"))
+        if rows.ndim != 2 or not rows.size or not (rows > 0.0).all():
+            raise ValueError(
+                "returns must be price relatives, all > 0, one for each asset or rows of them; "
+                f"got shape {np.shape(returns)} and least {rows.min(initial=np.inf):g}"
+            )
+        self.returns, self.centred = read_only(rows), bool(centred)
+        self._take(np.vstack((rows, np.ones_like(rows[:1]))) if centred else rows)
+
     def value_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return self.mean(np.maximum((1.0 - self._levels) * errors, -self._levels * errors))
+        with np.errstate(divide="ignore", invalid="ignore"):  # outside the simplex: not finite
+            logs = np.log(scores)
+        number = len(self.returns)
+        growth = np.add.reduce(logs[..., :number], axis=-1) / number
+        return logs[..., -1] - growth if self.centred else -growth
 
     def slope_at(self, scores: Array) -> Array:
-        errors = self.errors(scores)
-        return ((errors > 0.0) - self._levels * (errors != 0.0)) / len(self.targets)
+        with np.errstate(divide="ignore"):
+            slopes = -1.0 / (len(self.returns) * scores)
+        if self.centred:
+            slopes[..., -1] *= -len(self.returns)
+        return slopes
+
+    def lipschitz(self, domain: Ball) -> Any:
+        return None

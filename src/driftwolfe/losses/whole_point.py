@@ -1,21 +1,23 @@
-"""Losses of a whole point: linear, logarithmic, squared distance, a user's own function; penalties."""
+"""Losses of a whole point: linear, squared distance, functions of the user's; penalties."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, FixedPoint, Loss, read_only
+from driftwolfe.losses.base import Ball, FixedPoint, Loss
+from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, checks, ops
-from driftwolfe.points.devices import HOST, is_array, namespace
+from driftwolfe.points.devices import HOST, device_named, device_of, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.ops import ProductPoint
 
-kernels = compiled("driftwolfe.losses.loss_kernels")
+kernels = compiled("driftwolfe.points.kernels")
 
 
 class LinearLoss(Loss):
@@ -66,71 +68,6 @@ class LinearLoss(Loss):
 
     def lipschitz(self, domain: Ball) -> float:
         return ops.norm(self.g)
-
-
-class PortfolioLoss(Loss):
-    r""":math:`f(w) = -\ln\langle r, w\rangle`: minus the logarithmic growth of a portfolio w in one period.
-
-    The total loss of a game is minus the logarithm of the final wealth. For points of the simplex; with
-    several rows of returns, their mean. It is exp-concave with :math:`\alpha = 1`.
-
-    Parameters
-    ----------
-    returns
-        Price relatives r > 0, the price of each asset after the period over that before; or rows of them.
-    centred
-        Whether to take :math:`-\ln(\langle r, w\rangle/\sum_i w_i)`, on the simplex the same. Its
-        gradients, :math:`1 - r/\langle r, w\rangle`, lack the part that all weights share, and
-        learners with steps D/G take far larger ones.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> loss = dw.losses.PortfolioLoss([1.2, 0.8])
-    >>> loss.value([0.5, 0.5]), loss.gradient([0.5, 0.5])
-    (-0.0, array([-1.2, -0.8]))
-    """
-
-    only_on = "Simplex"
-
-    def __init__(self, returns: Any, *, centred: bool = False) -> None:
-        rows = np.atleast_2d(checks.finite_array(returns, "returns"))
-        if rows.ndim != 2 or not rows.size or not (rows > 0.0).all():
-            raise ValueError(
-                "returns must be price relatives, all > 0, one for each asset or rows of them; "
-                f"got shape {np.shape(returns)} and least {rows.min(initial=np.inf):g}"
-            )
-        self.shape, self.centred = (rows.shape[1],), bool(centred)
-        self.returns = read_only(rows)
-        self._rows = np.vstack((rows, np.ones(self.shape))) if centred else self.returns
-
-    def scores(self, x: Point) -> Array:
-        self.check_shape(x.shape)
-        return self._rows @ x
-
-    def value_at(self, scores: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):  # outside the simplex: not finite
-            logs = np.log(scores)
-        number = len(self.returns)
-        growth = np.add.reduce(logs[..., :number], axis=-1) / number
-        return logs[..., -1] - growth if self.centred else -growth
-
-    def slope_at(self, scores: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            slopes = -1.0 / (len(self.returns) * scores)
-        if self.centred:
-            slopes[..., -1] *= -len(self.returns)
-        return slopes
-
-    def pull_back(self, slope: Array, like: Point) -> Point:
-        return slope @ self._rows
-
-    def stacked_scores(self, stack: Array) -> Array:
-        self.check_shape(tuple(stack.shape[1:]))
-        return stack @ self._rows.T
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        return slopes @ self._rows
 
 
 class WholePointLoss(Loss):
@@ -197,9 +134,8 @@ class SquaredDistance(WholePointLoss):
             return super().stacked_round(stack, weights)
         points, target = stack.reshape(len(stack), -1), self._target.like(stack).ravel()
         values, gradients = np.empty(len(stack)), np.empty(points.shape)
-        value = kernels().squared_distances(
-            *(points, target, weights, self.weight, np.zeros(target.size), values, gradients)
-        )
+        given = points, target, weights, self.weight, np.zeros(target.size)
+        value = kernels().squared_distances(*given, values, gradients)
         return values, gradients.reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:
@@ -212,17 +148,16 @@ class SquaredDistance(WholePointLoss):
 class FunctionLoss(WholePointLoss):
     """Your own convex function, by its value and a (sub)gradient.
 
-    Both are called with one point at a time (in an ensemble: once per expert): a read-only array, a
-    `FactoredMatrix`, or a `ProductPoint` of those. Convexity is not checked; results must be finite
-    and of the right shape. Without a gradient, arrays of n numbers have central differences of 2 n values, of
-    points a little outside the set too: right to eight digits where the function is smooth and of moderate size.
+    Both are called with one point at a time: a read-only array, a `FactoredMatrix`, or a `ProductPoint`
+    of those. Convexity is not checked. Without a gradient, arrays of n numbers have central differences
+    of 2 n values, at points a little outside the set too: eight digits where the function is smooth.
 
     Parameters
     ----------
     value
         Takes a point, returns a number.
     gradient
-        Takes a point, returns a (sub)gradient of the same shape. By default differences, with a warning.
+        Takes a point, returns a (sub)gradient of the same shape; by default, differences.
     shape
         Shape of the points; by default that of the first one.
     lipschitz
@@ -253,9 +188,8 @@ class FunctionLoss(WholePointLoss):
         self._bound = None if lipschitz is None else checks.nonnegative(lipschitz, "lipschitz")
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless that is the shape of the points; the first point sets it."""
         super().check_shape(shape)
-        self.shape = shape  # `value_at` must tell a matrix from a stack of vectors
+        self.shape = shape  # that of the first point: a matrix is no stack of vectors
 
     def value_at(self, scores: Point) -> Array:
         points, leading = self._points(scores)
@@ -283,7 +217,7 @@ class FunctionLoss(WholePointLoss):
 
     def _differences(self, x: Any) -> Array:
         """Return central differences of the values."""
-        x = require_array(x, "give gradient=")
+        x = _require_array(x, "give gradient=")
         if not self._warned:
             text = f"FunctionLoss takes differences of {2 * x.size} values for each gradient; give gradient=, "
             warnings.warn(f"{text}or use losses.from_torch or losses.from_jax", stacklevel=2)
@@ -298,22 +232,21 @@ class FunctionLoss(WholePointLoss):
         return gradient
 
     def _points(self, scores: Point) -> tuple[Any, Shape]:
-        """The single points in scores, protected against writing, and the axes before theirs."""
+        """Return the single points in scores, read-only, and the axes before theirs."""
         if not isinstance(scores, np.ndarray):
             return [_guarded(scores)], ()
         axes = 0 if self.shape is None else scores.ndim - len(self.shape)
         return _guarded(scores.reshape(-1, *scores.shape[axes:])), scores.shape[:axes]
 
 
-def require_array(x: Any, instead: str) -> Array:
-    """Refuse points of other kinds."""
+def _require_array(x: Any, instead: str) -> Array:
     if isinstance(x, np.ndarray):
         return x
     raise ValueError(f"this function takes arrays, got {type(x).__name__}: {instead}")
 
 
 def _guarded(point: Point) -> Point:
-    """The same point, protected against writing by the user's functions."""
+    """Return the same point, protected against writing by the user's functions."""
     if isinstance(point, np.ndarray):
         view = point.view()
         view.setflags(write=False)
@@ -347,6 +280,111 @@ def _checked_gradient(result: Any, like: Point) -> Point:
     return gradient.like(like)
 
 
+def from_torch(
+    function: Any, rows: Any = None, cols: Any = None, *, shape: Any = None, lipschitz: Any = None
+) -> Loss:
+    """Make a loss of a convex function written in PyTorch.
+
+    Parameters
+    ----------
+    function
+        Takes an array, as a float64 tensor on the CPU, and returns a tensor with one number, always the same.
+    rows, cols
+        Entries of a matrix: `function` takes the vector of these. The gradient at a `FactoredMatrix` is sparse.
+    shape, lipschitz
+        As for `FunctionLoss`.
+    """
+    torch = device_named("torch").xp
+
+    def evaluate(x: Array, slope: bool) -> tuple[Any, Any]:
+        point, gradient = torch.tensor(x, requires_grad=slope), None
+        with torch.set_grad_enabled(slope):
+            result = torch.as_tensor(function(point))
+        if result.requires_grad:
+            (gradient,) = torch.autograd.grad(result, point, allow_unused=True)
+        if slope and gradient is None:
+            raise ValueError(
+                "PyTorch sees no way from the decision to the result: compute it by PyTorch's functions "
+                "alone, without NumPy, Python's max, item() or detach()"
+            )
+        return result.detach(), gradient
+
+    return _loss(function, evaluate, rows, cols, shape, lipschitz)
+
+
+def from_jax(
+    function: Any, rows: Any = None, cols: Any = None, *, shape: Any = None, lipschitz: Any = None
+) -> Loss:
+    """Make a loss of a convex function written in JAX, evaluated in double precision.
+
+    Parameters
+    ----------
+    function
+        Takes an array and returns one number, always the same; constants are best arrays of NumPy.
+    rows, cols, shape, lipschitz
+        As for `from_torch`.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.losses.from_jax(lambda x: ((x - 1) ** 2).sum()).value_and_gradient([0.0, 3.0])
+    (5.0, array([-2.,  4.]))
+    """
+    try:
+        jax: Any = import_module("jax")
+    except ImportError:
+        raise ImportError('from_jax needs JAX: pip install "driftwolfe[jax]"') from None
+
+    def evaluate(x: Array, slope: bool) -> tuple[Any, Any]:
+        with jax.enable_x64(True):
+            point = jax.numpy.asarray(x)
+            return jax.value_and_grad(function)(point) if slope else (function(point), None)
+
+    return _loss(function, evaluate, rows, cols, shape, lipschitz)
+
+
+def _loss(function: Any, evaluate: Any, rows: Any, cols: Any, shape: Any, lipschitz: Any) -> Loss:
+    if not callable(function):
+        raise TypeError(f"function must be callable, got {type(function).__name__}")
+    repeats = False
+
+    def value(x: Any) -> Any:
+        return evaluate(_require_array(x, "give the entries that it needs: rows=, cols="), False)[0]
+
+    def gradient(x: Any) -> Any:
+        nonlocal repeats
+        before = math.nan if repeats else loss._number(x)
+        result, slope = evaluate(x, True)
+        repeats = repeats or math.isclose(result, before, rel_tol=1e-6, abs_tol=1e-9)
+        if not repeats:
+            raise ValueError(
+                f"for one decision the function returned {before:g}, then {float(result):g}: it may "
+                "not draw random numbers; switch a model with dropout to evaluation"
+            )
+        return slope
+
+    seen = shape if rows is None and cols is None else np.size(rows)
+    loss = FunctionLoss(value, gradient, shape=seen, lipschitz=lipschitz)
+    return loss if rows is None and cols is None else _Entries(loss, rows, cols, shape)
+
+
+class _Entries(EntryLoss):
+    """A function of the vector of some entries of a matrix."""
+
+    def __init__(self, function: FunctionLoss, rows: Any, cols: Any, shape: Any) -> None:
+        super().__init__(rows, cols, np.zeros(np.size(rows)), shape)
+        self._function = function
+
+    def value_at(self, scores: Array) -> Array:
+        return self._function.value_at(to_host(scores))
+
+    def slope_at(self, scores: Array) -> Any:
+        return device_of(scores).put(self._function.slope_at(to_host(scores)))
+
+    def lipschitz(self, domain: Any) -> Any:
+        return self._function.lipschitz(domain)
+
+
 class Penalised(Loss):
     r""":math:`f(x) + w \max(g(x), 0)`: a loss and the violation of a constraint :math:`g(x) \le 0`.
 
@@ -376,7 +414,6 @@ class Penalised(Loss):
         self._shapes: tuple[Shape, Shape] | None = None  # of both scores; None: those are points
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless both take points of that shape."""
         self.loss.check_shape(shape)
         self.constraint.check_shape(shape)
 
@@ -433,7 +470,6 @@ class Penalised(Loss):
         return None if own is None or other is None else own + self.weight * other
 
     def _parts(self, scores: Any) -> tuple[Any, Any]:
-        """The scores, or slopes, of the loss and of the constraint."""
         if self._shapes is None:
             return self.loss.scores(scores), self.constraint.scores(scores)
         first, second = self._shapes

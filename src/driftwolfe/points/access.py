@@ -1,7 +1,7 @@
 """Reject concurrent calls: many threads may read an object, or one may write.
 
 A rejected call raises RuntimeError at once: with waiting, results would depend on who came first. A
-thread never rejects itself, so marked methods may call each other.
+thread never rejects itself.
 """
 
 from __future__ import annotations
@@ -150,8 +150,7 @@ class Guarded(Constructed):
     def snapshot(self) -> Self:
         """Return a frozen copy of the state at this moment, which any number of threads may read.
 
-        It stays as it is while this one learns. What would change it raises RuntimeError, and so does a
-        snapshot during an update in another thread; `copy.deepcopy` of a snapshot can learn again.
+        What would change it raises RuntimeError; `copy.deepcopy` of a snapshot can learn again.
         """
         shared = getattr(self, "domain", None)  # as copies of learners share their set
         return copy.deepcopy(self, {FROZEN: True, id(shared): shared})

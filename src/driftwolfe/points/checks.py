@@ -18,17 +18,16 @@ LARGEST_COUNT = 1 << 62
 #: Sizes from which indices would need 64 bits.
 _INT32_LIMIT = 1 << 31
 #: Lists in lists in which masked arrays are looked for; deeper ones hold the same few a thousand times.
-_DEEPEST_LIST = 3
-_LISTS = (list, tuple)
+_DEEPEST_LIST, _LISTS = 3, (list, tuple)
 
 
 def positive(value: Any, name: str) -> float:
-    """Return `value` as a float, or raise an error: it must be a positive finite number."""
+    """Return `value` as a float; refuse anything but a positive finite number."""
     return _number(value, name, "a positive finite number", least=math.ulp(0.0))
 
 
 def nonnegative(value: Any, name: str) -> float:
-    """Return `value` as a float, or raise an error: it must be a finite number >= 0."""
+    """Return `value` as a float; refuse anything but a finite number >= 0."""
     return _number(value, name, "a finite number >= 0", least=0.0)
 
 
@@ -44,6 +43,10 @@ def _number(value: Any, name: str, what: str, least: float) -> float:
     if not least <= number < math.inf:
         raise ValueError(f"{name} must be {what}, got {value!r}")
     return number
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {value!r}"[:80]
 
 
 def count(value: Any, name: str, least: int = 1, most: float = LARGEST_COUNT) -> int:
@@ -183,10 +186,6 @@ def all_finite(array: Array) -> bool:
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
 
 
-def _kind(value: Any) -> str:
-    return f"{type(value).__name__} {value!r}"[:80]
-
-
 def entry_indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]:
     """Return row and column indices of one length, in range; negative ones do not wrap around."""
     i, j = _indices(rows, "rows", shape[0]), _indices(cols, "cols", shape[1])
@@ -207,11 +206,10 @@ def _indices(given: Any, what: str, size: int) -> Indices:
 
 
 def sound_sparse(matrix: Any, name: str) -> Any:
-    """Return a scipy sparse matrix whose parts fit together, or raise ValueError.
+    """Return a scipy sparse matrix whose parts fit together, and anything else as it is.
 
-    scipy checks indices neither when it converts a matrix nor when it multiplies one: an index out of
-    range reads foreign memory. Unsorted indices and entries given twice, which add up, are allowed.
-    Formats other than CSR, CSC, BSR and COO are returned as CSR; anything else as it is.
+    scipy does not check indices: one out of range reads foreign memory. Unsorted ones, and entries given
+    twice, which add up, are allowed. Formats other than CSR, CSC, BSR and COO become CSR.
     """
     if not (hasattr(matrix, "tocsr") and scipy.sparse.issparse(matrix)):
         return matrix

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
-from numba.core import codegen, compiler, compiler_lock, compiler_machinery
+from numba.core import codegen, compiler
 from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.event import Listener, install_listener
 
 from driftwolfe.points.kinds import Loading
@@ -82,12 +84,6 @@ NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba
 NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
-#: numba's own, untyped.
-_PASSES: Any = compiler.DefaultPassBuilder
-_Manager: Any = compiler_machinery.PassManager
-_lock: Any = compiler_lock.global_compiler_lock
-
-
 class InlinedCode(codegen.JITCodeLibrary):
     """Code that is part of that of its callers: no machine code is made of it alone."""
 
@@ -95,14 +91,8 @@ class InlinedCode(codegen.JITCodeLibrary):
         self._finalized = True
 
 
-_Inlined: Any = InlinedCode
-
-
 class PlainCompiler(compiler.CompilerBase):
-    """Compiles plain loops, in which a name has one type, in a third less time.
-
-    It leaves out passes for what they do not have: closures, literals, exceptions, and names of several types.
-    """
+    """Compiles plain loops in a third less time: without passes for closures, literals, exceptions and the like."""
 
     LEFT_OUT = (
         *("WithLifting", "InlineClosureLikes", "InlineInlinables", "InlineOverloads"),
@@ -116,14 +106,14 @@ class PlainCompiler(compiler.CompilerBase):
         if not state.flags.no_cpython_wrapper:
             return base.compile_extra(func)
         state.flags.no_compile = True
-        state.library = _Inlined(state.targetctx.codegen(), func.__qualname__)
+        state.library = cast(Any, InlinedCode)(state.targetctx.codegen(), func.__qualname__)
         made = base.compile_extra(func)._replace(entry_point=object())  # callers know it by that
         state.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
         return made
 
     def define_pipelines(self) -> list[Any]:
-        manager = _Manager("plain")
-        for each, words in _PASSES.define_nopython_pipeline(self.state).passes:
+        passes, manager = cast(Any, compiler.DefaultPassBuilder), cast(Any, PassManager)("plain")
+        for each, words in passes.define_nopython_pipeline(self.state).passes:
             if each.__name__ not in self.LEFT_OUT:
                 manager.add_pass(each, words)
         manager.finalize()
@@ -133,9 +123,9 @@ class PlainCompiler(compiler.CompilerBase):
 def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
     """Return the decorator that compiles for these types when first called; without any, for compiled callers only.
 
-    A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call, as it does
-    not check the types of its arguments. A loop that makes no arrays, nor calls one that does, and has no array
-    expressions, exceptions or names of several types, is compiled in half the time if it says so.
+    A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call. A loop that
+    makes no arrays, nor calls one that does, and has no array expressions, exceptions or names of several types,
+    is compiled in half the time if it says so.
     """
     # What is for compiled callers is in their code, which is cached.
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
@@ -167,7 +157,9 @@ def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
 
 def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
     """Compile a loop for its types, or load it from the cache, unless that was done; return it."""
-    with _lock:  # else threads that are second find that no more is compiled
+    with cast(
+        Any, global_compiler_lock
+    ):  # else threads that are second find that no more is compiled
         if "_compile_for_args" in vars(loop):
             _compile(loop, types)
     return loop
@@ -175,10 +167,7 @@ def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
 
 @cache
 def _made_of(module: str) -> str:
-    """Return a digest of what the loops of a module are made of: its text, its numbers, and loops of others.
-
-    To numba code in its cache is fresh while the text of its own file is the same.
-    """
+    """Return a digest of a module's text, numbers and loops of others: numba looks at its own file only."""
     told = vars(sys.modules[module])
     numbers = [item for item in told.items() if isinstance(item[1], int | float | tuple)]
     others = {each.__module__ for each in told.values() if hasattr(each, "py_func")} - {module}

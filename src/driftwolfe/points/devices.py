@@ -18,26 +18,22 @@ from threadpoolctl import ThreadpoolController
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape, compiled
 
-_kernels = compiled("driftwolfe.points.sparse_kernels")
-#: Entries up to which scipy's conversions cost more than the work itself.
-_FEW_ENTRIES = 1000
-#: Numbers of a product formed at a time: 1 GiB.
-_LARGEST_PRODUCT = 1 << 27
+_kernels = compiled("driftwolfe.points.kernels")
+#: Entries up to which scipy's conversions cost more than the work, and numbers of a product formed at a time.
+_FEW_ENTRIES, _LARGEST_PRODUCT = 1000, 1 << 27
 
 
 class Device:
     """The operations on large arrays that depend on where these live: here NumPy's, on the host.
 
-    `TorchDevice` overrides them. Large arrays (factors, entries) stay on their device; arrays as small
-    as the rank of a matrix, such as singular values, live on the host. A sparse matrix ("stored") is
-    a `csr_array` of float64 with sorted, unique 32-bit indices.
+    Large arrays (factors, entries) stay on their device; those as small as the rank of a matrix live on
+    the host. A sparse matrix ("stored") is a `csr_array` of float64 with sorted, unique 32-bit indices.
     """
 
     #: As users write it: "cpu", "cuda", "cuda:1", "torch".
     name: str = "cpu"
-    #: The library: numpy or torch. Only functions that both have, called alike.
+    #: The library, of which functions are used that NumPy and PyTorch both have, and its name of the device.
     xp: Any = np
-    #: The library's own name of the device.
     place: Any = "cpu"
     #: Threads beyond which more only wait for each other.
     workers: float = math.inf
@@ -45,7 +41,7 @@ class Device:
     gram_columns: int = 0
 
     def shares_calls(self, ranks: Sequence[int], shape: Shape) -> bool:
-        """Whether the leading triplets of factored matrices are found sooner together."""
+        """Return whether the leading triplets of factored matrices are found sooner together."""
         return False
 
     def put(self, array: Any) -> Any:
@@ -78,15 +74,13 @@ class Device:
         return self.xp.eye(size, dtype=self.xp.float64, device=self.place)
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
-        """Random numbers, the same for the same state of the generator on the same device."""
+        """Random numbers: if few, the host's; else drawn on the device from a seed."""
         return rng.standard_normal(shape)
 
     def by_rows(self, array: Any) -> Any:
-        """The same numbers, contiguous by rows."""
         return np.ascontiguousarray(array)
 
     def single(self, array: Any) -> Any:
-        """The same numbers in single precision."""
         return self.xp.asarray(array, dtype=self.xp.float32)
 
     def largest(self, array: Any) -> float:
@@ -100,7 +94,6 @@ class Device:
         return np.stack([np.bincount(groups, row, number) for row in table])
 
     def lengths(self, block: Any) -> Any:
-        """The Euclidean length of every column."""
         return np.sqrt(np.einsum("ij,ij->j", block, block))
 
     def unit_columns(self, block: Any) -> Any:
@@ -172,11 +165,9 @@ class Device:
         return other
 
     def scaled(self, stored: Any, factor: float) -> Any:
-        """A multiple of a sparse matrix, which shares its indices."""
         return self.with_data(stored, stored.data * factor)
 
     def added(self, one: Any, other: Any) -> Any:
-        """The sum of two sparse matrices."""
         return _finite(one + other)
 
     def measures(self, stored: Any) -> tuple[float, ...]:
@@ -213,7 +204,7 @@ class Device:
         return float(stored.data @ self.entries(U, s, V, keys // n, keys % n))
 
     def plus_product(self, product: Any, left: Any, right: Any) -> Any:
-        """A new array plus the product of two others."""
+        """Add the product of two arrays to a new one."""
         return left @ right + product
 
     def __repr__(self) -> str:
@@ -245,7 +236,7 @@ HOST = Device()
 
 
 def _scale_of(matrix: Array) -> float:
-    """The largest size of an entry, or 1; refuses a matrix with entries that are not numbers."""
+    """Return the largest size of an entry, or 1; refuse entries that are not numbers."""
     if not checks.all_finite(matrix):
         raise ValueError("a matrix leaves the range of numbers; use other units")
     return HOST.largest(matrix) or 1.0
@@ -293,26 +284,21 @@ def thin_svd_of_product(U: Any, s: Array, V: Any) -> tuple[Any, Array, Any]:
     return left @ device.put(inner_u), values, right @ device.put(inner_vt.T)
 
 
-class _Products(local):
-    made = 0
-
-
-_products = _Products()
+_products = local()
 
 
 def count_products(number: int) -> None:
-    """Add products with a matrix or its transpose; a product with a block counts column by column."""
-    _products.made += number
+    """Add products with a matrix or its transpose; one with a block counts column by column."""
+    _products.made = counted_products() + number
 
 
 def counted_products() -> int:
     """Return the products that this thread has made: the work of oracles on trace-norm balls.
 
-    Lanczos makes two per step, and block power iteration two per column and round. A decomposition in full
-    counts the columns of its Gram matrix and the vectors that are then formed, and one of factors their
-    columns: no fewer products would do.
+    Two per step of Lanczos, or per column and round of block power iteration. A full decomposition counts
+    the columns of its Gram matrix and the vectors then formed; one of factors, their columns.
     """
-    return _products.made
+    return getattr(_products, "made", 0)
 
 
 @cache
@@ -324,10 +310,7 @@ def blas_libraries() -> ThreadpoolController:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Let BLAS use one thread within a `with` block, which takes 20 microseconds unless it does so anyway.
-
-    For small matrices waking others takes longer than the work and keeps cores busy.
-    """
+    """Let BLAS use one thread within a `with` block: on small matrices waking others takes longer than the work."""
     found = blas_libraries()
     if all(library.get_num_threads() == 1 for library in found.lib_controllers):
         return nullcontext()

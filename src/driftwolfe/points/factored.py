@@ -11,21 +11,12 @@ from typing import Any, Self
 import numpy as np
 
 from driftwolfe.points import checks, devices
-from driftwolfe.points.devices import (
-    HOST,
-    Device,
-    device_named,
-    device_of,
-    is_array,
-    svd,
-    thin_svd_of_product,
-    to_host,
-)
+from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
-#: Entries evaluated at a time when a cancelled norm is summed by rows: bounds the memory.
+#: Entries evaluated at a time when a cancelled norm is summed by rows.
 _CHUNK_ENTRIES = 1 << 20
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
 _SPARE_COLUMNS = 16
@@ -34,15 +25,13 @@ _SPARE_COLUMNS = 16
 class FactoredMatrix:
     r"""The m x n matrix :math:`U\,\mathrm{diag}(s)\,V^\top + S` with S sparse; never made dense.
 
-    Immutable: arithmetic returns new matrices that share factors with the old ones, so treat the
-    arrays as read-only. Factors need not be orthonormal. Sums append them, and are recompressed once
-    they have more columns than the shorter side.
+    Arithmetic returns new matrices that share arrays with the old ones: treat these as read-only. Sums
+    append factors, and are recompressed once they have more columns than the shorter side.
 
     Parameters
     ----------
     U, s, V
-        Arrays of shapes (m, r), (r,), (n, r). Where U is a tensor of PyTorch's, the matrix lives on
-        its device: all but s, which stays on the host.
+        Arrays of shapes (m, r), (r,), (n, r). All but s, which stays on the host, live where U does.
     sparse
         A scipy sparse matrix of shape (m, n), or None.
 
@@ -116,9 +105,12 @@ class FactoredMatrix:
     @classmethod
     def zeros(cls, shape: Any, device: str | None = None) -> FactoredMatrix:
         """The zero matrix of that shape, which stores nothing; on the host, or another `device`."""
-        m, n = checks.matrix_shape(shape)
-        zeros = device_named(device).zeros
-        return cls._of(zeros((m, 0)), np.empty(0), zeros((n, 0)), None)
+        return cls._only(None, checks.matrix_shape(shape), device_named(device))
+
+    @classmethod
+    def _only(cls, stored: Any, shape: Shape, device: Device) -> FactoredMatrix:
+        U, V = (device.zeros((size, 0)) for size in shape)
+        return cls._of(U, np.empty(0), V, stored)
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
@@ -133,8 +125,7 @@ class FactoredMatrix:
     def _stored(cls, shape: Shape, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
         """The sparse matrix of entries that are known to fit."""
         device = device_of(values)
-        U, V = (device.zeros((size, 0)) for size in shape)
-        return cls._of(U, np.empty(0), V, device.stored(rows, cols, values, shape))
+        return cls._only(device.stored(rows, cols, values, shape), shape, device)
 
     @classmethod
     def _stored_of_each(
@@ -142,21 +133,20 @@ class FactoredMatrix:
     ) -> list[FactoredMatrix]:
         """Sparse matrices on a device, times factors, of entries in parts that are known to fit."""
         device: Any = device_of(entries[0][2][0])
-        zero, stored = cls.zeros(shape, device.name), device.stored_of_each(entries, factors, shape)
-        return [cls._of(zero.U, zero.s, zero.V, each) for each in stored]
+        stored = device.stored_of_each(entries, factors, shape)
+        return [cls._only(each, shape, device) for each in stored]
 
     @classmethod
     def _all_stored(cls, array: Array) -> FactoredMatrix:
         """An array as a matrix that stores every entry: nothing is decomposed."""
         device = device_of(array)
-        zero = cls.zeros(tuple(array.shape), device.name)
-        return cls._of(zero.U, zero.s, zero.V, device.all_stored(array))
+        return cls._only(device.all_stored(array), tuple(array.shape), device)
 
     @classmethod
     def from_dense(cls, array: Any) -> FactoredMatrix:
         """A dense array as a low-rank one, by its singular value decomposition."""
         device = device_of(array)
-        U, s, Vt = svd(HOST.finite(array, "array"))
+        U, s, Vt = devices.svd(HOST.finite(array, "array"))
         return cls(device.put(U), s, device.put(Vt.T)).truncate(0.0)[0]
 
     @classmethod
@@ -276,10 +266,8 @@ class FactoredMatrix:
         self._same_shape(other)
         if self.device is not other.device:  # what is on the host moves
             return other + self if self.device is HOST else self + other.to(self.device.name)
-        if self.sparse is None or other.sparse is None:
-            stored = other.sparse if self.sparse is None else self.sparse
-        else:
-            stored = self.device.added(self.sparse, other.sparse)
+        held = [each.sparse for each in (self, other) if each.sparse is not None]
+        stored = reduce(self.device.added, held) if held else None
         if other.rank == 0 or self.rank == 0:
             kept = self if other.rank == 0 else other
             return FactoredMatrix._of(kept.U, kept.s, kept.V, stored, kept.orthonormal)
@@ -405,8 +393,10 @@ class FactoredMatrix:
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""
         if self.nnz:
-            message = "a matrix with a sparse part has many; use leading_triplet, or toarray() if that fits"
-            raise ValueError(f"nuclear_norm needs all singular values: {message}")
+            raise ValueError(
+                "nuclear_norm needs all singular values, and a matrix with a sparse part has many; "
+                "use leading_triplet, or toarray() if that fits"
+            )
         return float(np.abs(self.s).sum() if self.orthonormal else self.recompress().s.sum())
 
     def nuclear_norm_bound(self) -> float:
@@ -425,22 +415,18 @@ class FactoredMatrix:
         return self.device.stored_inner(self.sparse, other.U, other.scale, other.V)
 
     def recompress(self) -> FactoredMatrix:
-        """The low-rank part as its singular value decomposition, zeros dropped; S is left alone.
-
-        It has orthonormal factors and falling s > 0, and takes O((m + n) rank^2).
-        """
+        """The low-rank part by singular vectors and falling values s > 0, in O((m + n) rank^2)."""
         return self.truncate(0.0)[0]
 
     def truncate(self, error: float) -> tuple[FactoredMatrix, float]:
-        """The low-rank part with its smallest singular values dropped, and what that costs.
+        """Drop as many of the low-rank part's singular values as an error allows; return that made too.
 
-        Drops as many as an `error` (Frobenius norm) allows, and returns the error made. Dropping never
-        raises the nuclear norm, so a feasible point stays feasible.
+        This never raises the nuclear norm, so a feasible point stays feasible.
         """
         allowed = checks.nonnegative(error, "error")
         U, s, V = self.U, self.s, self.V
         if not self.orthonormal or (np.diff(s, append=0.0) > 0).any():
-            U, s, V = thin_svd_of_product(U, s, V)
+            U, s, V = devices.thin_svd_of_product(U, s, V)
         noise = s[:1].sum() * s.size * np.finfo(float).eps
         tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
         keep = int(np.count_nonzero((tails > allowed) & (s > noise)))

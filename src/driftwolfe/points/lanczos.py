@@ -9,35 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points import checks
-from driftwolfe.points.devices import (
-    HOST,
-    Device,
-    count_products,
-    device_of,
-    eigh,
-    is_array,
-    svd,
-    thin_svd_of_product,
-    to_host,
-)
+from driftwolfe.points import checks, devices
+from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, compiled
 
-#: Largest error of Q^T Q - I that is taken for orthonormal.
-_ORTHOGONALITY = 1e-11
-#: The error of a first basis up to which a second Cholesky factor mends it, and the least length of
-#: its columns before, whose squares stay in range.
-_NEARLY, _SHORTEST = 0.1, 1e-140
-#: Singular values below this fraction of the first have vectors that a Gram matrix leaves less than
-#: ten digits of.
+#: Largest errors of Q^T Q - I that are taken for orthonormal, and that another Cholesky factor mends.
+_ORTHOGONALITY, _NEARLY = 1e-11, 0.1
+#: Least length of columns whose squares stay in range.
+_SHORTEST = 1e-140
+#: Singular values below this fraction of the first have vectors of which a Gram matrix leaves few digits.
 _GRAM_RANGE = 1e-3
 
 
 def orthonormal(block: Array) -> Array:
     """Return an orthonormal basis whose span holds that of a tall block, of as many columns."""
-    # Cholesky-QR, repeated until it is accurate, is several times faster than Householder QR on a
-    # 1682 x 100 block, which remains for blocks that are close to deficient.
+    # Cholesky-QR, repeated until it is accurate, is several times faster than Householder QR, which
+    # remains for blocks that are close to deficient.
     device = device_of(block)
     basis = device.unit_columns(block)
     gram = basis.T @ basis
@@ -50,20 +38,18 @@ def orthonormal(block: Array) -> Array:
         error = device.largest(gram - device.unit(len(gram)))
         if error <= _ORTHOGONALITY:
             return basis
-        if not error <= 0.1:
+        if not error <= _NEARLY:
             break
     return device.by_rows(device.xp.linalg.qr(block)[0])
 
 
 class RitzSpace(NamedTuple):
-    r"""A left space with orthonormal basis Q, its image :math:`A^\top Q`, and their triplets.
+    r"""A left space, its image :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top`, and their triplets: QW, s, V.
 
-    With the decomposition :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top` and U = Q W it holds that
-    :math:`U^\top A = \mathrm{diag}(s) V^\top`: s are lower bounds of the leading singular values,
-    exact where Q holds the leading left vectors.
+    Values s are lower bounds of the leading singular values, exact where Q holds the leading left vectors.
     """
 
-    basis: Array  # Q, in columns
+    basis: Array  # Q, in orthonormal columns
     image: Array  # A^T Q
     rotation: Array  # W, on the host
     s: Array  # falling
@@ -78,7 +64,7 @@ class RitzSpace(NamedTuple):
         device = device_of(self.image)
         if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
             size = len(self.s)
-            V, _, W = thin_svd_of_product(self.image, np.ones(size), device.unit(size))
+            V, _, W = devices.thin_svd_of_product(self.image, np.ones(size), device.unit(size))
             return self.basis @ W[:, :count], device.by_rows(V[:, :count])
         rotation = self.rotation[:, :count]
         left, right = device.put(np.stack((rotation, rotation / self.s[:count])))
@@ -87,7 +73,7 @@ class RitzSpace(NamedTuple):
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
     """Return the image of a block of right vectors after `powers` rounds of power iteration."""
-    count_products(2 * (1 + powers) * right.shape[1])
+    devices.count_products(2 * (1 + powers) * right.shape[1])
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     device = device_of(image)
     if image.shape[1] <= device.gram_columns and (found := _by_grams(operator, image, device)):
@@ -99,10 +85,7 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
 
 
 def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
-    """Return the space by Cholesky-QR, twice, of which a device forms products alone; None: it fails.
-
-    The second factor, that of a basis nearly orthonormal, goes into the rotation.
-    """
+    """Return the space by Cholesky-QR, twice, of which a device forms products alone; None: it fails."""
     gram = device.host(image.T @ image)
     lengths = np.sqrt(gram.diagonal())
     if not (np.isfinite(lengths).all() and lengths.min(initial=1.0) > _SHORTEST):
@@ -123,13 +106,13 @@ def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
     if error > _ORTHOGONALITY:  # spaces promise an orthonormal basis
         basis, back = basis @ device.put(second), back @ device.put(second)
         grams[1], second = second.T @ grams[1] @ second, HOST.unit(len(gram))
-    squares, vectors = eigh(second.T @ grams[1] @ second)
+    squares, vectors = devices.eigh(second.T @ grams[1] @ second)
     s = np.sqrt(np.maximum(squares[::-1], 0.0))
     return RitzSpace(basis, back, second @ vectors[:, ::-1], s)
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:
-    """Rotate a space by power iteration, for which single precision suffices, at half the time."""
+    """Rotate a space by power iteration, in single precision, which suffices."""
     device = device_of(right)
     single, unit = device.single, device.unit_columns
     dense = is_array(operator)
@@ -148,7 +131,7 @@ def transpose_times(operator: Any, block: Array) -> Array:
 
 
 def threshold_falling(values: Array, total: float) -> Array:
-    """Project falling values >= 0, such as singular values, onto the entries >= 0 of at most that sum."""
+    """Project falling values >= 0 onto the entries >= 0 of at most that sum."""
     if values.sum() <= total:
         return values
     shifted = values - values[0]
@@ -157,30 +140,28 @@ def threshold_falling(values: Array, total: float) -> Array:
     return np.maximum(shifted - excess[kept - 1] / kept, 0.0)
 
 
-kernels = compiled("driftwolfe.points.sparse_kernels")
+kernels = compiled("driftwolfe.points.kernels")
 
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
 #: Steps before the residual is first estimated: of one start, and of several or without a certificate.
 _FIRST_CHECK, _FIRST_OF_SEVERAL = 5, 4
-#: Residuals, relative to s and to what s is above `enough`, that are good enough where nothing is certified.
-#: s then misses one per cent, and a Frank-Wolfe step is as long as the count of its calls supposes.
+#: Residuals, relative to s and to what s is above `enough`, that are good enough where nothing is certified:
+#: s then misses one per cent.
 _GOOD, _SHARE = 0.1, 0.5
-#: Random starts per matrix on a device, where their products share calls, for a rough answer: they
-#: rule out a larger value in 4.3 steps where one takes 7.5. A fine answer takes its steps anyway.
+#: Random starts per matrix on a device, where they share calls, for a rough answer: they rule out a larger
+#: value in 4.3 steps where one takes 7.5.
 _STARTS = 6
 #: Size of the Krylov basis at which it is restarted from its best vector.
 _LARGEST_BASIS = 240
-#: Numbers of a matrix that seed the random directions, and the scale at which their leading digits
-#: are rounded: irrational, so that round numbers never lie halfway between two whole ones.
+#: Numbers of a matrix that seed the random directions, and the scale at which their leading digits are
+#: rounded: irrational, so that round numbers lie never halfway.
 _FEW, _DIGITS = 500, 1000.0 * math.sqrt(2.0)
 #: Chance that a random start is too nearly orthogonal to the leading vector for `_missed`.
 _FAILURE = 1e-3
-#: The least distance above s, relative to s, within which a larger singular value is ruled out:
-#: ruling out anything above 1e-8 would take thousands of steps.
-_LEAST_MISSED = 0.05
-#: Fractions of that distance that are tried, smallest first.
-_FRACTIONS = np.linspace(0.125, 1.0, 8)
+#: The least distance above s, relative to s, within which a larger singular value is ruled out (for 1e-8
+#: that would take thousands of steps), and the fractions of it that are tried.
+_LEAST_MISSED, _FRACTIONS = 0.05, np.linspace(0.125, 1.0, 8)
 #: Remainder of a product, relative to the product, at which the basis spans all it can reach.
 _INVARIANT = 1e-12
 #: Squared lengths of products between which nothing that is computed from them leaves the range.
@@ -251,14 +232,14 @@ def leading_triplet(operator: Any, *, tolerance: float = 1e-8, max_products: int
             return lanczos([operator], [first], [tolerance], max_products)[0]
         operator = operator.toarray()
     put = device_of(operator).put
-    matrix = checks.sound_sparse(to_host(operator), "operator")
+    matrix, side = checks.sound_sparse(to_host(operator), "operator"), min(m, n)
     if m < n:  # start on the shorter side, which a basis can fill
         matrix = matrix.T
     if small:
-        U, s, Vt = svd(matrix @ np.eye(min(m, n)))
-        found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), min(m, n))
+        U, s, Vt = devices.svd(matrix @ np.eye(side))
+        found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), side)
     else:
-        first = _starts(min(m, n), seed, HOST, tolerance)
+        first = _starts(side, seed, HOST, tolerance)
         found = lanczos([matrix], [first], [tolerance], max_products)[0]
     u, v = (found.v, found.u) if m < n else (found.u, found.v)
     return found._replace(u=put(u), v=put(v))
@@ -283,8 +264,7 @@ def _starts(n: int, seed: int, device: Device, tolerance: float) -> Any:
 
 
 def _seed(operator: Any) -> int:
-    """Return a whole number that follows from the leading digits of some numbers of a matrix."""
-    # The last digits differ between machines; another start would lead to another rough answer.
+    """Return a whole number that follows from leading digits of a matrix: the last differ between machines."""
     if isinstance(operator, FactoredMatrix):
         parts = [operator.s, to_host(operator.stored_arrays[2][-_FEW:])]
     else:
@@ -305,10 +285,9 @@ def lanczos(
 
     `starts` has one or more rows for each matrix. A residual cannot tell that a larger singular value was missed.
     The Lanczos polynomial can: at the largest eigenvalue of :math:`A^\top A` it is at most 1/|c|, where c is the
-    leading component of the start (Hochstenbach 2013), and a random c is rarely tiny; those of p independent starts
-    are all tiny with the p-th power of that probability. A run therefore also goes on until, with probability
-    0.999, no singular value lies more than max(`tolerance`, 0.05) s above s; or only until the residual is at most
-    half of what s is above that which is `enough`, and 0.1 s.
+    leading component of the start (Hochstenbach 2013), and random c are rarely all tiny. A run therefore goes on
+    until, with probability 0.999, no singular value lies more than max(`tolerance`, 0.05) s above s; or until the
+    residual is at most half of what s is above that which is `enough`, and 0.1 s.
     """
     number, n = starts[0].shape
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
@@ -384,11 +363,9 @@ def _rescaled_run(
 
 
 class _Ritz(NamedTuple):
-    """What a Krylov basis tells of a matrix: Ritz values of A^T A, rising, and the largest one's vector."""
-
-    values: Array
+    values: Array  # Ritz values of A^T A, rising
     beyond: Array  # off-diagonals
-    vector: Array
+    vector: Array  # of the largest value
     s: float
     error: float
     spanned: bool  # whether the basis holds all that its start can reach
@@ -402,7 +379,7 @@ def _ritz(diagonal: Array, beyond: Array) -> _Ritz:
     core = np.zeros((k, k))
     core.flat[:: k + 1] = diagonal[:k]
     core.flat[1 :: k + 1] = core.flat[k :: k + 1] = beyond[: k - 1]
-    values, vectors = eigh(core)
+    values, vectors = devices.eigh(core)
     s = math.sqrt(max(0.0, float(values[-1])))
     error = float(beyond[k - 1]) * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
     return _Ritz(values, beyond[:k], vectors[:, -1], s, error, spanned.size > 0)
@@ -411,7 +388,7 @@ def _ritz(diagonal: Array, beyond: Array) -> _Ritz:
 def _estimate(
     diagonals: Array, beyond: Array, tolerance: float, luck: float, enough: float, last: bool
 ) -> tuple[int, Array, float, float, int] | None:
-    """Return which start did best, its coordinates, s, its error and the steps taken; None to go on."""
+    """Return which start did best, its coordinates, s, error and steps; None to go on."""
     bases = list(map(_ritz, diagonals, beyond))
     which = max(range(len(bases)), key=lambda j: bases[j].s)
     best, error = bases[which], bases[which].error
@@ -429,8 +406,8 @@ def _estimate(
 
 def _missed(bases: Sequence[_Ritz], s: float, tolerance: float, luck: float) -> float | None:
     """Return how far above s a singular value may lie, relative to s; None: not yet ruled out."""
-    # The Lanczos polynomial, the product of (t - Ritz value) / off-diagonal, grows beyond s^2; where that of every
-    # start is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the residual must do.
+    # The Lanczos polynomial is the product of (t - Ritz value) / off-diagonal; where that of every start
+    # is at least exp(luck) there is no eigenvalue t.
     above = max(tolerance, _LEAST_MISSED) * _FRACTIONS
     t = (s * s) * (1.0 + above[:, None]) ** 2
     with np.errstate(divide="ignore"):  # beyond a basis that holds all there is nothing

@@ -28,7 +28,6 @@ def inner(a: Point, b: Point) -> float:
     11.0
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        # ravel of a contiguous array is a view; vdot then runs in BLAS.
         return float(np.vdot(a, b))
     if not is_array(a):
         return float(a.inner(b))
@@ -112,10 +111,7 @@ def trimmed(point: Point, columns: int = 0) -> Point:
 
 
 class ProductPoint:
-    r"""Several points as one: they add, scale and are measured together.
-
-    Inner products are sums over the parts, :math:`\langle a, b\rangle = \sum_i \langle a_i, b_i
-    \rangle`. A point is never changed in place.
+    r"""Several points as one, with inner product :math:`\sum_i \langle a_i, b_i\rangle`; never changed in place.
 
     Parameters
     ----------
@@ -132,8 +128,7 @@ class ProductPoint:
     """
 
     __slots__ = ("_parts",)
-    # numpy must not try to multiply its scalars into the parts on its own.
-    __array_ufunc__ = None
+    __array_ufunc__ = None  # numpy leaves `number * point` to this class
 
     def __init__(self, parts: Iterable[Point]) -> None:
         self._parts = tuple(parts)
@@ -217,14 +212,13 @@ def in_kind_of(gradient: Point, like: Point) -> Point:
 class FactorBuffer:
     """Factors U and V that end in free columns, so that rank-one matrices are added without a copy.
 
-    Matrices that share a buffer differ in their values s only: sums and differences cost as much as
-    those of two vectors. A column is written once, while no matrix has a value there, so earlier
-    matrices never change. `used` counts the columns that are taken.
+    Matrices that share a buffer differ in their values s only. A column is written once, while no
+    matrix has a value there, so earlier matrices never change.
     """
 
     U: Any
     V: Any
-    used: int
+    used: int  # columns
 
     @classmethod
     def holding(

@@ -25,7 +25,7 @@ with warnings.catch_warnings():
     torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]), torch.tensor([]), (1, 1))
 
 
-#: Entries up to which their keys are kept: 8 MiB; those of more are as quick to compute again.
+#: Entries up to which their keys are kept: those of more are as quick to compute again.
 _FEW_KEYS = 1 << 20
 #: Rows, columns and values of a matrix, each in parts.
 Entries: TypeAlias = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
@@ -35,7 +35,7 @@ _SMALL, _LARGE = 1e-140, 1e140
 
 @lru_cache(maxsize=16)
 def _starts(number: int, step: int, place: Any, dtype: Any = torch.int64) -> Any:
-    """The keys at which rows begin, and where the last one ends."""
+    """Return the keys at which rows begin, and where the last one ends."""
     return torch.arange(0, number * step + 1, step, device=place, dtype=dtype)
 
 
@@ -44,13 +44,16 @@ class TorchStored:
 
     #: The kind in files: that of scipy's matrices.
     SAVED_AS = "sparse"
+    #: Kept where known: keys, if few; the order of the transpose's entries; the diagonal that it is cut from.
+    _held_keys: Any = None
+    _order: Any = None
+    _within: Any = None
 
     def __init__(self, shape: Shape, indptr: Any, indices: Any, data: Any) -> None:
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
 
     @classmethod
     def of_entries(cls, rows: Any, cols: Any, values: Any, shape: Shape) -> TorchStored:
-        """Return the matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
         return cls._summed(torch.add(cols, rows, alpha=shape[1]), values, shape)
 
     @classmethod
@@ -72,7 +75,7 @@ class TorchStored:
         ends = np.cumsum([0, *counts]).tolist() if whole else diagonal.indptr[::m].tolist()
         blocks = diagonal._blocks(ends, shape)
         for block, turned in zip(blocks, diagonal.T._blocks(ends, (n, m)), strict=True):
-            block.__dict__["T"] = turned
+            block.T = turned
         return blocks
 
     def _blocks(self, ends: Sequence[int], shape: Shape) -> list[TorchStored]:
@@ -83,7 +86,7 @@ class TorchStored:
             if i:
                 indptr, indices = indptr - start, indices - i * n
             blocks.append(TorchStored(shape, indptr, indices, self.data[start:end]))
-            blocks[i].__dict__["_within"] = self, i, len(ends) - 1
+            blocks[i]._within = self, i, len(ends) - 1
         return blocks
 
     @classmethod
@@ -94,11 +97,6 @@ class TorchStored:
         if bool((keys[1:] == keys[:-1]).any()):
             keys, position = torch.unique_consecutive(keys, return_inverse=True)
             data = data.new_zeros(len(keys)).index_add_(0, position, data)
-        return cls._of_keys(keys, data, shape)
-
-    @classmethod
-    def _of_keys(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
-        """Return the matrix of entries by keys that rise."""
         m, n = shape
         indptr = torch.searchsorted(keys, _starts(m, n, keys.device), out_int32=True)
         indices = torch.empty(keys.shape, dtype=torch.int32, device=keys.device)
@@ -107,12 +105,12 @@ class TorchStored:
         return matrix
 
     def _hold(self, keys: Any) -> None:
-        """Keep the keys, where they are few enough."""
         if len(keys) <= _FEW_KEYS:
-            self.__dict__["_held_keys"] = keys
+            self._held_keys = keys
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is cached: it can be computed again, and not all of it be copied."""
+    def __getstate__(
+        self,
+    ) -> dict[str, Any]:  # without what is cached, not all of which can be copied
         return {name: self.__dict__[name] for name in ("indptr", "indices", "data", "shape")}
 
     @property
@@ -121,9 +119,9 @@ class TorchStored:
 
     @property
     def _keys(self) -> Any:
-        """The number row * n + col of every entry, rising."""
-        if "_held_keys" in self.__dict__:
-            return self.__dict__["_held_keys"]
+        """The number row * n + col of every entry."""
+        if self._held_keys is not None:
+            return self._held_keys
         counts = torch.diff(self.indptr)
         starts = _starts(self.shape[0], self.shape[1], counts.device)[:-1]
         keys = torch.repeat_interleave(starts, counts, output_size=self.nnz).add_(self.indices)
@@ -137,13 +135,12 @@ class TorchStored:
     @cached_property
     def T(self) -> TorchStored:
         """The transpose, by rows of its own."""
-        (m, n), (lines, order) = self.shape, torch.sort(self.indices, stable=True)
-        self.__dict__["_order"] = order  # of the transpose's entries
+        (m, n), (lines, self._order) = self.shape, torch.sort(self.indices, stable=True)
         starts = _starts(n, 1, lines.device, lines.dtype)
         indptr = torch.searchsorted(lines, starts, out_int32=True)
         rows = torch.empty(lines.shape, dtype=torch.int32, device=lines.device)
-        torch.div(self._keys[order], n, rounding_mode="floor", out=rows)
-        return TorchStored((n, m), indptr, rows, self.data[order])
+        torch.div(self._keys[self._order], n, rounding_mode="floor", out=rows)
+        return TorchStored((n, m), indptr, rows, self.data[self._order])
 
     @classmethod
     def diagonal(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> TorchStored | None:
@@ -168,10 +165,7 @@ class TorchStored:
 
     @cached_property
     def measures(self) -> tuple[float, ...]:
-        """The size of the numbers and the length of all entries, by one transfer.
-
-        The size is their length, or the largest absolute value where squares may leave the range.
-        """
+        """The length of all entries; before it the largest size, where squares may leave the range, or the same."""
         if not self.nnz:
             return 0.0, 0.0
         measure = torch.linalg.vector_norm
@@ -189,19 +183,16 @@ class TorchStored:
     def with_data(self, data: Any) -> TorchStored:
         """Return the same indices with other values; what was cached for them is kept."""
         other = TorchStored(self.shape, self.indptr, self.indices, data)
-        for name in ("_held_keys", "_order"):
-            if name in self.__dict__:
-                other.__dict__[name] = self.__dict__[name]
-        if "T" in self.__dict__ and "_order" in self.__dict__:
-            other.__dict__["T"] = self.T.with_data(data[self.__dict__["_order"]])
+        other._held_keys, other._order = self._held_keys, self._order
+        if "T" in self.__dict__ and self._order is not None:
+            other.T = self.T.with_data(data[self._order])
         return other
 
     def scaled(self, factor: float) -> TorchStored:
         other = self.with_data(self.data * factor)
         # A length whose square has left the range is measured anew: scaling may be what mends that.
         if "measures" in self.__dict__ and 1e-150 < self.measures[1] < 1e150:
-            largest, length = self.measures
-            other.__dict__["measures"] = abs(factor) * largest, abs(factor) * length
+            other.measures = tuple(abs(factor) * size for size in self.measures)
         return other
 
     def plus(self, other: TorchStored) -> TorchStored:
@@ -224,20 +215,17 @@ class TorchStored:
 
 
 #: Columns up to which copying several matrices' factors into one array costs less than it saves; on small
-#: matrices more, up to so many numbers.
+#: matrices, numbers.
 _TOGETHER, _FEW_TOGETHER = 512, 1 << 23
-#: Entries up to which several matrices are made dense to share calls, 1 GiB, and how many times the numbers of
-#: the widest one's factors those of an array may be (estimated from what each product reads).
+#: Entries up to which several matrices are made dense to share calls, and how many times the numbers of the
+#: widest one's factors those of an array may be.
 _DENSE_TOGETHER, _TIMES_FACTORS = 1 << 27, 4
 #: Steps of a Krylov basis that there is room for at first.
 _FIRST_STEPS = 24
 
 
 class TorchKrylov:
-    """Krylov bases of A^T A for several matrices and starts, which share calls: each has a fixed cost.
-
-    Vectors lie by start, then by matrix. Starts need not be unit.
-    """
+    """Krylov bases of A^T A that share calls; vectors lie by start, then by matrix. Starts need not be unit."""
 
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
         (m, n), like = matrices[0].shape, starts[0]
@@ -255,7 +243,7 @@ class TorchKrylov:
         self._size, self._finite = 0, True
 
     def grow(self, size: int) -> tuple[Array, Array]:
-        """Take steps until there are `size`; return diagonals and what lies beyond, by matrix and start."""
+        """Do `_Basis.grow` for all matrices and starts."""
         if size > len(self._images):
             self._make_room(min(self._most, max(size, 2 * len(self._images))))
         for k in range(self._size, size):
@@ -298,16 +286,17 @@ class TorchKrylov:
 
     def combine(self, chosen: Sequence[tuple[int, Array, float]]) -> list[tuple[Any, Any]]:
         """Return the directions A v / s and v with these coordinates, of one start for each matrix."""
-        number = len(chosen)
-        groups = [slice(0, number)] if self._finite else [slice(i, i + 1) for i in range(number)]
-        return [pair for which in groups for pair in self._combined(which, chosen[which])]
+        if self._finite:
+            return list(self._combined(slice(0, len(chosen)), chosen))
+        # Other matrices and starts may have nothing to add but what is not finite.
+        alone = (self._combined(slice(i, i + 1), [each]) for i, each in enumerate(chosen))
+        return [pair for pairs in alone for pair in pairs]
 
     def _combined(
         self, which: slice, chosen: Sequence[tuple[int, Array, float]]
     ) -> Iterator[tuple[Any, Any]]:
-        size, starts = max(len(row) for _, row, _ in chosen), slice(0, self._bases[0])
-        if not self._finite:  # other starts may have nothing to add but what is not finite
-            starts = slice(chosen[0][0], chosen[0][0] + 1)
+        size, first = max(len(row) for _, row, _ in chosen), chosen[0][0]
+        starts = slice(0, self._bases[0]) if self._finite else slice(first, first + 1)
         weights = np.zeros((2, len(chosen), size, starts.stop - starts.start))
         for number, (start, row, s) in enumerate(chosen):
             weights[:, number, : len(row), start - starts.start] = row / (s or 1.0), row
@@ -351,7 +340,6 @@ class _DenseStack:
         self._ways = stack, stack.mT
 
     def multiply(self, way: int, vectors: Any, out: Any) -> None:
-        """Write the products of each matrix (way 0), or its transpose, with vectors by start and matrix."""
         torch.bmm(self._ways[way], vectors.permute(1, 2, 0), out=out.permute(1, 2, 0))
 
 
@@ -375,14 +363,10 @@ def _padded(factors: Sequence[Any], scales: Sequence[Any] | None = None) -> Any:
 
 #: Columns up to which LAPACK on the host, with both transfers, is quicker than the device (H200).
 _HOST_COLUMNS = 160
-#: Numbers of a factor up to which a product with all of it costs less than more calls would.
-_FEW_NUMBERS = 1 << 23
-#: Numbers gathered at a time.
-_CHUNK = 1 << 27
+#: Numbers of a factor up to which a product with all of it is quicker than more calls; those gathered at a time.
+_FEW_NUMBERS, _CHUNK = 1 << 23, 1 << 27
 #: Rows of random numbers up to which they are drawn on the host, so that all devices have the same.
 _FEW_ROWS = 1 << 14
-#: Largest seed that every generator takes.
-_LARGEST_SEED = (1 << 63) - 1
 #: Threads that are in `reduced_precision`, and PyTorch's setting before the first.
 _rough_threads, _before = 0, False
 _changing = Lock()
@@ -447,7 +431,6 @@ class TorchDevice(Device):
         return tensor
 
     def beside(self) -> AbstractContextManager[None]:
-        """A stream of this thread's own, on a GPU."""
         if self.place.type != "cuda":
             return nullcontext()
         return self._beside(torch.cuda.current_stream(self.place))
@@ -483,16 +466,11 @@ class TorchDevice(Device):
                     matmul.allow_tf32 = _before
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
-        """Random numbers: as the host's if few, else drawn here from a seed that the generator gives."""
         if shape[0] <= _FEW_ROWS:
             return self.put(rng.standard_normal(shape))
         generator = torch.Generator(self.place)
-        generator.manual_seed(int(rng.integers(_LARGEST_SEED)))
+        generator.manual_seed(int(rng.integers((1 << 63) - 1)))  # seeds that every generator takes
         return torch.randn(shape, generator=generator, dtype=torch.float64, device=self.place)
-
-    def zeros(self, shape: Shape) -> Any:
-        made = torch.zeros if math.prod(shape) else torch.empty  # which calls nothing
-        return made(shape, dtype=torch.float64, device=self.place)
 
     def by_rows(self, array: Any) -> Any:
         return array.contiguous()

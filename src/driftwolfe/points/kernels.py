@@ -1,8 +1,8 @@
-"""Compiled loops over sparse and factored matrices."""
+"""Compiled loops over sparse and factored matrices, and of losses."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numba
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_TABLE,
+    NUMBER,
     NUMBERS,
     PLACES,
     TABLE,
@@ -25,7 +26,7 @@ _LOW_RANK = numba.types.Tuple((TABLE, NUMBERS, TABLE))  # type: ignore[no-untype
 
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES, NEW_NUMBERS, allocates=False)
-def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any, out: Any) -> None:
+def low_rank_entries(U, s, V, rows, cols, out):
     """Fill in sum_k s_k U[i, k] V[j, k] for each pair (i, j)."""
     for e in range(rows.size):
         u, v = U[np.uint64(rows[e])], V[np.uint64(cols[e])]
@@ -36,7 +37,7 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any, out: Any) -> 
 
 
 @fast_jit(allocates=False)
-def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> Any:
+def _pass_over(factor, rank, weights, totals, sums):
     """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once."""
     # The first `rank` columns; four rows at a time, which share the loads of `weights` and `sums`.
     size = factor.shape[0]
@@ -63,7 +64,7 @@ def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> 
 
 
 @jit(fastmath=False, allocates=False)
-def _row_times(data: Any, indices: Any, first: Any, last: Any, q: Any) -> Any:
+def _row_times(data, indices, first, last, q):
     """Return the product of a sparse row with a vector."""
     # Four sums by hand, and not the caller's leave to reorder them: with that the compiler gathers entries of q
     # by instructions that take three times as long on some processors.
@@ -80,9 +81,7 @@ def _row_times(data: Any, indices: Any, first: Any, last: Any, q: Any) -> Any:
 
 
 @fast_jit(_LOW_RANK, _STORED, *[NEW_TABLE] * 4, WHOLE, allocates=False)
-def lanczos_step(
-    low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any, work: Any, k: Any
-) -> Any:
+def lanczos_step(low_rank, stored, basis, inner, images, work, k):
     """Take one step of Lanczos on A^T A, A = U diag(s) V^T + S; return diagonal and off-diagonal.
 
     Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its direction in row k
@@ -132,3 +131,66 @@ def lanczos_step(
     for c in range(s.size):
         inner_product[c] *= factor
     return diagonal, length
+
+
+@fast_jit(TABLE, NUMBERS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 2, NEW_TABLE, allocates=False)
+def squared_distances(points, target, weights, factor, mean, values, gradients):
+    """Do `SquaredDistance.stacked_round` for points that are rows of a table; return the value at the mean."""
+    n, d = points.shape
+    for i in range(n):
+        point, gradient, squared = points[i], gradients[i], 0.0
+        for j in range(d):
+            offset = point[j] - target[j]
+            squared += offset * offset
+            mean[j] += weights[i] * offset
+            gradient[j] = 2.0 * factor * offset
+        values[i] = factor * squared
+    squared = 0.0
+    for j in range(d):
+        squared += mean[j] * mean[j]
+    return factor * squared
+
+
+@fast_jit()
+def _add(total, factor, values, number):
+    for c in range(number):
+        total[c] += factor * values[c]
+
+
+@fast_jit()
+def _softmax(scores, first, classes, label, weight):
+    """Return the weighted negative log probability of the label; scores become its slopes."""
+    last, total, top = first + classes, 0.0, scores[first]
+    for c in range(first + 1, last):
+        top = max(top, scores[c])
+    behind = top - scores[first + label]
+    for c in range(first, last):
+        scores[c] = math.exp(scores[c] - top)
+        total += scores[c]
+    for c in range(first, last):
+        scores[c] *= weight / total
+    scores[first + label] -= weight
+    return (math.log(total) + behind) * weight
+
+
+@fast_jit(TABLE, NUMBERS, TABLE, PLACES, NUMBER, NEW_NUMBERS, NEW_TABLE)
+def logistic_round(points, weights, features, labels, scale, values, gradients):
+    """Do `MulticlassLogistic.stacked_round`; return the value at the mean."""
+    # Points and gradients have one row per feature, with all classes of all points side by side.
+    width, n = points.shape[0], weights.size
+    mean = points.shape[1]  # its scores come last
+    classes = mean // n
+    scores, value = np.empty(mean + classes), 0.0
+    for k in range(features.shape[0]):
+        scores[:] = 0.0
+        for j in range(width):
+            _add(scores, features[k, j], points[j], mean)
+        for i in range(n):
+            for c in range(classes):
+                scores[mean + c] += weights[i] * scores[i * classes + c]
+        for i in range(n):
+            values[i] += _softmax(scores, i * classes, classes, labels[k], scale)
+        value += _softmax(scores, mean, classes, labels[k], scale)
+        for j in range(width):
+            _add(gradients[j], features[k, j], scores, mean)
+    return value
