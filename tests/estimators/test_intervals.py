@@ -12,7 +12,7 @@ from sklearn.linear_model import SGDRegressor
 
 import driftwolfe as dw
 from driftwolfe.estimators import AdaptiveIntervals, MatrixCompleter, RiverMatrixCompleter
-from driftwolfe.estimators.threshold import FIRST, LAST_STEP
+from driftwolfe.estimators.intervals import FIRST, LAST_STEP
 
 
 def jumping(rows=1200, seed=7, every=300, factor=4.0):
