@@ -38,10 +38,10 @@ class NotOwnerError(RuntimeError):
 class Keyed:
     """One model per key (shop, sensor, user): `most` of them in memory, all in one SQLite file.
 
-    The models used least recently leave memory in groups. All that was learned since the last transaction is
-    written in one, with the offset of the latest event: when a group leaves, after `every` events, in `commit`
-    and in `close`. After a crash the file is as after the latest transaction, and `offset` says where the
-    source goes on; events at or below it are skipped. So none is lost, and none is learned twice.
+    All that was learned is written in one transaction, with the offset of the latest event: when the models used
+    least recently leave memory, after `every` events, in `commit` and in `close`. After a crash the file is as
+    after the latest transaction, and `offset` says where the source goes on; events at or below it are skipped.
+    So none is lost, and none is learned twice.
 
     One process has the file open at a time. An event that a model refuses changes nothing.
 

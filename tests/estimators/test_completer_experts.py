@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from driftwolfe.estimators import MatrixCompleter
 from estimators.plain_ratings import PlainPool
-from estimators.rating_streams import state_of, turning
+from estimators.rating_streams import best_sequences, state_of, turning
 
 LOSSES = ("absolute", "huber", "squared")
 
@@ -115,15 +115,6 @@ def played(loss, learner, count, **options):
     for t, row in enumerate(theirs):
         table[t, : len(row)] = row
     return np.array(ours), table
-
-
-def best_sequences(table, switches):
-    """The least total loss of a sequence of experts, for 0, 1, ... switches."""
-    best = [np.zeros(table.shape[1])] + [np.full(table.shape[1], np.inf)] * switches
-    for row in table:
-        moved = [np.inf, *(np.min(before) for before in best[:-1])]
-        best = [row + np.minimum(b, m) for b, m in zip(best, moved, strict=True)]
-    return [float(b.min()) for b in best]
 
 
 @pytest.mark.parametrize("learner", ["both", "pold"])

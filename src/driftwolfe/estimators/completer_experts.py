@@ -65,9 +65,8 @@ class Factors(NamedTuple):
 class CompleterPool(Part):
     """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
 
-    Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not
-    rated for long only a count and biases are kept, in `everyone`, and the next rating gives them a
-    row again. So the work per rating does not grow with the number of users ever seen.
+    Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not rated for long
+    only a count and biases are kept, in `everyone`, and the next rating gives them a row again.
     """
 
     settings: CompleterSettings
@@ -110,12 +109,12 @@ class CompleterPool(Part):
 
     def check(self) -> None:
         # The experts must be those that the options make.
-        slots, t, steps = self.slots, self.t, [expert.step for expert in self.experts]
-        require(np.array_equal(slots.steps, steps), "experts")
-        require(np.array_equal(slots.levels, [expert.level for expert in self.experts]), "experts")
-        balls = np.array([expert.radius > 0.0 for expert in self.experts])
-        require(np.array_equal(slots.low, np.where(balls, balls.cumsum() - 1, -1)), "experts")
-        shape = np.count_nonzero(balls), self.settings.rank
+        slots, t = self.slots, self.t
+        steps, radii, levels = np.transpose(self.experts)
+        low = np.where(radii > 0.0, np.cumsum(radii > 0.0) - 1, -1)
+        for known, made in ((slots.steps, steps), (slots.levels, levels), (slots.low, low)):
+            require(np.array_equal(known, made), "experts")
+        shape = np.count_nonzero(radii), self.settings.rank
         require(self.low.spreads.shape == shape, "experts with interactions")
         # Counts and time.
         require((slots.starts <= t).all(), "starts of experts")
@@ -491,10 +490,7 @@ class CompleterPool(Part):
         self._rest()
 
     def _leading(self, count: int, rank: int) -> Iterator[Any]:
-        """For each low-rank expert: the leading directions of its steps since its start.
-
-        Of recent steps, the oldest `count` are taken; all are divided by the weights of user and item.
-        """
+        """For each low-rank expert: the leading directions of its steps, the oldest `count`, since its start."""
         if not self.low.radii.size:
             return
         users, items = (grown.known.metric for grown in self.sides)
@@ -544,12 +540,10 @@ def leading(
 ) -> tuple[Array, Array, Array, Array]:
     """Return leading singular triplets of recent + left right^T, and how much each counts.
 
-    Of the recent steps, both the matrix and its transpose are given.
-
-    By one round of block iteration. Right vectors of earlier blocks may depend on each other, and
-    steps since a restart may map them to nearly nothing. Such images, normalised, would be rounding
-    errors: they are excluded. And if the last direction ties with the first excluded one, rounding
-    would choose between the two. Such directions count less, down to nothing.
+    By one round of block iteration; of the recent steps, both the matrix and its transpose are given. Right vectors
+    of earlier blocks may depend on each other, and steps since a restart may map them to nearly nothing: such
+    images, normalised, would be rounding errors, and are excluded. If the last direction ties with the first
+    excluded one, rounding would choose between the two: such directions count less, down to nothing.
     """
     image = recent[0] @ space + left @ (right.T @ space)
     units = 1.0 / np.maximum(np.sqrt((space * space).sum(axis=0)), np.finfo(np.float64).tiny)

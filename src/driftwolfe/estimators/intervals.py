@@ -371,8 +371,8 @@ class AdaptiveIntervals(AdaptiveThreshold):
     so the fraction is wrong by at most the range of :math:`\theta` over 0.01 k. :math:`\theta` stays between the
     smallest and the largest :math:`\ln(|y - \hat y - c|/\rho) - g m`, up to one step, and within ±2, where
     the equation ends: in practice after thousands of rows that a model predicts exactly. Not promised:
-    coverage for each x, short intervals, or a small range of :math:`\theta` on any sequence.
-    `pinball_bound` is about :math:`\rho`. docs/howto/intervals.md has proofs and measurements.
+    coverage for each x, or short intervals. `pinball_bound` is about :math:`\rho`. docs/howto/intervals.md has
+    proofs and measurements.
 
     References
     ----------

@@ -37,9 +37,6 @@ _NUMBERS = (float, int, bool)
 BLOCK = 1024
 
 
-_Best = tuple[list[int], Array, list[int]]
-
-
 class _Events(NamedTuple):
     """Checked events."""
 
@@ -203,9 +200,10 @@ class Recommender(UsersAndItems):
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
         size = (len(users),)
-        counted = np.ones(size)
-        if weights is not None:
-            counted = np.ascontiguousarray(checks.finite_array(weights, "weights", size))
+        counted = (
+            np.ones(size) if weights is None else checks.finite_array(weights, "weights", size)
+        )
+        counted = np.ascontiguousarray(counted)
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
         if times is not None:
@@ -302,16 +300,18 @@ class Recommender(UsersAndItems):
         """
         count = min(checks.count(n, "n", least=0), len(self._items))
         rows = self._users.find(plain_keys(several(users, "users"), "the id of one user"))
-        unwanted = self._places(exclude, "exclude")
-        if items is None:
-            found = self._best(rows, count, set(unwanted.tolist()))
+        unwanted = {-1, *self._places(exclude, "exclude").tolist()}
+        if items is None:  # enough of the best, less those that are not wanted
+            more = min(count + len(unwanted) - 1, len(self._items)) if count else 0
+            found = self._best(rows, more)
         else:
-            found = self._best_of(rows, count, np.setdiff1d(self._places(items, "items"), unwanted))
+            found = self._best_of(rows, self._places(items, "items"))
         names, lists, scores = self._items.names, [], []
-        for places, chances, kept in found:
-            lists.append([names[places[k]] for k in kept])
+        for best, chances in found:
+            lists.append([names[item] for item in best if item not in unwanted][:count])
             if return_scores:
-                scores.append(chances[kept])
+                kept = [place for place, item in enumerate(best) if item not in unwanted]
+                scores.append(chances[kept[:count]])
         return (lists, scores) if return_scores else lists
 
     def _places(self, items: Any, name: str) -> Indices:
@@ -321,21 +321,19 @@ class Recommender(UsersAndItems):
         found = self._items.find(plain_keys(several(items, name), "the id of one item"))
         return np.unique(found[found >= 0])
 
-    def _best(self, rows: Indices, count: int, unwanted: set[int]) -> Iterator[_Best]:
-        """For each user: items, their probabilities, and the places of the best but those unwanted."""
-        more = min(count + len(unwanted), len(self._items)) if count else 0
+    def _best(self, rows: Indices, count: int) -> Iterator[tuple[list[int], Array]]:
+        """The best items of each user, -1 where there are no more, and their probabilities."""
         for first in range(0, rows.size, BLOCK):
-            best, chances = self._pool.recommend(rows[first : first + BLOCK], more)
-            for items, own in zip(best.tolist(), chances, strict=True):
-                kept = [k for k, item in enumerate(items) if item >= 0 and item not in unwanted]
-                yield items, own, kept[:count]
+            best, chances = self._pool.recommend(rows[first : first + BLOCK], count)
+            yield from zip(best.tolist(), chances, strict=True)
 
-    def _best_of(self, rows: Indices, count: int, allowed: Indices) -> Iterator[_Best]:
-        """The same of the items allowed."""
+    def _best_of(self, rows: Indices, allowed: Indices) -> Iterator[tuple[list[int], Array]]:
+        """The same of the items allowed, all of them."""
         for row in rows.tolist():
-            own = self._pool.predict(np.full(allowed.size, row), allowed)[0]
-            order = np.argsort(-own, kind="stable")[:count]
-            yield allowed.tolist(), own, order[own[order] > 0.0].tolist()
+            chances = self._pool.predict(np.full(allowed.size, row), allowed)[0]
+            order = np.argsort(-chances, kind="stable")
+            order = order[chances[order] > 0.0]
+            yield allowed[order].tolist(), chances[order]
 
     @reads
     def similar_items(self, item: Hashable, n: int = 10, *, return_scores: bool = False) -> Any:
