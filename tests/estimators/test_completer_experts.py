@@ -165,7 +165,7 @@ def test_ratings_in_other_units_are_predicted_in_other_units(loss):
     assert shifted[1:] == pytest.approx(3.0 * told[1:] - 7.0, abs=1e-6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.permutations(range(12)), st.permutations(range(9)))
 def test_names_do_not_matter(users, items):
     pairs, ratings = turning(300)

@@ -303,10 +303,9 @@ def test_memory_is_bounded_as_documented(users, items, count):
 
 
 def test_memory_of_users_with_one_event_each():
-    model, rng = Recommender(), np.random.default_rng(0)
-    for first in range(0, 20_000, 5_000):
-        users = np.arange(first, first + 5_000)
-        model.partial_fit(np.stack([users, rng.integers(0, 1000, 5_000)], axis=1))
+    model, items = Recommender(), np.random.default_rng(0).integers(0, 1000, 20_000)
+    for part in np.array_split(np.stack([np.arange(20_000), items], axis=1), 4):
+        model.partial_fit(part)
     assert held_bytes(model) / 20_000 < 100
 
 
