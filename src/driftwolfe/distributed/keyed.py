@@ -105,7 +105,7 @@ class Keyed:
     >>> from driftwolfe.distributed import Keyed
     >>> from driftwolfe.estimators import RiverTraceNormRegressor
     >>> events = [("Bern", {"size": 1.0}, 2.0), ("Rome", {"size": 1.0}, 5.0), ("Oslo", {"size": 2.0}, None)]
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     with Keyed(client, RiverTraceNormRegressor, tempfile.mkdtemp(), shards=2) as shops:
     ...         refused = shops.learn_many(events, offset=0)
     ...         sorted(shops.keys()), shops.offset, [*refused]

@@ -112,8 +112,8 @@ class CompleterPool(Part):
         slots, t = self.slots, self.t
         steps, radii, levels = np.transpose(self.experts)
         low = np.where(radii > 0.0, np.cumsum(radii > 0.0) - 1, -1)
-        pairs = (slots.steps, steps), (slots.levels, levels), (slots.low, low)
-        require(all(np.array_equal(known, made) for known, made in pairs), "experts")
+        for own, made in ((slots.steps, steps), (slots.levels, levels), (slots.low, low)):
+            require(np.array_equal(own, made), "experts")
         shape = np.count_nonzero(radii), self.settings.rank
         require(self.low.spreads.shape == shape, "experts with interactions")
         # Counts and time.
