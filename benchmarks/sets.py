@@ -22,8 +22,7 @@ from benchmarks.classifier import Rows, shuttle
 from benchmarks.intervals import COVERAGE, FIRST, WINDOW, methods
 from benchmarks.output import markdown
 from driftwolfe.estimators import AdaptiveSets
-from driftwolfe.estimators.sets import LEAST
-from driftwolfe.estimators.threshold import AdaptiveThreshold
+from driftwolfe.estimators.intervals import LEAST, AdaptiveThreshold
 
 
 def streams(rows: int) -> dict[str, Rows]:

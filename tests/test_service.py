@@ -182,7 +182,7 @@ def close(store):
 @pytest.mark.parametrize(
     ("kills", "writers", "every"),
     [
-        (3, 1, 400),
+        (2, 1, 400),
         pytest.param(20, 1, 400, marks=pytest.mark.slow),
         pytest.param(20, 4, 10**9, marks=pytest.mark.slow),
     ],

@@ -22,8 +22,8 @@ Model = Any
 #: What tells our files from other databases, and the version of their tables.
 _APPLICATION, _VERSION = int.from_bytes(b"dwKy"), 1
 _TABLES = (
-    "CREATE TABLE models (key PRIMARY KEY NOT NULL, content BLOB NOT NULL)",
-    "CREATE TABLE facts (name TEXT PRIMARY KEY NOT NULL, value)",
+    "CREATE TABLE IF NOT EXISTS models (key PRIMARY KEY NOT NULL, content BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY NOT NULL, value)",
     f"PRAGMA application_id = {_APPLICATION}",
 )
 #: The least recently used leave memory together, this share of `most`: with them, all that is new is written.
@@ -38,10 +38,10 @@ class NotOwnerError(RuntimeError):
 class Keyed:
     """One model per key (shop, sensor, user): `most` of them in memory, all in one SQLite file.
 
-    The models used least recently leave memory in groups. All that was learned since the last transaction is
-    written in one, with the offset of the latest event: when a group leaves, after `every` events, in `commit`
-    and in `close`. After a crash the file is as after the latest transaction, and `offset` says where the
-    source goes on; events at or below it are skipped. So none is lost, and none is learned twice.
+    All that was learned is written in one transaction, with the offset of the latest event: when the models used
+    least recently leave memory, after `every` events, in `commit` and in `close`. After a crash the file is as
+    after the latest transaction, and `offset` says where the source goes on; events at or below it are skipped.
+    So none is lost, and none is learned twice.
 
     One process has the file open at a time. An event that a model refuses changes nothing.
 
@@ -98,13 +98,13 @@ class Keyed:
         self.factory, self.prior = factory, prior
         self._models: dict[Key, Model] = {}  # the most recently used last
         self._changed: dict[Key, None] = {}  # since the last transaction, in order of first change
-        self._learned, self._unwritten = 0, False  # events since then; whether the offset is new
+        self._learned = 0  # events since then
         self._file = _File(Path(store), _described(first), owner)
         try:
-            offset, content = self._file.fact("offset"), self._file.fact("prior")
+            offset = self._file.fact("offset")
             self._offset = -1 if offset is None else offset
             self._count = self._file.value("SELECT count(*) FROM models")
-            if content is not None:
+            if (content := self._file.fact("prior")) is not None:
                 self.prior = self._made(content)
                 if prior is None:
                     raise ValueError(f"{store} has a prior, which takes the place of one; give one")
@@ -143,7 +143,6 @@ class Keyed:
         self._learned += 1
         if offset is not None:
             self._offset = offset
-        self._unwritten = True
         return True
 
     def learn_many(self, events: Iterable[tuple[Any, ...]], offset: int | None = None) -> int:
@@ -220,8 +219,8 @@ class Keyed:
         With `offset`, that of an event of which no model is to learn, the source goes on after that one.
         """
         if offset is not None and (place := checks.count(offset, "offset", 0)) > self._offset:
-            self._offset, self._unwritten = place, True
-        if self._unwritten:
+            self._offset, self._learned = place, self._learned + 1
+        if self._learned:
             self._commit()
 
     def close(self) -> None:
@@ -262,8 +261,8 @@ class Keyed:
         facts: dict[str, Any] = {"offset": self._offset}
         if self.prior is not None and self._changed:
             facts["prior"] = self._content(self.prior)
-        self._file.write(models, forgotten, facts)
-        self._changed, self._learned, self._unwritten = {}, 0, False
+        self._file.write(models, forgotten, **facts)
+        self._changed, self._learned = {}, 0
 
     def _content(self, model: Model) -> bytes:
         return zlib.compress(model.to_bytes(), 1)
@@ -296,28 +295,27 @@ class _File:
         alone = self.owner is None
         self._db.execute(f"PRAGMA locking_mode = {'EXCLUSIVE' if alone else 'NORMAL'}")
         self._db.execute(f"PRAGMA busy_timeout = {1_000 if alone else 60_000}")
-        empty = not self._value("SELECT count(*) FROM sqlite_schema")
-        if not empty and self._value("PRAGMA application_id") != _APPLICATION:
+        ours = self.value("PRAGMA application_id") == _APPLICATION
+        if not ours and self.value("SELECT count(*) FROM sqlite_schema"):
             raise ValueError(f"{self.path} is a database of something else; choose another path")
         self._db.execute(f"PRAGMA journal_mode = {'WAL' if alone else 'DELETE'}")
         self._db.execute("PRAGMA secure_delete = ON")
         self._db.execute("PRAGMA synchronous = FULL")
         with self._transaction():
-            if not self._value("SELECT count(*) FROM sqlite_schema"):
-                for statement in _TABLES:
-                    self._db.execute(statement)
-                self._set("described", described)
-            if (held := self.fact("described")) != described:
+            for statement in _TABLES:
+                self._db.execute(statement)
+            if (held := self.fact("described")) not in (None, described):
                 raise ValueError(
                     f"{self.path} is of another factory or version of driftwolfe: {held:.150}, not "
                     f"{described:.150}; give that, or another path"
                 )
-            self._set("owner", self.owner)
+            self._set(described=described, owner=self.owner)
 
     def value(self, query: str, *given: Any) -> Any:
         """Return the first value that a query finds, None if there is none."""
         with self._explained():
-            return self._value(query, *given)
+            row = self._db.execute(query, given).fetchone()
+        return row and row[0]
 
     def fact(self, name: str) -> Any:
         """Return a fact, None if it is not there."""
@@ -329,26 +327,21 @@ class _File:
             return [key for (key,) in self._db.execute("SELECT key FROM models ORDER BY rowid")]
 
     def write(
-        self, models: Iterable[tuple[Key, bytes]], forgotten: Key | None, facts: dict[str, Any]
+        self, models: Iterable[tuple[Key, bytes]], forgotten: Key | None, **facts: Any
     ) -> None:
         """Write models and facts, and remove the model of one key, in one transaction."""
-        with self._explained():
-            with self._transaction():
-                if self.fact("owner") != self.owner:
-                    raise NotOwnerError(
-                        f"{self.path} has a new owner, which goes on without this one"
-                    )
-                self._db.executemany(
-                    "INSERT INTO models VALUES (?, ?) "
-                    "ON CONFLICT (key) DO UPDATE SET content = excluded.content",
-                    models,
-                )
-                for name, value in facts.items():
-                    self._set(name, value)
-                if forgotten is not None:
-                    self._db.execute("DELETE FROM models WHERE key = ?", (forgotten,))
-            if forgotten is not None:  # it is still in the log
-                self._value("PRAGMA wal_checkpoint(TRUNCATE)")
+        with self._explained(), self._transaction():
+            if self.fact("owner") != self.owner:
+                raise NotOwnerError(f"{self.path} has a new owner, which goes on without this one")
+            self._db.executemany(
+                "INSERT INTO models VALUES (?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET content = excluded.content",
+                models,
+            )
+            self._set(**facts)
+            self._db.execute("DELETE FROM models WHERE key = ?", (forgotten,))
+        if forgotten is not None:  # it is still in the log
+            self.value("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Close the file."""
@@ -357,14 +350,9 @@ class _File:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._db:  # which commits, or rolls back
+            self._db.execute("BEGIN IMMEDIATE")
             yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:  # a full disk ends it
-                self._db.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -382,12 +370,8 @@ class _File:
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{self.path} is no file of Keyed, or is damaged: {error}") from error
 
-    def _value(self, query: str, *given: Any) -> Any:
-        row = self._db.execute(query, given).fetchone()
-        return row and row[0]
-
-    def _set(self, name: str, value: Any) -> None:
-        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+    def _set(self, **facts: Any) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
 
 
 def _verbs(model: Model) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import driftwolfe as dw
 from contracts.estimator_cases import CALLS, COUNT, ESTIMATOR_CASES
 from contracts.hostile import bad_calls
 from driftwolfe import estimators
-from driftwolfe.estimators.threshold import AdaptiveThreshold
+from driftwolfe.estimators.intervals import AdaptiveThreshold
 from driftwolfe.storage import write_archive
 
 FIRST, REST = slice(0, COUNT // 2), slice(COUNT // 2, COUNT)

@@ -1,4 +1,4 @@
-"""Streams of ratings and states that the completer's tests share."""
+"""Streams of ratings, states, and best sequences of experts, that tests of recommenders share."""
 
 import numpy as np
 
@@ -63,3 +63,12 @@ def interactions(completer, k):
     )
     known = pool.users.tables.touched[: pool.users.size] >= pool.slots.starts[expert]
     return (left * known[:, None]) @ right.T
+
+
+def best_sequences(table, switches):
+    """The least total loss of a sequence of experts, for 0, 1, ... switches."""
+    best = [np.zeros(table.shape[1])] + [np.full(table.shape[1], np.inf)] * switches
+    for row in table:
+        moved = [np.inf, *(np.min(before) for before in best[:-1])]
+        best = [row + np.minimum(b, m) for b, m in zip(best, moved, strict=True)]
+    return [float(b.min()) for b in best]

@@ -12,7 +12,7 @@ from sklearn.linear_model import SGDRegressor
 
 import driftwolfe as dw
 from driftwolfe.estimators import AdaptiveIntervals, MatrixCompleter, RiverMatrixCompleter
-from driftwolfe.estimators.threshold import FIRST, LAST_STEP
+from driftwolfe.estimators.intervals import FIRST, LAST_STEP
 
 
 def jumping(rows=1200, seed=7, every=300, factor=4.0):
@@ -69,21 +69,25 @@ def smooth(rows, seed):
 
 
 def measured(lower, upper, residuals):
-    """Worst and mean error of coverage on windows, mean width: after 100 rows."""
-    inside = ((lower <= residuals) & (residuals <= upper))[100:]
-    errors = window_errors(inside, 0.9)
-    return np.array((errors.max(), errors.mean(), (upper - lower)[100:].mean()))
+    """Worst and mean error of coverage on windows, mean width, and score: after 100 rows."""
+    lower, upper, residuals = lower[100:], upper[100:], residuals[100:]
+    errors = window_errors((lower <= residuals) & (residuals <= upper), 0.9)
+    # The interval score: width, and 20 times the distance of what is outside.
+    outside = np.maximum(0.0, np.maximum(lower - residuals, residuals - upper))
+    width = (upper - lower).mean()
+    return np.array((errors.max(), errors.mean(), width, width + 20.0 * outside.mean()))
 
 
 @pytest.mark.parametrize("make", [smooth, jumping])
 def test_no_longer_and_nearer_than_adaptive_conformal_inference(make):
-    ours, theirs = np.zeros(3), np.zeros(3)
-    for seed in (31, 32):
+    ours, theirs = np.zeros(4), np.zeros(4)
+    for seed in (11, 31):
         residuals = make(1200, seed)
         radii = conformal(residuals, 0.9, 0.005)
         ours += measured(*played(AdaptiveIntervals(), residuals)[:2], residuals)
         theirs += measured(-radii, radii, residuals)
     assert (ours <= theirs).all()
+    assert ours[0] <= 0.24
 
 
 def test_no_change_costs_little_width_for_nearer_coverage():
@@ -92,29 +96,10 @@ def test_no_change_costs_little_width_for_nearer_coverage():
     for gain in (0.0, 2.0, 8.0):
         lower, upper, _ = played(AdaptiveIntervals(gain=gain), residuals)
         found.append(measured(lower, upper, residuals))
-    _, errors, widths = np.transpose(found)
+    _, errors, widths, _ = np.transpose(found)
     # A fixed interval has the error of the binomial distribution, 0.024.
     assert errors[2] < errors[1] < errors[0] < 0.024
     assert widths[1] < 1.03 * ideal and widths[2] < 1.06 * ideal
-
-
-@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.slow)])
-def test_windows_and_scores_are_better_than_those_of_adaptive_conformal_inference(seed):
-    residuals = jumping(seed=seed)
-    lower, upper, _ = played(AdaptiveIntervals(), residuals)
-    radii = conformal(residuals, 0.9, 0.005)
-    rows = slice(100, None)
-    ours = (lower <= residuals) & (residuals <= upper)
-    theirs = np.abs(residuals) <= radii
-    worst = [window_errors(inside[rows], 0.9).max() for inside in (ours, theirs)]
-    assert worst[0] <= 0.12 and worst[0] <= worst[1]
-    # The interval score: width, and 20 times the distance of what is outside.
-    scores = [
-        (high - low + 20.0 * np.maximum(0.0, np.maximum(low - residuals, residuals - high)))[rows]
-        for low, high in ((lower, upper), (-radii, radii))
-    ]
-    assert scores[0].mean() <= scores[1].mean()
-    assert abs(ours[rows].mean() - 0.9) < 0.01
 
 
 @pytest.mark.parametrize("tau", [None, 256])

@@ -9,9 +9,8 @@ from river import datasets, naive_bayes
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 import driftwolfe as dw
-from driftwolfe.estimators import AdaptiveIntervals, AdaptiveSets, threshold
-from driftwolfe.estimators.sets import LEAST
-from driftwolfe.estimators.threshold import FIRST, LAST_STEP
+from driftwolfe.estimators import AdaptiveIntervals, AdaptiveSets, intervals
+from driftwolfe.estimators.intervals import FIRST, LAST_STEP, LEAST
 
 LABELS = np.arange(4)
 
@@ -127,7 +126,7 @@ def test_groups_are_found_in_rows(tmp_path):
 
 
 def test_new_and_forgotten_groups_start_with_all_rows(monkeypatch):
-    monkeypatch.setattr(threshold, "MOST_GROUPS", 3)
+    monkeypatch.setattr(intervals, "MOST_GROUPS", 3)
     p, y = told(60)
     model = AdaptiveSets().observe(p, y, ["a", "b", "c"] * 20)
     assert model.around(p, ["new"] * 60) == model.around(p) == model.around(p, [None] * 60)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -31,9 +31,6 @@ class Shard:
 
     models: keyed.Keyed
 
-    def __init__(self, name: str, folder: Path, factory: Callable[[], Any], most: int) -> None:
-        self._name, self._folder, self._factory, self._most = name, folder, factory, most
-
     def ask(self, method: str, *given: Any) -> tuple[Any, Exception | None]:
         """Ask this shard or its models; return the answer or the error: what Dask raises is about the worker."""
         try:
@@ -42,21 +39,24 @@ class Shard:
         except Exception as error:
             return None, error
 
-    def open(self) -> None:
-        """Take the file over from whoever had it."""
-        _, _, end = self._name.partition(" of ")
-        for other in self._folder.glob("shard * of *.sqlite"):
-            if other.stem.partition(" of ")[2] != end:
+    def open(
+        self, name: str, folder: Path, factory: Callable[[], Any], most: int, sent: list[bytes]
+    ) -> None:
+        """Take the file over from whoever had it, and learn what it does not hold yet."""
+        for other in folder.glob("shard * of *.sqlite"):
+            if other.stem.partition(" of ")[2] != name.partition(" of ")[2]:
                 raise ValueError(
-                    f"{self._folder} has files of another number of shards ({other.name}); give that number"
+                    f"{folder} has files of another number of shards ({other.name}); give that number"
                 )
-        path, owner = self._folder / f"{self._name}.sqlite", uuid.uuid4().hex
-        self.models = keyed.Keyed(self._factory, path, self._most, owner=owner)
+        path, owner = folder / f"{name}.sqlite", uuid.uuid4().hex
+        self.models = keyed.Keyed(factory, path, most, owner=owner)
+        for batch in sent:
+            self.learn(batch)
 
-    def learn(self, *batches: bytes) -> dict[int, str]:
-        """Learn events `(offset, key, ...)`; return what was wrong with those refused, by offset."""
+    def learn(self, events: bytes) -> dict[int, str]:
+        """Learn events `(key, offset, ...)`; return what was wrong with those refused, by offset."""
         refused = {}
-        for offset, key, *event in chain.from_iterable(map(deserialize_bytes, batches)):
+        for key, offset, *event in deserialize_bytes(events):
             try:
                 self.models.learn(key, *event, offset=offset)
             except (OSError, keyed.NotOwnerError):
@@ -105,7 +105,7 @@ class Keyed:
     >>> from driftwolfe.distributed import Keyed
     >>> from driftwolfe.estimators import RiverTraceNormRegressor
     >>> events = [("Bern", {"size": 1.0}, 2.0), ("Rome", {"size": 1.0}, 5.0), ("Oslo", {"size": 2.0}, None)]
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     with Keyed(client, RiverTraceNormRegressor, tempfile.mkdtemp(), shards=2) as shops:
     ...         refused = shops.learn_many(events, offset=0)
     ...         sorted(shops.keys()), shops.offset, [*refused]
@@ -128,8 +128,7 @@ class Keyed:
         self._actors: dict[int, Any] = {}  # their futures
         self._sent: list[list[bytes]] = [[] for _ in range(self.shards)]  # since the last commit
         self._offset, self._learned = -1, 0
-        opened = self._ask(dict.fromkeys(range(self.shards), ("offset",)))
-        self._offset = min(opened.values())
+        self._offset = min(self._ask_all("offset"))
 
     def learn_many(self, events: Iterable[tuple[Any, ...]], offset: int) -> dict[int, str]:
         """Learn events `(key, ...)`; return what was wrong with those that models refused, by offset.
@@ -137,19 +136,17 @@ class Keyed:
         `offset` is that of the first; each has the next one. Those at or below `offset` of this object are
         skipped. Of an event whose worker dies meanwhile it may not be said that it was refused.
         """
-        place = offset = checks.count(offset, "offset", 0)
-        given = []
-        for place, (key, *event) in enumerate(events, offset):
-            given.append((place, keyed.checked_key(key), *event))
-        new = [event for event in given if event[0] > self._offset]
-        batches = self._batches(new, [event[1] for event in new])
+        numbered = enumerate(events, checks.count(offset, "offset", 0))
+        given = [(keyed.checked_key(key), place, *event) for place, (key, *event) in numbered]
+        new = [event for event in given if event[1] > self._offset]
+        batches = self._batches(new)
         try:
             answers = self._ask({number: ("learn", batch) for number, batch in batches.items()})
         finally:  # where a shard could not, the others have learned
             for number, batch in batches.items():
                 self._sent[number].append(batch)
         if new:
-            self._offset, self._learned = place, self._learned + len(new)
+            self._offset, self._learned = new[-1][1], self._learned + len(new)
         if self._learned >= self.every:
             self.commit()
         return {place: why for refused in answers.values() for place, why in refused.items()}
@@ -157,11 +154,10 @@ class Keyed:
     def predict_many(self, questions: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return what the models predict for questions `(key, ...)`, in their order."""
         asked = [(keyed.checked_key(key), *given) for key, *given in questions]
-        keys = [key for key, *_ in asked]
-        batches = self._batches(asked, keys)
-        answers = self._ask({number: ("predict", batch) for number, batch in batches.items()})
+        batches = self._batches(asked).items()
+        answers = self._ask({number: ("predict", batch) for number, batch in batches})
         rest = {number: iter(answer) for number, answer in answers.items()}
-        return [next(rest[self._shard(key)]) for key in keys]
+        return [next(rest[self._shard(key)]) for key, *_ in asked]
 
     @property
     def offset(self) -> int:
@@ -170,8 +166,7 @@ class Keyed:
 
     def keys(self) -> list[Key]:
         """Return all keys, shard by shard."""
-        found = self._ask(dict.fromkeys(range(self.shards), ("keys",)))
-        return [key for number in range(self.shards) for key in found[number]]
+        return [*chain.from_iterable(self._ask_all("keys"))]
 
     def __getitem__(self, key: Key) -> Any:
         """Return a copy of the model of a key."""
@@ -184,12 +179,11 @@ class Keyed:
         self._ask_one(key, "forget")
 
     def __len__(self) -> int:
-        return sum(self._ask(dict.fromkeys(range(self.shards), ("__len__",))).values())
+        return sum(self._ask_all("__len__"))
 
     def commit(self) -> None:
         """Let all shards write what is new, each in a transaction, with the offset."""
-        place = None if self._offset < 0 else self._offset
-        self._ask(dict.fromkeys(range(self.shards), ("commit", place)))
+        self._ask_all("commit", None if self._offset < 0 else self._offset)
         self._sent = [[] for _ in range(self.shards)]
         self._learned = 0
 
@@ -211,11 +205,11 @@ class Keyed:
         text = f"{type(key).__name__} {key}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % self.shards
 
-    def _batches(self, given: Sequence[Any], keys: Iterable[Key]) -> dict[int, bytes]:
-        """What each shard is sent, as bytes: what Dask cannot send is an error here."""
+    def _batches(self, given: Iterable[Any]) -> dict[int, bytes]:
+        """What each shard is sent of `(key, ...)`, as bytes: what Dask cannot send is an error here."""
         batches: dict[int, list[Any]] = {}
-        for each, key in zip(given, keys, strict=True):
-            batches.setdefault(self._shard(key), []).append(each)
+        for each in given:
+            batches.setdefault(self._shard(each[0]), []).append(each)
         return {
             number: serialize_bytes(batch, on_error="raise") for number, batch in batches.items()
         }
@@ -225,13 +219,17 @@ class Keyed:
         number = self._shard(known)
         return self._ask({number: (method, known)})[number]
 
+    def _ask_all(self, *asked: Any) -> Collection[Any]:
+        """Ask every shard the same; return their answers."""
+        return self._ask(dict.fromkeys(range(self.shards), asked)).values()
+
     def _ask(self, requests: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Ask shards, each on its worker; start those again whose worker has died, and repeat."""
         answers: dict[int, Any] = {}
         for _ in range(_ATTEMPTS):
             left = {number: asked for number, asked in requests.items() if number not in answers}
             if not left:
-                return answers
+                return {number: answers[number] for number in requests}
             self._start([number for number in left if number not in self._actors])
             answers |= self._round(left)
         raise RuntimeError(
@@ -240,14 +238,14 @@ class Keyed:
 
     def _start(self, numbers: Collection[int]) -> None:
         """Start shards, and send them again what came after the latest commit."""
+        requests = {}
         for number in numbers:
             name = f"shard {number:04d} of {self.shards:04d}"
-            self._actors[number] = self._client.submit(
-                Shard, name, *self._given, actor=True, key=f"{name}, {uuid.uuid4().hex}"
-            )
+            key = f"{name}, {uuid.uuid4().hex}"
+            self._actors[number] = self._client.submit(Shard, actor=True, key=key)
+            requests[number] = "open", name, *self._given, self._sent[number]
         try:
-            opened = self._round(dict.fromkeys(numbers, ("open",)))
-            self._round({number: ("learn", *self._sent[number]) for number in opened})
+            self._round(requests)
         except Exception:
             for number in numbers:
                 self._actors.pop(number, None)

@@ -26,8 +26,8 @@ class SumLoss(WholePointLoss):
 
     Parts go to the workers once. Then points go there, and from every part a number and a vector for each come
     back, however many rows it has. They are added in the order of the parts: answers are those of the same sum
-    in one process, bit by bit. Over a list from `rounds`, `BOGDIP` and `POLD` with a given `lipschitz` need
-    points and gradients once for each block of an expert, and play the same, equal to rounding.
+    in one process, bit by bit. Over a list from `rounds`, `BOGDIP` and `POLD` with a given `lipschitz` send
+    points and gradients once for each block of an expert.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class SumLoss(WholePointLoss):
         A `distributed.Client`.
     parts
         Losses, or functions without arguments that make one on a worker (from its files), or futures of losses.
-        A worker that dies takes losses with it, and evaluations raise RuntimeError; functions are called again.
+        A worker that dies takes losses with it, which raises RuntimeError; functions are called again.
     weights
         The numbers :math:`w_p > 0`, by default 1: where parts are means over rows, their shares of the rows.
 
@@ -60,8 +60,8 @@ class SumLoss(WholePointLoss):
     ) -> list[Self]:
         """Return the losses of so many rounds, whose parts go to the workers together.
 
-        Here a part is a sequence, with the loss of round t as item t; or a function that makes one, whose
-        ``__getitem__`` may make a loss when it is asked for; or a future of a sequence.
+        Here a part is a sequence, with the loss of round t as item t, which may be made when it is asked for; or
+        a function that makes one; or a future of a sequence.
         """
         first = cls.__new__(cls)
         first._send(client, parts, weights, 0)

@@ -15,7 +15,7 @@ from driftwolfe.points.checks import meant as _meant
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
     "AdaptiveIntervals": ("intervals", None),
-    "AdaptiveSets": ("sets", None),
+    "AdaptiveSets": ("intervals", None),
     "DriftAlarm": ("alarm", None),
     "MatrixCompleter": ("completer", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),

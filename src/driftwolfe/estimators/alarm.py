@@ -16,8 +16,7 @@ from driftwolfe.storage import require
 kernels = compiled("driftwolfe.estimators.alarm_kernels")
 
 #: Bets are densities a b p^(a-1) (1 - p^a)^(b-1) of Kumaraswamy on [0, 1]: the first ones gain by few very
-#: small p, the last ones by many below a half. Chosen on jumps of 0.5 to 3 standard deviations of normal
-#: losses, and of error rates.
+#: small p, the last ones by many below a half.
 SHAPES = ((0.7, 1.0), (0.85, 1.0), (0.7, 2.0), (0.85, 1.5), (1.0, 1.5), (1.0, 3.0))
 #: Losses that a new one is compared with, at most.
 MOST = 1 << 16
@@ -115,7 +114,6 @@ class DriftAlarm(Part, Guarded):
         return super().__getstate__() | {"_known": np.sort(known)}
 
     def check(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         require(self._known.size <= MOST and bool((np.diff(self._known) >= 0.0).all()), "losses")
         for rows in (self.changes_, self.starts_):
             require(rows.max(initial=-1) < self.n_updates_, "alarms")

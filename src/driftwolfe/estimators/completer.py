@@ -51,10 +51,9 @@ class MatrixCompleter(UsersAndItems):
 
     Memory holds the gradients of the latest `memory` ratings, some 70 numbers for each item and each user at work
     after 100,000 ratings, growing with the logarithm of the number of ratings, and 64 bytes and the id of each
-    other user. As long as there are at most 16,384 users, all are at work; then those without a rating among the
-    latest `memory` or half of that rest: their number of ratings and their biases are kept, in single precision
-    and for the experts that never restart, but their interactions are not. So neither time nor most of the memory
-    grows with the number of users ever seen.
+    other user. Up to 16,384 users, all are at work; of more, those without a recent rating rest: their number of
+    ratings and their biases are kept, but not their interactions. So neither time nor most of the memory grows
+    with the number of users ever seen.
 
     Parameters
     ----------
@@ -72,14 +71,12 @@ class MatrixCompleter(UsersAndItems):
         0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
         (Srebro and Salakhutdinov 2010), or between.
     memory
-        Most ratings whose gradients are kept exactly: the latest, at least a third as many. Of
-        older ones the leading directions are kept.
+        Most ratings whose gradients are kept exactly, the latest; of older ones the leading directions are.
     seed
         Seed of the random directions that projections start from.
     keep_seen
         Whether to remember which pairs were rated before the latest `memory` ratings, 8 bytes for each
-        different one. Without it, memory does not grow with the number of ratings, and `recommend`
-        excludes only the latest ratings.
+        different one, so that `recommend` excludes them too.
 
     Notes
     -----
@@ -100,12 +97,10 @@ class MatrixCompleter(UsersAndItems):
     :math:`\tilde r` that of a linear model of the features and a in 0, 1/4, 1/2, 3/4, 1, weighted in
     the same way, for users with 0, 1, 2-3, 4-7, 8-15 and more ratings apart. So on the T ratings of users at one
     such stage the loss, in units of its own errors, exceeds that of any a, also of the experts alone, by at most
-    :math:`\ln(5 T) / 0.8 + 0.1 \sum_t \Delta_t^2`. It takes two numbers for each feature of items, and five, for
-    every user rated since; two for each feature of users, and two, for every item; and the features themselves.
+    :math:`\ln(5 T) / 0.8 + 0.1 \sum_t \Delta_t^2`.
 
-    Rescaling or shifting all ratings rescales or shifts all predictions. Rounding errors in ratings hardly change
-    them, but with a `memory` of a few hundred ratings and radii above 1 small differences grow along the stream.
-    While the mean error is at most 1e-12 of the largest rating, nothing is learned.
+    Rescaling or shifting all ratings rescales or shifts all predictions. While the mean error is at most 1e-12 of
+    the largest rating, nothing is learned.
 
     Several threads may predict, recommend or save at the same time, or one may learn; other calls are
     refused with a RuntimeError. `n_ratings_` and `repr` can be read at any time.
@@ -156,17 +151,15 @@ class MatrixCompleter(UsersAndItems):
     def add_features(self, users: Any = None, items: Any = None) -> Self:
         """Add side features of users, of items, or of both; those of an id that has some are replaced.
 
-        From the first call on, a linear model learns how they explain ratings, and predictions are
-        blended with it: see docs/estimators/completer.md. Give both kinds in that call, if you can before
-        the first rating: it settles how many features there are, and earlier ratings are not known.
+        From the first call on, which settles how many there are, a linear model learns how they explain ratings,
+        and predictions are blended with it: see docs/estimators/completer.md. Earlier ratings are not known to it.
 
         Parameters
         ----------
         users, items
             A mapping from ids to lists of numbers, at most 256, or a data frame with ids as its index.
-            Flags are 0 or 1; other numbers should be centred, of size about 1. NaN is for unknown
-            ones, and counts as 0, as all features do of whoever has none. A list longer than 1, in
-            the Euclidean norm, is scaled to length 1. Ids need not have ratings.
+            Flags are 0 or 1; other numbers should be centred, of size about 1. NaN counts as 0, as all features
+            do of whoever has none. A list longer than 1, in the Euclidean norm, is scaled to length 1.
         """
         loss = LOSSES.index(self._pool.settings.loss)
         self._features = with_features(self._features, loss, users, items)
@@ -185,8 +178,7 @@ class MatrixCompleter(UsersAndItems):
         sample_weight
             A number from 0 to 100 for each, or one for all. A whole number w is the same as the rating
             w times in a row, to the last bit. Between two, a rating is learned as often as the next
-            whole number says, each time with the same part of the weight, which shortens all steps
-            and the changes of weights and running means by that factor.
+            whole number says, each time with the same part of the weight, which shortens all steps.
         """
         pair, rating = single(pairs), single_rating(ratings)
         if pair is None or rating is None or sample_weight is not None:
@@ -199,8 +191,8 @@ class MatrixCompleter(UsersAndItems):
     def prequential(self, pairs: Any, ratings: Any, delay: int = 0) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as `predict_one` and `learn_one` for each rating, and quicker. With a delay of n, a rating
-        is learned just before that n rows later is predicted, as in river; the last n at the end.
+        With a delay of n, a rating is learned just before that n rows later is predicted, as in river; the last n
+        at the end.
         """
         if (late := checks.count(delay, "delay", least=0)) <= 1:
             return self._learn(pairs, ratings)
@@ -244,29 +236,25 @@ class MatrixCompleter(UsersAndItems):
         """Undo a call that was interrupted before its first rating, complete one after its last; return whether."""
         if self._pool.undone(t, rows, len(self._users), len(self._items)):
             return True
-        learned = not self._features and self._pool.is_done(t + ratings)
-        learned = learned and self._watch.t == t + ratings
-        if learned:
-            self._users.add(users)
-            self._items.add(items)
-        return learned
+        if self._features or not self._pool.is_done(t + ratings) or self._watch.t != t + ratings:
+            return False
+        self._users.add(users)
+        self._items.add(items)
+        return True
 
     def _learn_one(self, user: Hashable, item: Hashable, rating: float) -> None:
         """Learn one rating of ids that have been checked."""
-        users, items = self._users, self._items
-        number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
-        pool = self._pool
+        users, items, pool = self._users, self._items, self._pool
+        number = users.numbers.get(user, len(users.names))
+        col = items.numbers.get(item, len(items.names))
         first, recent, rows = pool.first, pool.recent.size, pool.users.size
         try:
-            known = number >= 0 and col >= 0
-            number = number if number >= 0 else len(users)
-            col = col if col >= 0 else len(items)
             predicted = pool.learn_one(number, col, rating)
             if self._features:
                 numbers = map(np.array, ([number], [col], [predicted], [rating]))
                 predicted = float(self._features.blend(([user], [item]), *numbers)[0])
             self._watch.take_one(abs(predicted - rating))
-            if not known:
+            if number == len(users.names) or col == len(items.names):
                 users.add((user,))
                 items.add((item,))
         except BaseException:
@@ -283,9 +271,7 @@ class MatrixCompleter(UsersAndItems):
     def _answers(self, pairs: Any) -> Array:
         """Return a rating for each pair, 0 before the first one learned."""
         if pair := single(pairs):
-            prediction = np.empty(1)
-            prediction[0] = self._predict_one(pair[0], pair[1])
-            return prediction
+            return np.array([self._predict_one(*pair)])
         users, items = columns(pairs)
         return self._predict(users, items, self._users.find(users), self._items.find(items))
 
@@ -350,14 +336,8 @@ class MatrixCompleter(UsersAndItems):
     def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
         """Return the items with the highest predictions for a user, best first.
 
-        Parameters
-        ----------
-        user
-            A new one gets what is liked in general.
-        n
-            Most items to return; fewer if there are not as many.
-        exclude_seen
-            Exclude what the user has rated, as far as it is remembered: see `keep_seen`.
+        A new user gets what is liked in general. What the user has rated is left out, if that is wanted, as far
+        as it is remembered: see `keep_seen`.
         """
         count = checks.count(n, "n", least=0)
         (key, row), names = self._user(user), self._items.names
@@ -406,9 +386,8 @@ class MatrixCompleter(UsersAndItems):
     @property
     @reads
     def decision_(self) -> ProductPoint:
-        """The weighted mean of the experts as a point of `domain_`: mean, biases, interactions.
+        """The weighted mean of the experts as a point of `domain_`: mean, biases, interactions; without features.
 
-        Without features.
         Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
         """
         mean, user_biases, item_biases, *factors = self._pool.mean_decision()

@@ -64,8 +64,7 @@ class SideFeatures(Part):
 
     def find(self, keys: Collection[Hashable]) -> Array:
         """Return a row for each key: 1, then the features."""
-        found: Array = self.rows.tables.values[self.ids.find(keys) + 1]
-        return found
+        return self.rows.tables.values[self.ids.find(keys) + 1]
 
     def remove(self, key: Hashable) -> None:
         """Remove the features of a key, if there are some."""
@@ -84,10 +83,8 @@ def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
     elif isinstance(given, Mapping):
         keys, rows = list(given), list(given.values())
     else:
-        raise TypeError(
-            f"{what} must map ids to lists of numbers, or be a frame with ids as its index, "
-            f"got {type(given).__name__}"
-        )
+        wanted = "map ids to lists of numbers, or be a frame with ids as its index"
+        raise TypeError(f"{what} must {wanted}, got {type(given).__name__}")
     if not keys:
         return None
     keys = plain_keys(keys, f"an id of {what}")
@@ -95,9 +92,7 @@ def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
         raise ValueError(f"{what} must have each id once; drop rows of the same id")
     values = checks.real_array(rows, what)
     if values.ndim != 2 or values.shape[1] > MOST_FEATURES:
-        raise ValueError(
-            f"{what} must have the same number of features for each id, at most {MOST_FEATURES}"
-        )
+        raise ValueError(f"{what} must have as many features for each id, at most {MOST_FEATURES}")
     values = np.where(np.isnan(values), 0.0, values)
     if np.abs(values).max(initial=0.0) > LARGEST_FEATURE:
         raise ValueError(f"{what} must lie within ±{LARGEST_FEATURE:g}; NaN is for unknown ones")
@@ -108,9 +103,8 @@ class UserWeights(NamedTuple):
     """Weights of users: a row for each."""
 
     means: Annotated[Array, Field(_REAL, ("rows", None))]
-    variances: Annotated[
-        Array, Field(_REAL, ("rows", None), 0.0, USERS[0])
-    ]  # in units of the noise
+    # In units of the noise.
+    variances: Annotated[Array, Field(_REAL, ("rows", None), 0.0, USERS[0])]
     counts: Annotated[Indices, Field(_WHOLE, ("rows",), 0, below=1 << 62)]  # ratings so far
 
 
@@ -197,7 +191,7 @@ class FeatureModel(Part):
             ):
                 new = grown.grow(int(numbers.max()) + 1)
                 grown.tables.variances[new, 0], grown.tables.variances[new, 1:] = prior
-        (zs, xs), blended = self._found(keys), predictions.copy()
+        (zs, xs), blended = self._found(*keys), predictions.copy()
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
             *(users, items, ratings, parts, xs, zs, self.loss, self._prior, nobody),
@@ -205,10 +199,9 @@ class FeatureModel(Part):
         )
         return blended
 
-    def _found(self, keys: tuple[list[Any], list[Any]]) -> tuple[Array, Array]:
+    def _found(self, users: list[Any], items: list[Any]) -> tuple[Array, Array]:
         """Features of users and of items, the constant first."""
-        users, items = (each.find(k) for each, k in zip(self.features, keys, strict=True))
-        return users, items
+        return self.user_features.find(users), self.item_features.find(items)
 
     def forget(self, user: Hashable, number: int) -> None:
         """Remove a user; the numbers of later ones fall by 1. Without ratings the number is -1."""
@@ -220,7 +213,7 @@ class FeatureModel(Part):
         """Return the blend as biases and factors, before clipping; fractions differ between users."""
         if not self.shared.clocks.any():
             return others
-        (zs, xs), matrix = self._found((users, items)), self.shared.means
+        (zs, xs), matrix = self._found(users, items), self.shared.means
         w, v = np.zeros((len(users), self._prior.size)), np.zeros((len(items), matrix.shape[1]))
         stages = np.zeros(len(users), np.int64)
         for found, grown in zip((w, v), self.rows, strict=True):
@@ -233,14 +226,10 @@ class FeatureModel(Part):
         taste = w[:, 1:-1] + zs[:, 1:] @ matrix[1:, 1:].T
         rest, theirs = 1.0 - fraction, others.mean + others.user_biases
         left = [rest, rest * others.users, fraction * (1.0 + w[:, -1:]), fraction * taste]
+        left += [fraction * zs[:, 1:]]
         right = [others.item_biases[:, None], others.items, level, xs[:, 1:], v[:, 1:]]
-        return Factors(
-            0.0,
-            rest[:, 0] * theirs + fraction[:, 0] * own,
-            np.zeros(len(items)),
-            np.hstack([*left, fraction * zs[:, 1:]]),
-            np.hstack(right),
-        )
+        biases = rest[:, 0] * theirs + fraction[:, 0] * own
+        return Factors(0.0, biases, np.zeros(len(items)), np.hstack(left), np.hstack(right))
 
 
 def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any) -> FeatureModel:
@@ -251,11 +240,9 @@ def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any)
     if model is None:
         model = FeatureModel(loss, *(rows[1].shape[1] if rows else 0 for rows in given))
     for side, features, rows in zip(SIDES, model.features, given, strict=True):
-        if rows and rows[1].shape[1] != features.width:
-            raise ValueError(
-                f"{side} have {features.width} features since the first call of add_features, "
-                f"got {rows[1].shape[1]}"
-            )
+        if rows and (count := rows[1].shape[1]) != features.width:
+            known = f"{features.width} features since the first call of add_features"
+            raise ValueError(f"{side} have {known}, got {count}")
     for features, rows in zip(model.features, given, strict=True):
         if rows:
             features.add(*rows)

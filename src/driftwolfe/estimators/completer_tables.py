@@ -75,19 +75,19 @@ class CompleterSettings:
             raise ValueError(f"weighting must lie in 0..1, got {self.weighting!r}")
         if not isinstance(self.keep_seen, bool):
             raise TypeError(f"keep_seen must be True or False, got {self.keep_seen!r}")
-        balls = tuple(checks.positive(radius, "radii") for radius in balls)
-        checked = {"radii": balls, "weighting": weighting, "rank": checks.count(self.rank, "rank")}
-        checked["memory"] = checks.count(self.memory, "memory", least=64)
-        checked["seed"] = checks.count(self.seed, "seed", least=0, most=math.inf)
-        vars(self).update(checked)  # it is frozen
+        vars(self).update(  # it is frozen
+            radii=tuple(checks.positive(radius, "radii") for radius in balls),
+            weighting=weighting,
+            rank=checks.count(self.rank, "rank"),
+            memory=checks.count(self.memory, "memory", least=64),
+            seed=checks.count(self.seed, "seed", least=0, most=math.inf),
+        )
 
     def saved(self) -> dict[str, Any]:
-        """Return what a file has of them."""
         return asdict(self)
 
     @classmethod
     def read(cls, options: dict[str, Any]) -> Self:
-        """Return the options of a file, checked."""
         return cls(**options)
 
     def experts(self, t: int) -> list[Expert]:

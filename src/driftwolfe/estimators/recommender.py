@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.ids import Ids, columns, matrix_entries, plain_keys, several
+from driftwolfe.estimators.core.ids import (
+    Ids,
+    columns,
+    matrix_entries,
+    plain_keys,
+    several,
+    single,
+)
 from driftwolfe.estimators.core.models import UsersAndItems, Watch
 from driftwolfe.estimators.recommender_tables import (
     RankingTables,
@@ -25,8 +32,6 @@ from driftwolfe.storage import require
 
 #: Largest weight of an event, and longest time between two, in mean times between two.
 LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
-#: Types of ids that need no checks.
-_QUICK = {str, int}
 _NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
@@ -41,8 +46,8 @@ class _Events(NamedTuple):
     times: Array | None
 
     def part(self, which: slice) -> _Events:
-        times = None if self.times is None else self.times[which]
-        return _Events(self.users[which], self.items[which], self.weights[which], times)
+        parts: Any = (None if column is None else column[which] for column in self)
+        return _Events(*parts)
 
 
 class Recommender(UsersAndItems):
@@ -54,15 +59,13 @@ class Recommender(UsersAndItems):
     .. math:: p(i \mid u) = \sum_e w_e\, p_e(i \mid u)
 
     The experts are popularity (of all time, and over the last 300 events) and co-occurrence with the
-    user's latest items (of pairs that may be far apart, of near ones, which fade, and of any, where the order
-    of the latest 20 does not count). They are
-    weighted by Bayes' rule with a fixed share, apart for each power of 2 of the number of items that a
-    user has seen. One call with n events is bit-identical to n calls with one.
+    user's latest items (of pairs that may be far apart, of near ones, which fade, and of any, in no order).
+    They are weighted by Bayes' rule with a fixed share, apart for each power of 2 of the number of items that
+    a user has seen. One call with n events is bit-identical to n calls with one.
 
-    Memory: 64 bytes and up to 512 slots of 12 bytes per item (6 KiB), 24 bytes per user and 4 to 8 for
-    each different pair of user and item, 16 at least, and the ids; never more than four times that,
-    as tables double and short lists are left for others. Items seen are never forgotten. Time per
-    event does not grow with users; it grows by some nanoseconds for each item that the user has seen.
+    Memory: up to 6 KiB per item, 24 bytes per user, 4 to 8 for each different pair of user and item, and the
+    ids; never more than four times that, as tables double. Items seen are never forgotten. Time per event does
+    not grow with users; it grows by some nanoseconds for each item that the user has seen.
 
     Notes
     -----
@@ -141,18 +144,15 @@ class Recommender(UsersAndItems):
 
     def _learn_single(self, pairs: Any, weights: Any) -> bool:
         """Learn one event of a known user and item, and return True; the checks of many take longer."""
-        weight = 1.0
-        if type(pairs) is not list or len(pairs) != 1 or type(pairs[0]) is not tuple:
-            return False
+        pair, weight = single(pairs), 1.0
         if weights is not None:
             if type(weights) is not list or len(weights) != 1 or type(weights[0]) not in _NUMBERS:
                 return False
             (weight,) = weights
-        if len(pairs[0]) != 2 or not _QUICK.issuperset(map(type, pairs[0])):
+        if pair is None or not 0.0 <= weight <= LARGEST_WEIGHT:
             return False
-        user, item = pairs[0]
-        row, col = self._users.numbers.get(user), self._items.numbers.get(item)
-        if row is None or col is None or not 0.0 <= weight <= LARGEST_WEIGHT:
+        row, col = self._users.numbers.get(pair[0]), self._items.numbers.get(pair[1])
+        if row is None or col is None:
             return False
         t = self._pool.ranks.clock.item(0)
         try:
@@ -169,9 +169,8 @@ class Recommender(UsersAndItems):
         """Rank the item of each event, then learn it, one after the other; return the ranks.
 
         Rank 0 is the item recommended first. It is -1 where there was nothing to recommend: the item
-        was not known yet, was seen before, or has weight 0. Much quicker than `recommend` and
-        `partial_fit` for each event. With a delay of n, an event is learned just before that n events
-        later is ranked, the last n at the end; what is known and seen is what was learned.
+        was not known yet, was seen before, or has weight 0. With a delay of n, an event is learned just
+        before that n events later is ranked, the last n at the end.
         """
         late = checks.count(delay, "delay", least=0)
         events = self._checked(pairs, weights, times)
@@ -201,9 +200,10 @@ class Recommender(UsersAndItems):
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
         size = (len(users),)
-        counted = np.ones(size)
-        if weights is not None:
-            counted = np.ascontiguousarray(checks.finite_array(weights, "weights", size))
+        counted = (
+            np.ones(size) if weights is None else checks.finite_array(weights, "weights", size)
+        )
+        counted = np.ascontiguousarray(counted)
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
         if times is not None:
@@ -236,14 +236,15 @@ class Recommender(UsersAndItems):
         self, t: int, events: int, users: Any = (), items: Any = (), clock: Any = None
     ) -> bool:
         """Undo a call that was interrupted before its first event, complete one after its last; return whether."""
-        if (learned := self._pool.t - t) == 0:
+        learned, watched = self._pool.t - t, self._watch.t == self._pool.t
+        if learned == 0:
             self._pool.users = len(self._users)  # rows of others are empty still
-        elif learned == events and self._watch.t == self._pool.t:
+        elif learned == events and watched:
             self._pool.refresh()
             self._users.add(users)
             self._items.add(items)
             self._times = self._times if clock is None else clock
-        return learned in (0, events) and self._watch.t == self._pool.t
+        return learned in (0, events) and watched
 
     def _elapsed(self, times: Array) -> tuple[Array, Array]:
         """Return the times between events in units of their mean so far, and the new clock."""
@@ -268,18 +269,14 @@ class Recommender(UsersAndItems):
         exclude: Any = (),
         return_scores: bool = False,
     ) -> Any:
-        """Return the best items for a user, without those seen; best first.
+        """Return the n best items for a user without those seen, or fewer; best first.
 
         Parameters
         ----------
         user
             A new one gets what is popular.
-        n
-            Most items to return; fewer if there are not as many.
-        items
-            Only these are recommended, if given; those not known are not.
-        exclude
-            These are not.
+        items, exclude
+            Only items are recommended that are among the ones, if given, and not among the others.
         return_scores
             Whether to return a pair: the items, and an array of their probabilities.
         """
@@ -303,17 +300,19 @@ class Recommender(UsersAndItems):
         """
         count = min(checks.count(n, "n", least=0), len(self._items))
         rows = self._users.find(plain_keys(several(users, "users"), "the id of one user"))
-        unwanted = self._places(exclude, "exclude")
-        if items is not None:
-            allowed = np.setdiff1d(self._places(items, "items"), unwanted)
-            found = [self._best_of(row, allowed, count) for row in rows]
-        elif unwanted.size:  # enough of the best, less those that are not wanted
-            more = min(count + unwanted.size, len(self._items)) if count else 0
-            found = [self._best_without(row, unwanted, more, count) for row in rows]
+        unwanted = {-1, *self._places(exclude, "exclude").tolist()}
+        if items is None:  # enough of the best, less those that are not wanted
+            more = min(count + len(unwanted) - 1, len(self._items)) if count else 0
+            found = self._best(rows, more)
         else:
-            return self._best(rows, count, return_scores)
-        lists = [[self._items.names[place] for place in places.tolist()] for places, _ in found]
-        return (lists, [chances for _, chances in found]) if return_scores else lists
+            found = self._best_of(rows, self._places(items, "items"))
+        names, lists, scores = self._items.names, [], []
+        for best, chances in found:
+            lists.append([names[item] for item in best if item not in unwanted][:count])
+            if return_scores:
+                kept = [place for place, item in enumerate(best) if item not in unwanted]
+                scores.append(chances[kept[:count]])
+        return (lists, scores) if return_scores else lists
 
     def _places(self, items: Any, name: str) -> Indices:
         """Return the numbers of the items that are known, each once."""
@@ -322,32 +321,19 @@ class Recommender(UsersAndItems):
         found = self._items.find(plain_keys(several(items, name), "the id of one item"))
         return np.unique(found[found >= 0])
 
-    def _best_of(self, row: int, allowed: Indices, count: int) -> tuple[Indices, Array]:
-        """Return the best of some items for a user, and their probabilities."""
-        chances = self._pool.predict(np.full(allowed.size, row), allowed)[0]
-        order = np.argsort(-chances, kind="stable")[:count]
-        order = order[chances[order] > 0.0]
-        return allowed[order], chances[order]
-
-    def _best_without(
-        self, row: int, unwanted: Indices, more: int, count: int
-    ) -> tuple[Indices, Array]:
-        """Return the best items for a user but some, and their probabilities."""
-        (best,), (chances,) = self._pool.recommend(np.array([row]), more)
-        kept = np.flatnonzero((best >= 0) & ~np.isin(best, unwanted))[:count]
-        return best[kept], chances[kept]
-
-    def _best(self, rows: Indices, count: int, return_scores: bool) -> Any:
-        """Return the best items of each user, and their probabilities if asked for."""
-        names, items, scores = self._items.names, [], []
+    def _best(self, rows: Indices, count: int) -> Iterator[tuple[list[int], Array]]:
+        """The best items of each user, -1 where there are no more, and their probabilities."""
         for first in range(0, rows.size, BLOCK):
             best, chances = self._pool.recommend(rows[first : first + BLOCK], count)
-            for places, chance in zip(best.tolist(), chances, strict=True):
-                found = [names[place] for place in places if place >= 0]
-                items.append(found)
-                if return_scores:
-                    scores.append(chance[: len(found)].copy())
-        return (items, scores) if return_scores else items
+            yield from zip(best.tolist(), chances, strict=True)
+
+    def _best_of(self, rows: Indices, allowed: Indices) -> Iterator[tuple[list[int], Array]]:
+        """The same of the items allowed, all of them."""
+        for row in rows.tolist():
+            chances = self._pool.predict(np.full(allowed.size, row), allowed)[0]
+            order = np.argsort(-chances, kind="stable")
+            order = order[chances[order] > 0.0]
+            yield allowed[order].tolist(), chances[order]
 
     @reads
     def similar_items(self, item: Hashable, n: int = 10, *, return_scores: bool = False) -> Any:
@@ -367,15 +353,14 @@ class Recommender(UsersAndItems):
 
     @reads
     def explain(self, user: Hashable, item: Hashable) -> dict[str, Any]:
-        """Return why an item is recommended: its score, what each expert adds to it, and the user's items.
+        """Return why an item is recommended, as a dict; all is 0 for what is new or seen.
 
-        A dict: `score`, the probability; `experts`, what each adds, which sum to the score; `items`, what
-        pairs with each of the user's latest items add, most first, which sum to what the experts of pairs
-        add. What an expert takes from popularity counts as popularity. All is 0 for what is new or seen.
+        `score`, the probability; `experts`, what each adds, which sum to the score; `items`, what pairs with
+        each of the user's latest items add, most first, which sum to what the experts of pairs add. What an
+        expert takes from popularity counts as popularity.
         """
         number, places = self._user(user)[1], self._places([item], "item")
-        parts = np.zeros(len(self.expert_names_))
-        latest, of_items = np.zeros(0, np.int64), np.zeros(0)
+        parts, latest, of_items = np.zeros(kernels().EXPERTS), np.zeros(0, np.int64), np.zeros(0)
         if places.size:
             parts, latest, of_items = self._pool.explain(number, int(places[0]))
         order = [k for k in np.argsort(-of_items, kind="stable").tolist() if of_items[k] > 0.0]
@@ -448,16 +433,11 @@ class Recommender(UsersAndItems):
 
     @reads
     def regret_bound(self, changes: int = 0) -> float:
-        r"""Return a bound on the log loss of the mixture less that of a sequence of experts.
+        r"""Return a bound on the log loss of the mixture less that of a sequence of experts, in nats.
 
         .. math:: \sum_b \ln (N T_b) + S \ln (N \max_b T_b)
 
-        over the buckets of users that have had rounds, in nats.
-
-        Parameters
-        ----------
-        changes
-            S, how often the expert changes in the sequences of all buckets together.
+        over the buckets of users that have had rounds, with S changes of the expert in all of them together.
         """
         rounds = self._pool.ranks.rounds
         switches = checks.count(changes, "changes", least=0)
@@ -469,15 +449,9 @@ class Recommender(UsersAndItems):
     def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Write everything to one file; `load` resumes bit-identically.
 
-        Ids must be texts, numbers, booleans, None, bytes or tuples of these.
-
-        Parameters
-        ----------
-        path
-            The file. A kill at any moment leaves the old one or the new one.
-        note
-            What belongs to this state of the model, such as the offset of the next event: a dict that
-            JSON can hold. `load` returns a model with it as `note_`.
+        Ids must be texts, numbers, booleans, None, bytes or tuples of these. A note is what belongs to this state
+        of the model, such as the offset of the next event: a dict that JSON can hold. `load` returns a model with
+        it as `note_`.
         """
         if note is not None and (type(note) is not dict or json.loads(json.dumps(note)) != note):
             raise TypeError(

@@ -13,8 +13,7 @@ from driftwolfe.points.compiling import NEW_NUMBERS, NEW_TABLE, NUMBERS, PLACES,
 
 #: Latest items of a user that a new one is paired with, and those that far and near pairs start from.
 WINDOW, LOOK_BACK = 16, 10
-#: Those that the expert of any pairs starts from, all alike: it reads no order (chosen among 10 to 32 on one
-#: shuffle of MovieLens 100K, with seed 0, and in time order, on which 20 loses 0.2 %).
+#: Those that the expert of any pairs starts from, all alike: it reads no order (chosen on MovieLens 100K).
 LONG_LOOK_BACK = 18
 #: A pair of items counts less, the more items lie between them: how fast, for near and for far pairs.
 NEAR, FAR = 5.0, 50.0
@@ -128,21 +127,20 @@ def find(entries, start, size, wanted, flag):
 
 
 @plain_jit()
-def lengthen(table, row, size, free, kind, entries):
+def lengthen(table, row, size, free, entries):
     """Move a list that is full to one twice as long; unused lists are linked, each to the start of the next."""
     start, level = table[row, START], table[row, LEVEL]
     longer = level + 1 if level else FIRST_LEVEL
-    moved = free[kind, longer]
+    moved = free[longer]
     if moved >= 0:
-        free[kind, longer] = entries[moved]
+        free[longer] = entries[moved]
     else:
-        moved = free[kind, -1]
-        free[kind, -1] = moved + (1 << longer)
+        moved = free[-1]
+        free[-1] = moved + (1 << longer)
     for k in range(size):
         entries[moved + k] = entries[start + k]
     if level:
-        entries[start] = free[kind, level]
-        free[kind, level] = start
+        entries[start], free[level] = free[level], start
     table[row, START], table[row, LEVEL] = moved, longer
     return moved
 
@@ -288,8 +286,9 @@ def fill_best(row, number, scores, candidates, best, chances):
 
 
 @plain_jit()
-def count_item(item, weight, scale, items, lists, counts, overall):
+def count_item(item, weight, scale, ranks):
     """Count one event of an item."""
+    items, lists, overall = ranks.items, ranks.lists, ranks.totals
     events, own_scale = items[item, EVENTS] + weight, items[item, SCALE] * (1.0 + 1.0 / FRESH)
     overall[POPULARITY] += weight
     overall[RECENT] += weight * scale
@@ -299,14 +298,15 @@ def count_item(item, weight, scale, items, lists, counts, overall):
     items[item, FAR_FACTOR] = (events + 1.0) ** -FAR_POWER
     if own_scale > LARGEST_SCALE:  # it grows, instead of all near pairs falling
         for k in range(lists[item, START], lists[item, START] + lists[item, SIZE]):
-            counts[k, 1] /= _F32(own_scale)
+            ranks.counts[k, 1] /= _F32(own_scale)
         own_scale = 1.0
     items[item, SCALE] = own_scale
 
 
 @plain_jit()
-def count_pairs(item, weight, length, items, lists, neighbours, counts, free, history):
+def count_pairs(item, weight, length, ranks, history):
     """Count the pairs of an item and the user's latest ones, in the rows of both."""
+    lists, neighbours, counts = ranks.lists, ranks.neighbours, ranks.counts
     for step in range(2 * length):
         row, other = history[step >> 1], item
         if step & 1:
@@ -319,7 +319,7 @@ def count_pairs(item, weight, length, items, lists, neighbours, counts, free, hi
             if size == MOST_NEIGHBOURS:
                 size = drop_rarest(start, size, neighbours, counts)
             if size == 0 or size == 1 << lists[row, LEVEL]:
-                old, start = start, lengthen(lists, row, size, free, np.int64(OF_ITEMS), neighbours)
+                old, start = start, lengthen(lists, row, size, ranks.free[OF_ITEMS], neighbours)
                 for k in range(size):
                     counts[start + k, 0] = counts[old + k, 0]
                     counts[start + k, 1] = counts[old + k, 1]
@@ -328,7 +328,7 @@ def count_pairs(item, weight, length, items, lists, neighbours, counts, free, hi
             counts[start + place, 0] = counts[start + place, 1] = 0.0
         place += start
         counts[place, 0] += weight * FAR_WEIGHTS[step >> 1]
-        counts[place, 1] += weight * NEAR_WEIGHTS[step >> 1] * items[row, SCALE]
+        counts[place, 1] += weight * NEAR_WEIGHTS[step >> 1] * ranks.items[row, SCALE]
 
 
 @plain_jit(WHOLE, ROWS, RANKS, SCRATCH)
@@ -340,9 +340,8 @@ def run(task, events, ranks, scratch):
     seen is left as it is.
     """
     of_users, of_items, parts, elapsed, found, losses, chances = events
-    items, lists, users = ranks.items, ranks.lists, ranks.users
-    neighbours, counts, seen = ranks.neighbours, ranks.counts, ranks.seen
-    free, overall, clock = ranks.free, ranks.totals, ranks.clock
+    items, users, seen, free = ranks.items, ranks.users, ranks.seen, ranks.free
+    overall, clock = ranks.totals, ranks.clock
     sums, marks, history = scratch.sums, scratch.marks, scratch.history
     candidates, scores, totals = scratch.candidates, scratch.scores, scratch.totals
     learning, mixed, scored = task <= RANK, task == RANK or task == RECOMMEND, -1  # noqa: SIM109
@@ -356,7 +355,7 @@ def run(task, events, ranks, scratch):
         if learning:
             weight = parts[n]
             if (  # every list of neighbours may double, and the user's
-                free[OF_ITEMS, -1] + ((WINDOW + 2) << LAST_LEVEL) > neighbours.size
+                free[OF_ITEMS, -1] + ((WINDOW + 2) << LAST_LEVEL) > ranks.neighbours.size
                 or free[OF_USERS, -1] + 4 * (size + 1) > seen.size
             ):
                 return n
@@ -387,8 +386,7 @@ def run(task, events, ranks, scratch):
                     recent -= items[other, DECAYING]
                 if recent <= 1e-9 * overall[RECENT]:  # rounding
                     recent = 0.0
-                unseen = popularity, recent
-                whole = everything > 0
+                unseen, whole = (popularity, recent), everything > 0
                 number = score(
                     np.int64(length), whole, unseen, mixed, np.int64(bucket), ranks, scratch
                 )
@@ -434,25 +432,16 @@ def run(task, events, ranks, scratch):
                 scale = 1.0
             overall[-1] = scale
             if weight > 0.0:
-                count_item(item, weight, scale, items, lists, counts, overall)
-                count_pairs(
-                    item,
-                    weight,
-                    np.int64(length if length < WINDOW else WINDOW),
-                    items,
-                    lists,
-                    neighbours,
-                    counts,
-                    free,
-                    history,
-                )
+                count_item(item, weight, scale, ranks)
+                latest = np.int64(length if length < WINDOW else WINDOW)
+                count_pairs(item, weight, latest, ranks, history)
             if place < 0 or weight > 0.0:  # the item moves to the end of the user's list
                 if place >= 0:
                     size -= 1
                     for k in range(start + place, start + size):
                         seen[k] = seen[k + 1]
                 elif size == 0 or size == 1 << users[user, LEVEL]:
-                    start = lengthen(users, user, size, free, np.int64(OF_USERS), seen)
+                    start = lengthen(users, user, size, free[OF_USERS], seen)
                 seen[start + size], users[user, SIZE] = 2 * item + (weight > 0.0), size + 1
             clock[0] += 1
     return of_users.size

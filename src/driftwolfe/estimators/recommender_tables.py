@@ -132,9 +132,8 @@ def ranking_tables(state: PackedRanks) -> RankingTables:
 def fading() -> Array:
     """Return what a user's latest items count, the last first: a row for far, near and any pairs."""
     loops = kernels()
-    table = np.ones((3, loops.LONG_LOOK_BACK))
-    table[:2] = 0.0
-    table[:2, : loops.LOOK_BACK] = loops.NEAR_WEIGHTS[: loops.LOOK_BACK]
+    table = np.zeros((3, loops.LONG_LOOK_BACK))
+    table[:2, : loops.LOOK_BACK], table[2] = loops.NEAR_WEIGHTS[: loops.LOOK_BACK], 1.0
     return table
 
 
@@ -321,9 +320,8 @@ class RecommenderPool(Part):
         start, size, _ = self.ranks.lists[item + 1].tolist()
         found, counts = self.ranks.neighbours[start : start + size], self.ranks.counts
         events = self.ranks.items[:, kernels().EVENTS]
-        return found - 1, counts[start : start + size, 0] / np.sqrt(
-            events[found] * events[item + 1]
-        )
+        roots = np.sqrt(events[found] * events[item + 1])
+        return found - 1, counts[start : start + size, 0] / roots
 
     def explain(self, user: int, item: int) -> tuple[Array, Indices, Array]:
         """Return what each expert adds to a score, and for the user's latest items what pairs with them add."""
@@ -338,9 +336,8 @@ class RecommenderPool(Part):
             at = np.flatnonzero(ranks.neighbours[first : first + number] == item + 1)
             events, scale = ranks.items[other, [loops.EVENTS, loops.SCALE]].tolist()
             roots = np.sqrt([events + 3.0, min(events, loops.FRESH) + 3.0])
-            pairs[:, place] = (ranks.counts[first + at] / (roots * [1.0, scale])).sum(axis=0)[
-                OF_KIND
-            ]
+            far_and_near = (ranks.counts[first + at] / (roots * [1.0, scale])).sum(axis=0)
+            pairs[:, place] = far_and_near[OF_KIND]
         pairs *= fading()[:, : latest.size]
         bucket = min(size.bit_length(), loops.BUCKETS - 1)
         weights, sums = ranks.weights[bucket], pairs.sum(axis=1)
