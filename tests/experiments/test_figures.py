@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from driftwolfe import plot
-from driftwolfe.experiments import drawing, figures
 from driftwolfe.experiments import figure as model
-from driftwolfe.experiments.drawing import WARNING, draw
-from driftwolfe.experiments.figure import evenly, expert_size, settled_range
+from driftwolfe.experiments import figures
+from driftwolfe.experiments.figure import WARNING, draw, evenly, expert_size, settled_range
 from driftwolfe.experiments.figures import band, rows
 from driftwolfe.experiments.summary import RegretRow
 from driftwolfe.terminal import Spread
@@ -340,7 +339,7 @@ def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):
     figure = panels(played())
     figure.savefig = lambda part, **_: (part.write_text("half"), 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        drawing.save(figure, tmp_path / "panels.png")
+        model.save(figure, tmp_path / "panels.png")
     assert [path.name for path in tmp_path.iterdir()] == ["panels.png"]
     assert (tmp_path / "panels.png").read_text() == "old"
 
@@ -348,7 +347,7 @@ def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):
 def test_without_matplotlib_one_sentence_says_what_to_do():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from driftwolfe.experiments.drawing import draw\n"
+        "from driftwolfe.experiments.figure import draw\n"
         "draw(None)"
     )
     last = python("-c", code, status=1).stderr.strip().splitlines()[-1]

@@ -17,8 +17,7 @@ import msgspec
 
 from driftwolfe import storage, terminal
 from driftwolfe.experiments import claims, figures
-from driftwolfe.experiments.drawing import extra
-from driftwolfe.experiments.figure import Figure
+from driftwolfe.experiments.figure import Figure, extra
 from driftwolfe.experiments.summary import (
     CALLS,
     RegretRow,
