@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from driftwolfe.experiments.claims import as_markdown, claims
-from driftwolfe.experiments.paper import experiment
+from driftwolfe.experiments.paper import as_markdown, claims, experiment
 from driftwolfe.experiments.report import as_text
 from driftwolfe.experiments.summary import summarise
 from experiments.small import result

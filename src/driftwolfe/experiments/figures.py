@@ -161,7 +161,8 @@ def sensitivity(summary: Summary) -> Figure:
         lines.append(Line(title, label, summary.styles[title], points, best, partial))
         shown += tried
     x = Axis("scale c of the step sizes", "scales", log=True, ticks=8)
-    y = Axis("mean loss per round", log=_wide([mean for line in lines for mean in line.band.mean]))
+    means = [mean for line in lines for mean in line.band.mean.tolist()]
+    y = Axis("mean loss per round", log=_wide(means))
     panel = Panel("", x, y, lines, "bars")
     return _figure("sensitivity", [summary], [panel], shown=seeds(shown))
 

@@ -249,10 +249,8 @@ class Store:
         with ExitStack() as held:
             for store in stores:
                 held.enter_context(store.locked())
-            results = self._packed | {
-                r.trial.identity: r for store in stores for r in store.results
-            }
-            storage.write_bytes(self.packed_path, packed(results.values()))
+            read = {r.trial.identity: r for store in stores for r in store.results}
+            storage.write_bytes(self.packed_path, packed((self._packed | read).values()))
             for store in stores:
                 for trial in store.trials:
                     store.path(trial).unlink(missing_ok=True)
@@ -323,20 +321,17 @@ def _rounded(result: Result) -> Result:
     def rounded(values: list[float], digits: int = _LOSS_DIGITS) -> list[float]:
         return [*(float(f"{value:.{digits}g}") for value in values[:-1]), values[-1]]
 
-    weights = result.weights
-    if weights is not None:
+    curves: dict[str, Any] = {
+        "loss": rounded(result.loss),
+        "rates": [rounded(curve) for curve in result.rates],
+        "seconds": rounded(result.seconds, _SECONDS_DIGITS),
+    }
+    if weights := result.weights:
         table = [
-            [None if weight is None else round(weight, _WEIGHT_DECIMALS) for weight in row]
-            for row in weights.values
+            [w if w is None else round(w, _WEIGHT_DECIMALS) for w in row] for row in weights.values
         ]
-        weights = msgspec.structs.replace(weights, values=table)
-    return msgspec.structs.replace(
-        result,
-        loss=rounded(result.loss),
-        rates=[rounded(curve) for curve in result.rates],
-        seconds=rounded(result.seconds, _SECONDS_DIGITS),
-        weights=weights,
-    )
+        curves["weights"] = msgspec.structs.replace(weights, values=table)
+    return msgspec.structs.replace(result, **curves)
 
 
 def run_sweep(
