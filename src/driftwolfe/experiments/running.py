@@ -152,13 +152,6 @@ class Reading(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rate_totals: list[float]
     version: str = __version__
 
-    @classmethod
-    def of(cls, trial: Trial) -> Reading:
-        """Before the first round."""
-        names = ("rounds", "loss", "seconds", *CALLS, "products", "rates", "rate_totals")
-        empty: Any = {name: [] for name in names}
-        return cls(trial=trial, **empty, weights={}, wall=0.0)
-
 
 class Recorder:
     """Reads the curves of a trial while it is played, and keeps a checkpoint."""
@@ -240,7 +233,9 @@ class Recorder:
 
 def _resumed(path: Path | None, trial: Trial, learner: Learner) -> tuple[Learner, Reading]:
     """The learner and the curves of a checkpoint; new ones where there is none to resume from."""
-    new = Reading.of(trial)
+    names = ("rounds", "loss", "seconds", *CALLS, "products", "rates", "rate_totals")
+    empty: Any = {name: [] for name in names}
+    new = Reading(trial=trial, weights={}, wall=0.0, **empty)
     if path is None or not path.exists():
         return learner, new
     try:
