@@ -33,6 +33,7 @@ STATUSES = {
     130: "stopped by Ctrl-C; what is done is kept",
 }
 _FAILED, _WRONG, _MISSING, _NO_PACKAGE, _NO_RESOURCE, _STOPPED = list(STATUSES)[1:]
+_EXPERIMENTS = "is missing; pip install 'driftwolfe[experiments]' brings what experiments need"
 
 _EPILOG = """\
 start here:
@@ -66,16 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ImportError as problem:
-        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
-        message, status = f"{problem.name or problem} is missing; {remedy}", _NO_PACKAGE
+        message, status = f"{problem.name or problem} {_EXPERIMENTS}", _NO_PACKAGE
     except MemoryError:
         message, status = "there is not enough memory for that; ask for less", _NO_RESOURCE
-    except FileNotFoundError as problem:
-        message, status = str(problem), _MISSING
-    except OSError as problem:  # such as a full disk: what was asked for was right
-        message, status = str(problem), _NO_RESOURCE
-    except ValueError as problem:
+    except (OSError, ValueError) as problem:
         message, status = str(problem), _WRONG
+        if isinstance(problem, OSError):  # such as a full disk: what was asked for was right
+            status = _MISSING if isinstance(problem, FileNotFoundError) else _NO_RESOURCE
     show(f"driftwolfe: {message}", sys.stderr)
     return status
 

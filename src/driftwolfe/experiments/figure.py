@@ -377,7 +377,7 @@ def draw(figure: Figure) -> Sheet:
             patch = extra("matplotlib.patches").Patch(color=INACTIVE, label="expert not active")
             sheet.legend(handles=[patch], loc="outside lower right")
     elif not names:
-        (_legend_below if several or dots else _legend_beside)(sheet, _entries(figure))
+        _legend(sheet, _entries(figure), beside=not (several or dots))
     return sheet
 
 
@@ -522,26 +522,23 @@ def _entry(style: LineStyle, text: str, **line: Any) -> Line2D:
     return made
 
 
-def _legend_below(sheet: Sheet, entries: Sequence[Line2D]) -> None:
-    """One legend for all panels, which become no smaller for it."""
-    lengths = [len(str(entry.get_label())) for entry in entries]
+def _legend(sheet: Sheet, entries: Sequence[Line2D], beside: bool) -> None:
+    """One legend, below panels that become no smaller for it, or to the right: the figure grows."""
+    options: dict[str, Any] = {"handles": list(entries), "handlelength": 3.2}
+    labels = [str(entry.get_label()) for entry in entries]
+    if beside:  # what is in brackets has a line of its own
+        labels = [label.replace(" (", "\n(") for label in labels]
+        rows = 2 + len(labels) + "".join(labels).count("\n")
+        sheet.set_figheight(max(sheet.get_figheight(), _ROW * rows))
+        sheet.legend(labels=labels, loc="outside right upper", **options)
+        return
     for rows in range(1, len(entries) + 1):
-        longest = [max(lengths[start : start + rows]) for start in range(0, len(lengths), rows)]
+        longest = [max(map(len, labels[i : i + rows])) for i in range(0, len(labels), rows)]
         if sum(0.062 * length + 0.62 for length in longest) <= sheet.get_figwidth():  # in inches
             break
     sheet.set_figheight(sheet.get_figheight() + _ROW * rows)
-    options: dict[str, Any] = {"loc": "outside lower center", "ncols": -(-len(entries) // rows)}
-    sheet.legend(handles=list(entries), handlelength=3.2, columnspacing=1.4, **options)
-
-
-def _legend_beside(sheet: Sheet, entries: Sequence[Line2D]) -> None:
-    """One legend to the right, what is in brackets on a line of its own; the figure may grow."""
-    labels = [str(entry.get_label()).replace(" (", "\n(") for entry in entries]
-    for entry, label in zip(entries, labels, strict=True):
-        entry.set_label(label)
-    lines = 2 + len(labels) + "".join(labels).count("\n")
-    sheet.set_figheight(max(sheet.get_figheight(), _ROW * lines))
-    sheet.legend(handles=list(entries), loc="outside right upper", handlelength=3.2)
+    options |= {"loc": "outside lower center", "ncols": -(-len(entries) // rows)}
+    sheet.legend(columnspacing=1.4, **options)
 
 
 def save(figure: Sheet, path: Path, **options: Any) -> None:
