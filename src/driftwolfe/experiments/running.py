@@ -100,7 +100,7 @@ def on_device(stream: Stream, device: str) -> Stream:
 
 def make_learner(trial: Trial, stream: Stream) -> Learner:
     """The trial's learner, for that stream."""
-    known = {"horizon": len(stream), "lipschitz": stream.lipschitz}
+    known: dict[str, Any] = {"horizon": len(stream), "lipschitz": stream.lipschitz}
     if is_own(trial.method):
         made: Any
         made, keywords = own_learner(trial)
@@ -108,7 +108,12 @@ def make_learner(trial: Trial, stream: Stream) -> Learner:
     else:
         made = METHODS[trial.method]
     options = {**step_options(trial.method, trial.c), **trial.options}
-    learner: Learner = made(stream.domain, **known, **with_oracle(made, options))
+    taken = made.__signature__.parameters
+    known |= {name: value for name, value in options.items() if name in taken}
+    if others := {name: value for name, value in options.items() if name not in taken}:
+        oracle = Oracle.of(known.get("oracle", taken["oracle"].default))
+        known["oracle"] = replace(oracle, **others)  # beside what the learner has by default
+    learner: Learner = made(stream.domain, **known)
     return learner
 
 
@@ -120,17 +125,6 @@ def own_learner(trial: Trial) -> tuple[type[Learner], Collection[str]]:
     keywords = keywords_of(found)
     trial.check_options(keywords)
     return found, keywords
-
-
-def with_oracle(learner: type[Learner], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with those of the learner's oracle in one `Oracle`, beside what it has by default."""
-    taken = learner.__signature__.parameters
-    own = {name: value for name, value in options.items() if name in taken}
-    if len(own) < len(options):
-        oracle = Oracle.of(own.get("oracle", taken["oracle"].default))
-        others = {name: value for name, value in options.items() if name not in taken}
-        own["oracle"] = replace(oracle, **others)
-    return own
 
 
 def step_options(method: str, c: float | None) -> dict[str, Any]:
