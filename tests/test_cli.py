@@ -56,11 +56,10 @@ def test_errors_of_the_library_are_one_line(monkeypatch, capsys):
 
 SPEC = """
 title = "Steps"
-seeds = 2
+seeds = 4
 data = { name = "jumping-target", rounds = 40 }
 [[methods]]
 method = "OGD"
-c = [0.5, 1]
 """
 
 
@@ -223,7 +222,7 @@ def test_a_missing_extra_is_named_with_what_to_install(monkeypatch, capsys):
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
-    (tmp_path / "long.toml").write_text(SPEC.replace("seeds = 2", "seeds = 400"))
+    (tmp_path / "long.toml").write_text(SPEC.replace("seeds = 4", "seeds = 400"))
     command = [sys.executable, "-m", "driftwolfe.cli"]
     command += ["sweep", "long.toml", "--out", "found", "--jobs", "1"]
     with hears_ctrl_c():

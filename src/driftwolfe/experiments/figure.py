@@ -268,8 +268,7 @@ def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
         unused = (fresh or free or _CANDIDATES[len(families) % len(_CANDIDATES) :])[0]
         fixed = _FIXED.get(_plain(name), unused)
         families[name] = unused if fixed in families.values() else fixed
-    found: dict[str, LineStyle] = {}
-    taken = set(families.values())
+    found, taken = dict[str, LineStyle](), set(families.values())
     for title in sorted(wanted, key=lambda title: (title.endswith(UNTUNED), title)):
         own = families[family(title)]
         if title != family(title):

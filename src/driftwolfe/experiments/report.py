@@ -316,7 +316,7 @@ def _fact(value: Any) -> str:
 def overview(places: Iterable[Path]) -> list[str]:
     """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
     lines, opened = list[str](), dict[Path, str]()
-    for place in (inner for outer in places for inner in _sweeps_in(outer)):
+    for place in (inner for outer in places for inner in _sweeps_in(outer) or [outer]):
         if place.is_file():
             opened[place] = "picture"
             continue
@@ -354,17 +354,13 @@ def in_brief(store: Store) -> list[str]:
 
 
 def _sweeps_in(place: Path) -> list[Path]:
-    """The sweeps in a folder and the pictures beside them; the place itself where there are none."""
-
-    def is_sweep(folder: Path) -> bool:
-        return (folder / "sweep.json").exists()
-
-    if not place.is_dir() or is_sweep(place):
+    """The sweeps in a folder and the pictures beside them; none where there is nothing of that."""
+    if not place.is_dir() or (place / "sweep.json").exists():
         return [place]
     found = []  # without the tuning of experiments, which lies in their own folders
     for each in sorted(place.iterdir()):
         if each.is_dir() and not each.is_symlink():
-            found += [inner for inner in _sweeps_in(each) if inner != each or is_sweep(each)]
+            found += _sweeps_in(each)
         elif each.suffix == ".png":
             found.append(each)
-    return found or [place]
+    return found
