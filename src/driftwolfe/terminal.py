@@ -136,10 +136,10 @@ def csv_cell(value: Any) -> Any:
         return value
     try:
         float(value)
+        formula = False
     except ValueError:
         formula = value.startswith(("=", "+", "-", "@", "\t", "\r"))
-        return ("'" if formula else "") + printable(value)
-    return printable(value)
+    return ("'" if formula else "") + printable(value)
 
 
 def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:

@@ -294,7 +294,6 @@ def choose(
     grid = sorted(contender.scales)
     if len(grid) < 2:
         return Choice([], grid[0] if grid else None, True)
-    widened = 0
     while True:
         trials = [trial for c in grid for trial in experiment.tuning(contender, data, c)]
         done = [trial for trial in trials if tuning.done(trial)]
@@ -304,9 +303,9 @@ def choose(
         if best is None or best.c is None:
             return Choice(trials)
         wider = _widened(grid, best.c)
-        if wider == grid or widened == experiment.widest:
+        if wider == grid or len(grid) - len(contender.scales) == experiment.widest:
             return Choice(trials, best.c, True)
-        grid, widened = wider, widened + 1
+        grid = wider
 
 
 def add_rated(
