@@ -155,6 +155,7 @@ class Recorder:
     ) -> None:
         self.learner, self.last, self.at, self.path = learner, last, at, path
         self.limit, self.total = at.trial.limit or math.inf, at.total
+        self.spent = at.seconds[-1] if at.seconds else 0.0  # at the last reading
         # A thread waits for a device, which its own time need not show.
         self.clock = time.thread_time if learner.domain.device is HOST else time.perf_counter
         self.started = started - at.wall  # of the whole run, without the time between its parts
@@ -168,10 +169,6 @@ class Recorder:
         if not at.rounds:
             self._read_weights()
         self.since = self.clock()
-
-    @property
-    def spent(self) -> float:
-        return self.at.seconds[-1] if self.at.seconds else 0.0
 
     @property
     def wall(self) -> float:
@@ -196,7 +193,8 @@ class Recorder:
             return
         at.rounds.append(learner.t)
         at.loss.append(self.total)
-        at.seconds.append(round(spent, 6))
+        self.spent = round(spent, 6)
+        at.seconds.append(self.spent)
         for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
             getattr(at, name).append(number)
         at.products.append(devices.counted_products() - self.made)
