@@ -31,7 +31,7 @@ def new_figure(title: str, height: float) -> Any:
     """An empty figure of the report's width with a title."""
     from matplotlib.figure import Figure
 
-    from driftwolfe.experiments.drawing import WIDTH
+    from driftwolfe.experiments.figure import WIDTH
 
     figure = Figure(figsize=(WIDTH, height), dpi=200, layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
@@ -40,6 +40,6 @@ def new_figure(title: str, height: float) -> Any:
 
 def save_figure(figure: Any, folder: Path, name: str, **options: Any) -> None:
     """Write a figure as PNG."""
-    from driftwolfe.experiments.drawing import save
+    from driftwolfe.experiments.figure import save
 
     save(figure, folder / f"{name}.png", **options)

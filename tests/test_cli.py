@@ -5,13 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 import driftwolfe as dw
 from driftwolfe import cli
-from experiments.small import hears_ctrl_c
+from experiments.small import hears_ctrl_c, until
 from reliability.children import python
 
 
@@ -51,18 +50,16 @@ def test_errors_of_the_library_are_one_line(monkeypatch, capsys):
 
     monkeypatch.setattr(cli, "run_doctor", fail)
     assert cli.main(["doctor"]) == 2
-    assert (
-        capsys.readouterr().err == "driftwolfe: radius must be a positive finite number, got -1\n"
-    )
+    told = capsys.readouterr().err
+    assert told == "driftwolfe: radius must be a positive finite number, got -1\n"
 
 
 SPEC = """
 title = "Steps"
-seeds = 2
+seeds = 4
 data = { name = "jumping-target", rounds = 40 }
 [[methods]]
 method = "OGD"
-c = [0.5, 1]
 """
 
 
@@ -171,28 +168,22 @@ def test_the_example_of_a_sweep_is_one(capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [
-        (["sweep"], 2, "say which sweep to run"),
-        (["sweep"], 2, "--example"),
-        (["sweep", "none.toml"], 3, "there is no file none.toml"),
+        (["sweep"], 2, "say which sweep to run, or print an example of one with --example"),
         (["sweep", "folder"], 3, "there is no file folder"),
         (["sweep", "a\x00b"], 3, "there is no file"),
         (["sweep", "bad.toml"], 2, "bad.toml: "),
         (["sweep", "unknown.toml"], 2, "unknown.toml: unknown method 'POLDA'"),
         (["sweep", "key.toml"], 2, "key.toml: unknown key `method`; did you mean 'methods'?"),
         (["sweep", "steps.toml", "--scheduler", "tcp://127.0.0.1:9"], 5, "no Dask scheduler"),
-        (["sweep", "steps.toml", "--out", "file"], 5, "file is not a folder"),
         (["sweep", "steps.toml", "--out", "file/deeper"], 5, "file is not a folder"),
         (["sweep", "steps.toml", "--out", "a\x00b"], 2, "null"),
         (["status", "nowhere"], 3, "there is no folder nowhere"),
-        (["report", "nowhere"], 3, "there is no folder nowhere"),
         (["report", "file"], 3, "holds no sweep"),
-        (["claims", "nowhere"], 3, "there is no folder nowhere"),
         (["claims", "folder"], 3, "holds no sweep"),
         (["overview", "nowhere", "file"], 3, "there is no folder nowhere"),
         (["overview", "."], 3, ". holds no sweep: there is no sweep.json"),
         (["demo", "--out", "file/x.png", "--seed", "1"], 5, "file is not a folder"),
         (["demo", "--out", "folder"], 2, "its name must end in .png"),
-        (["reproduce", "classification", "--data", "nowhere"], 3, "there is no folder "),
         (["reproduce", "classification", "--data", "nowhere"], 3, "; set --data, or set "),
         (["reproduce", "classification", "--data", "."], 3, "neither shuttle"),
         (["reproduce", "classification", "--preset", "short"], 2, "got 'short'"),
@@ -231,18 +222,13 @@ def test_a_missing_extra_is_named_with_what_to_install(monkeypatch, capsys):
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
-    (tmp_path / "long.toml").write_text(SPEC.replace("seeds = 2", "seeds = 400"))
-    command = ["sweep", "long.toml", "--out", "found", "--jobs", "1"]
+    (tmp_path / "long.toml").write_text(SPEC.replace("seeds = 4", "seeds = 400"))
+    command = [sys.executable, "-m", "driftwolfe.cli"]
+    command += ["sweep", "long.toml", "--out", "found", "--jobs", "1"]
     with hears_ctrl_c():
-        process = subprocess.Popen(
-            [sys.executable, "-m", "driftwolfe.cli", *command],
-            cwd=tmp_path,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    end = time.monotonic() + 60
-    while not list(tmp_path.glob("found/trials/*.json")) and time.monotonic() < end:
-        time.sleep(0.05)
+        options = {"cwd": tmp_path, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, **options)
+    until(lambda: list(tmp_path.glob("found/trials/*.json")), "a result")
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130, told

@@ -70,19 +70,13 @@ class Projecting(Plain):
 
 
 def test_anything_with_decision_and_update_is_a_learner():
-    def of_the_set(domain):
-        return Projecting(domain, step=0.5)
-
-    def made(place=BALL):
-        return Projecting(place)
-
     learner = Plain()
     contenders = {
         "learner": learner,
         "class": Plain,
         "on a set": Projecting,
-        "made": made,
-        "made on a set": of_the_set,
+        "made": lambda place=BALL: Projecting(place),
+        "made on a set": lambda domain: Projecting(domain),
         "partial": partial(Projecting, step=0.5),
         "ours": Halfway,
         "ours, made": lambda domain: Halfway(domain),
@@ -191,9 +185,8 @@ def test_seeds_that_agree_show_one_number():
 
 def test_own_learners_and_ours_play_the_same_streams():
     mine = Halfway(BALL)
-    result = dw.compare(
-        {"mine": mine, "POLA": dw.POLA, "stays": dw.learners.Constant}, jumps, seeds=3, tau=20
-    )
+    contenders = {"mine": mine, "POLA": dw.POLA, "stays": dw.learners.Constant}
+    result = dw.compare(contenders, jumps, seeds=3, tau=20)
     assert mine.t == 0  # copies played
     for seed in range(3):
         stream = jumps(seed)
@@ -208,12 +201,8 @@ def test_own_learners_and_ours_play_the_same_streams():
         assert measures["regret, worst 20 rounds"] == pytest.approx(float(worst))
         assert measures["projections per round"] == 1.0
     apart = result.difference("mine", "stays")
-    by_hand = np.array(
-        [
-            a.losses.mean() - b.losses.mean()
-            for a, b in zip(result.histories["mine"], result.histories["stays"], strict=True)
-        ]
-    )
+    losses = (result.measures[name]["loss per round"] for name in ("mine", "stays"))
+    by_hand = np.subtract(*losses)
     assert apart.mean == pytest.approx(by_hand.mean())
     assert apart.deviation == pytest.approx(by_hand.std(ddof=1) / np.sqrt(3))
     lines = str(result).splitlines()
@@ -245,6 +234,9 @@ class Failing(Halfway):
         raise ZeroDivisionError("on purpose")
 
 
+ROTATING = dw.streams.synthetic.rotating_quadratic(BALL, rounds=9, seed=0)
+
+
 @pytest.mark.parametrize(
     ("learners", "stream", "options", "kind", "told"),
     [
@@ -257,13 +249,7 @@ class Failing(Halfway):
         ({"a": dw.POLA}, list(jumps(0)), {}, ValueError, "name no set"),
         ({"a": dw.POLA(BALL)}, list(jumps(0)), {"seeds": 2}, ValueError, "a function of the seed"),
         ({"a": dw.POLA(BALL)}, jumps, {"seeds": 0}, ValueError, "seeds"),
-        (
-            {"a": dw.POLA(BALL)},
-            dw.streams.synthetic.rotating_quadratic(BALL, rounds=9, seed=0),
-            {"seeds": 2},
-            ValueError,
-            "move between its drifts",
-        ),
+        ({"a": dw.POLA(BALL)}, ROTATING, {"seeds": 2}, ValueError, "move between its drifts"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(learners, stream, options, kind, told):

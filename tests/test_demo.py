@@ -221,23 +221,16 @@ def test_a_seed_is_a_whole_number(seed, capsys):
     assert end.value.code == 2 and "whole number >= 0" in capsys.readouterr().err
 
 
-def test_the_terminal_part_needs_no_extras():
+def test_the_terminal_part_needs_no_extras_and_nothing_is_compiled(tmp_path):
     extras = ("matplotlib", "plotly", "msgspec", "jinja2", "sklearn", "river", "pandas")
     hidden = "".join(f"sys.modules[{name!r}] = None; " for name in extras)
     code = (
         f"import sys; {hidden}\n"
-        "from driftwolfe import cli\n"
-        "from driftwolfe import demo\n"
+        "from driftwolfe import cli, demo\n"
         "hunt = demo.hunt\n"
         "demo.hunt = lambda seed: hunt(seed, rounds=400)\n"
         "sys.exit(cli.main(['demo']))"
     )
-    done = python("-c", code)
+    done = python("-c", code, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
     assert "POLAR's regret is" in done.stdout and "driftwolfe[plot]" in done.stdout
-
-
-def test_nothing_is_compiled(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    code = "from driftwolfe import demo; demo.play_both(demo.hunt(0, rounds=310))"
-    python("-c", code, env=environment)
     assert not os.listdir(tmp_path)

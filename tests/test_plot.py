@@ -42,27 +42,23 @@ def test_losses_are_means_over_games_with_drifts_marked(compared):
     assert len(axis.collections) == 2  # a band for each
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["POLA", "stays"]
     total = dw.plot.losses(compared, average=False)
-    assert line(total, "stays")[-1] == pytest.approx(
-        np.mean([game.losses.sum() for game in compared.histories["stays"]])
-    )
+    sums = [game.losses.sum() for game in compared.histories["stays"]]
+    assert line(total, "stays")[-1] == pytest.approx(np.mean(sums))
 
 
 def test_regret_ends_at_dynamic_regret(compared):
     axis = dw.plot.regret(compared)
-    assert line(axis, "POLA")[-1] == pytest.approx(
-        np.mean(compared.measures["POLA"]["dynamic regret"])
-    )
+    mean = np.mean(compared.measures["POLA"]["dynamic regret"])
+    assert line(axis, "POLA")[-1] == pytest.approx(mean)
     stream = jumps(5)
     history = dw.play(dw.OGD(BALL, horizon=90, lipschitz=2.0), stream)
     alone = dw.plot.regret({"OGD": history}, stream.comparators)
-    assert line(alone, "OGD")[-1] == pytest.approx(
-        float(dw.regret.dynamic_regret(history, stream.comparators))
-    )
+    regret = float(dw.regret.dynamic_regret(history, stream.comparators))
+    assert line(alone, "OGD")[-1] == pytest.approx(regret)
     fixed = dw.plot.regret({"OGD": history})
     assert fixed.get_ylabel() == "regret against the best fixed point"
-    assert line(fixed, "OGD")[-1] == pytest.approx(
-        float(dw.regret.static_regret(history)), rel=1e-4
-    )
+    regret = float(dw.regret.static_regret(history))
+    assert line(fixed, "OGD")[-1] == pytest.approx(regret, rel=1e-4)
 
 
 def test_weights_are_placed_by_the_experts_names():

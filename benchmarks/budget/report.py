@@ -16,8 +16,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from benchmarks.budget.games import TITLES, ZERO, Record
 from benchmarks.budget.streams import SETS
 from benchmarks.output import markdown, new_figure, save_figure, short_number
-from driftwolfe.experiments.drawing import count_axis, print_style
-from driftwolfe.experiments.figure import FAINT, INK, LineStyle, line_styles
+from driftwolfe.experiments.figure import (
+    FAINT,
+    INK,
+    LineStyle,
+    count_axis,
+    line_styles,
+    print_style,
+)
 
 # -- tables; every row has a unique name, so that pages can quote it -----------------------------------
 

@@ -14,8 +14,7 @@ from matplotlib.ticker import NullLocator
 from benchmarks.gpu.tables import GAMES, SECTIONS, Results, part
 from benchmarks.output import new_figure, save_figure
 from benchmarks.output import short_number as number
-from driftwolfe.experiments.drawing import count_axis, print_style
-from driftwolfe.experiments.figure import COLOURS, FAINT, INK
+from driftwolfe.experiments.figure import COLOURS, FAINT, INK, count_axis, print_style
 from driftwolfe.storage import write_text
 
 BLUE, ORANGE = COLOURS[:2]

@@ -33,6 +33,7 @@ STATUSES = {
     130: "stopped by Ctrl-C; what is done is kept",
 }
 _FAILED, _WRONG, _MISSING, _NO_PACKAGE, _NO_RESOURCE, _STOPPED = list(STATUSES)[1:]
+_EXPERIMENTS = "is missing; pip install 'driftwolfe[experiments]' brings what experiments need"
 
 _EPILOG = """\
 start here:
@@ -66,17 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ImportError as problem:
-        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
-        message, status = f"{problem.name or problem} is missing; {remedy}", _NO_PACKAGE
+        message, status = f"{problem.name or problem} {_EXPERIMENTS}", _NO_PACKAGE
     except MemoryError:
         message, status = "there is not enough memory for that; ask for less", _NO_RESOURCE
-    except FileNotFoundError as problem:
-        message, status = str(problem), _MISSING
-    except OSError as problem:  # such as a full disk: what was asked for was right
-        message, status = str(problem), _NO_RESOURCE
-    except ValueError as problem:
+    except (OSError, ValueError) as problem:
         message, status = str(problem), _WRONG
-    _note(f"driftwolfe: {message}")
+        if isinstance(problem, OSError):  # such as a full disk: what was asked for was right
+            status = _MISSING if isinstance(problem, FileNotFoundError) else _NO_RESOURCE
+    show(f"driftwolfe: {message}", sys.stderr)
     return status
 
 
@@ -140,6 +138,8 @@ _SCHEDULER = _option("--scheduler", metavar="ADDRESS", help="Dask cluster, as tc
 _FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
 _RESULTS = "folder for results (default: results/%s)"
 _PICTURE = Path("results", "demo.png")
+_PRESETS = ("quick", "short", "paper", "one-projection", "small-radius")
+_PACK = "then move the files of all trials into one small file"
 
 
 @_option("--out", metavar="FILE", type=Path, default=_PICTURE, help=f"a PNG (default: {_PICTURE})")
@@ -190,12 +190,7 @@ def run_warmup(options: argparse.Namespace) -> None:
 
 
 @_option("experiment", choices=("matrix-completion", "classification"))
-@_option(
-    "--preset",
-    choices=("quick", "short", "paper", "one-projection", "small-radius"),
-    default="quick",
-    help="default: quick",
-)
+@_option("--preset", choices=_PRESETS, default="quick", help="default: quick")
 @_option("--seeds", type=_positive, metavar="N", help="orders of the data (default: the preset's)")
 @_option("--only", nargs="+", metavar="METHOD", default=(), help="methods by their labels")
 @_option("--device", default="cpu", help="where matrices live: cpu (default) or cuda")
@@ -285,21 +280,18 @@ def _run_trials(
         failed = run(store, executor, data)
     except KeyboardInterrupt:
         done = len(store.trials) - len(store.missing)
-        _note(f"stopped: {done} of {len(store.trials)} trials are done and kept in {store.folder}")
-        _note(f"resume with: {shlex.join(['driftwolfe', *sys.argv[1:]])}")
+        again = shlex.join(["driftwolfe", *sys.argv[1:]])
+        kept = f"{done} of {len(store.trials)} trials are done and kept in {store.folder}"
+        show(f"stopped: {kept}\nresume with: {again}", sys.stderr)
         return _STOPPED
     if store.results:
         written = report.publish(store, command)
         shown = [f"  {path}" for path in written if path.suffix not in (".pdf", ".svg")]
         Terminal.of().say("\n".join([*report.in_brief(store), "written:", *shown]))
     if failed or not store.results:
-        _note(sweep.status(store))
+        show(sweep.status(store), sys.stderr)
         return _FAILED
     return 0
-
-
-def _note(sentence: str) -> None:
-    show(sentence, sys.stderr)
 
 
 @_FOLDER
@@ -314,9 +306,7 @@ def run_status(options: argparse.Namespace) -> None:
 
 
 @_FOLDER
-@_option(
-    "--pack", action="store_true", help="then move the files of all trials into one small file"
-)
+@_option("--pack", action="store_true", help=_PACK)
 def run_report(options: argparse.Namespace) -> None:
     """Draw the results of a sweep so far.
 
@@ -339,16 +329,14 @@ def run_claims(options: argparse.Namespace) -> None:
     Prints each claim of the paper that results of `driftwolfe reproduce` can decide, what was measured,
     and whether it held.
     """
-    from driftwolfe.experiments import claims, summary, sweep
+    from driftwolfe.experiments import paper, summary, sweep
 
     store, terminal = sweep.Store(options.folder), Terminal.of()
     for each in summary.summaries(store):
-        found, missing = claims.claims(each, store.title)
-        words = [f'({numeral}) "{text}."' for numeral, text in claims.quotes(found).items()]
-        lines = [*words, *map(str, found)] or [
-            missing or "the paper makes no claim about these results"
-        ]
-        for line in (f"{each.name}:", *lines):
+        found, missing = paper.claims(each, store.title)
+        words = [f'({numeral}) "{text}."' for numeral, text in paper.quotes(found).items()]
+        none = missing or "the paper makes no claim about these results"
+        for line in (f"{each.name}:", *words, *(map(str, found) if found else [none])):
             terminal.tell(line, "     ")
 
 

@@ -109,9 +109,8 @@ class Comparison:
         """The table in LaTeX, with the lines of its package booktabs."""
         heads, rows = self._cells
         cells = [[cell.translate(_LATEX) for cell in row] for row in (heads, *rows)]
-        lines = [" & ".join(row) + r" \\" for row in cells]
-        lines[1:1] = [r"\midrule"]
-        body = re.sub(r"(?<= )-(?=\d)", "$-$", "\n".join(lines))
+        head, *lines = (" & ".join(row) + r" \\" for row in cells)
+        body = re.sub(r"(?<= )-(?=\d)", "$-$", "\n".join([head, r"\midrule", *lines]))
         begin = rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}"
         return "\n".join([begin, r"\toprule", body, r"\bottomrule", r"\end{tabular}"])
 
@@ -133,18 +132,16 @@ class Comparison:
         return "\n".join(table(*self._cells))
 
     def __repr__(self) -> str:
-        rounds = len(next(iter(self.histories.values()))[0])
-        names = ", ".join(self.histories)
+        rounds = counted(len(next(iter(self.histories.values()))[0]), "round")
         streams = counted(len(self.comparators), "stream")
-        return f"Comparison({names}: {streams} of {counted(rounds, 'round')})"
+        return f"Comparison({', '.join(self.histories)}: {streams} of {rounds})"
 
     def _repr_html_(self) -> str:
         heads, rows = self._cells
-        lines = [("th", heads), *(("td", row) for row in rows)]
-        body = "".join(
-            f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-            for tag, cells in lines
-        )
+        body = ""
+        for tag, cells in [("th", heads), *(("td", row) for row in rows)]:
+            line = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+            body += f"<tr>{line}</tr>"
         return f"<table>{body}</table>"
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.domains import Simplex
-from driftwolfe.experiments import drawing
-from driftwolfe.experiments.figure import INK, Axis, Band, ExpertWeights, Line, Panel, line_styles
+from driftwolfe.experiments import figure
+from driftwolfe.experiments.figure import Axis, Band, ExpertWeights, Line, Panel, line_styles
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLAR, Learner
 from driftwolfe.losses import LinearLoss
@@ -20,15 +20,12 @@ from driftwolfe.streams import Stream
 from driftwolfe.terminal import Terminal, table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Sheet
 
 PLACES, ROUNDS = 8, 1000
-#: Rounds before the first jump, and between jumps.
-CALM, STAY = 300, 100
-#: Standard deviation of a sighting; the target itself is 1.
-NOISE = 0.4
-#: Places that a jump leads away, at least, so that a chart shows it.
-_FAR = 2
+CALM, STAY = 300, 100  # rounds before the first jump, and between jumps
+NOISE = 0.4  # standard deviation of a sighting; the target itself is 1
+_FAR = 2  # places that a jump leads away, at least, so that a chart shows it
 #: Step sizes tried for OGD in hindsight, in units of the one that its theory gives.
 HINDSIGHT = (1, 4, 16, 32, 64)
 #: With Unicode and without: letters for rising weight, for a missed target, for an axis and its marks.
@@ -69,13 +66,13 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
         return
     terminal.say()
     try:
-        figure = picture(runs)
+        sheet = picture(runs)
     except ImportError:
         remedy = "it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
         terminal.tell(f"no picture: {remedy}")
         return
-    with drawing.print_style():
-        drawing.save(figure, out, dpi=200)
+    with figure.print_style():
+        figure.save(sheet, out, dpi=200)
     terminal.say(f"picture: {out}")
 
 
@@ -122,9 +119,9 @@ class PlayedGame:
 
 def learners(stream: Stream) -> dict[str, Learner]:
     """Make POLAR, which only minimises linear functions, and OGD with the step size of its theory."""
-    domain = Simplex(PLACES)
-    ogd = OGD(domain, horizon=len(stream), lipschitz=stream.lipschitz)
-    return {"POLAR": POLAR(domain, oracle="corrective"), "OGD": ogd}
+    polar = POLAR(Simplex(PLACES), oracle="corrective")
+    ogd = OGD(Simplex(PLACES), horizon=len(stream), lipschitz=stream.lipschitz)
+    return {"POLAR": polar, "OGD": ogd}
 
 
 def play_both(stream: Stream) -> list[PlayedGame]:
@@ -138,16 +135,14 @@ def play_both(stream: Stream) -> list[PlayedGame]:
 
 def best_in_hindsight(stream: Stream) -> tuple[float, float]:
     """Return the multiple of its step size that would have served OGD best, and its regret with it."""
-    domain = Simplex(PLACES)
-    found = []
+    domain, found = Simplex(PLACES), []
     for times in HINDSIGHT:
         step_scale = times * 2.0 * domain.radius / stream.lipschitz
         with interpreted():
             learner = OGD(domain, horizon=len(stream), step_scale=step_scale)
             history = play(learner, stream, progress=False)
-        found.append((float(excess(history, stream).sum()), times))
-    regret, times = min(found)
-    return times, regret
+        found.append((times, float(excess(history, stream).sum())))
+    return min(found, key=lambda each: each[1])
 
 
 def chart(run: PlayedGame, terminal: Terminal) -> list[str]:
@@ -200,37 +195,42 @@ def findings(runs: list[PlayedGame]) -> str:
     )
 
 
-@drawing.print_style()
-def picture(runs: list[PlayedGame]) -> Figure:
+@figure.print_style()
+def picture(runs: list[PlayedGame]) -> Sheet:
     """Draw a map of weights for each learner, with frames around the target, and the growth of their regrets."""
     styles, stream = line_styles(run.name for run in runs), runs[0].stream
-    options: dict[str, Any] = {"dpi": 100, "layout": "constrained"}
-    figure: Figure = drawing.extra("matplotlib.figure").Figure((drawing.WIDTH, 5.2), **options)
-    figure.suptitle(
+    size: dict[str, Any] = {"figsize": (figure.WIDTH, 5.2), "dpi": 100}
+    sheet: Sheet = figure.extra("matplotlib.figure").Figure(layout="constrained", **size)
+    sheet.suptitle(
         f"A target in {PLACES} places, {len(stream):,} rounds, {len(stream.drifts)} jumps, noisy sightings\n"
         "Frames: where the target is. Shades: where a learner puts its weight.",
         x=0.01,
         ha="left",
     )
-    *maps, regrets = figure.subplots(3, 1, sharex=True)
+    *maps, regrets = sheet.subplots(3, 1, sharex=True)
     rounds = Axis("", low=0, high=len(stream), ticks=10)
     played, places = np.arange(1, len(stream) + 1), [str(place + 1) for place in range(PLACES)]
-    rectangle = drawing.extra("matplotlib.patches").Rectangle
-    frame = {"fill": False, "edgecolor": INK, "linewidth": 0.8, "clip_on": False, "zorder": 3}
+    rectangle = figure.extra("matplotlib.patches").Rectangle
+    frame = {
+        "fill": False,
+        "edgecolor": figure.INK,
+        "linewidth": 0.8,
+        "clip_on": False,
+        "zorder": 3,
+    }
+    lines = []
     for axis, run in zip(maps, runs, strict=True):
         title = f"{run.name}: {100 * run.on_target.mean():.0f} % of its weight is on the target"
         shades = ExpertWeights(played, run.weights.T)
         panel = Panel(title, rounds, Axis("place", names=places), weights=shades)
-        drawing.draw_panel(axis, panel, 1.0)
+        figure.draw_panel(axis, panel, 1.0)
         for start, end in pairwise([0, *stream.drifts, len(stream)]):
             corner = (start, run.targets[start].argmax() - 0.5)
             axis.add_patch(rectangle(corner, end - start, 1.0, **frame))
-    lines = []
-    for run in runs:
-        curve = Band(played, np.cumsum(run.excess), np.zeros(len(played)))
+        curve = Band.of(played, np.cumsum(run.excess)[None])
         lines.append(Line(run.name, f"{run.name}: {run.regret:.0f}", styles[run.name], curve))
     below = replace(rounds, title="round; the target jumps at the dotted lines")
     title = "Regret against the target, up to each round"
-    drawing.draw_panel(regrets, Panel(title, below, Axis(""), lines, drifts=stream.drifts))
+    figure.draw_panel(regrets, Panel(title, below, Axis(""), lines, drifts=stream.drifts))
     regrets.legend()
-    return figure
+    return sheet

@@ -39,8 +39,7 @@ EXTRAS = {
     "jax": "losses written in JAX",
     "distributed": "sweeps on a Dask cluster",
 }
-#: Rounds and dimension of the self-test.
-ROUNDS, DIMENSION = 256, 20
+ROUNDS, DIMENSION = 256, 20  # of the self-test
 #: ANSI codes: green, yellow, bold red.
 _COLOURS = {"ok": "32", "note": "33", "broken": "1;31"}
 _REINSTALL = "pip install --force-reinstall driftwolfe"
@@ -69,7 +68,7 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         "does it work": lambda: [compiled_code(), self_test()],
         "data of the paper's experiments": lambda: data_sets(data),
         "folders": folders,
-        "extras": lambda: [*extras(), gpu()],
+        "extras": extras,
     }
     findings: list[Finding] = []
     for title, section in sections.items():
@@ -144,14 +143,12 @@ def core() -> Iterator[Finding]:
             except Exception as problem:  # a broken package may raise anything
                 text = f"cannot be imported: {problem}"
                 remedy = f"pip install --force-reinstall {name}"
-        if text:
-            yield Finding(name, text, "broken", remedy)
-        else:
-            yield Finding(name, metadata.version(name))
+        broken = Finding(name, text, "broken", remedy)
+        yield broken if text else Finding(name, metadata.version(name))
 
 
 def extras() -> Iterator[Finding]:
-    """Say of each extra what it is for, and what is missing for it."""
+    """Say of each extra what it is for and what is missing for it, and whether PyTorch finds a GPU."""
     for name, use in EXTRAS.items():
         needed = requirements(name)
         if faults := list(filter(None, map(fault, needed))):
@@ -160,12 +157,8 @@ def extras() -> Iterator[Finding]:
         else:
             versions = ", ".join(f"{each.name} {metadata.version(each.name)}" for each in needed)
             yield Finding(name, f"for {use}; {versions}")
-
-
-def gpu() -> Finding:
-    """Say whether PyTorch finds a GPU; most users need none."""
     found = gpu_model(best_device())
-    return Finding("GPU", found or 'none that PyTorch finds; device="cuda" is refused')
+    yield Finding("GPU", found or 'none that PyTorch finds; device="cuda" is refused')
 
 
 def threads() -> Iterator[Finding]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
-from driftwolfe.experiments import drawing, figure
-from driftwolfe.experiments.figure import Axis, Band, ExpertWeights, Line, Panel
+from driftwolfe.experiments import figure
+from driftwolfe.experiments.figure import Axis, Band, Line, Panel
 from driftwolfe.game import History
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
@@ -53,12 +54,9 @@ def losses(
     >>> axes.get_ylabel()
     'loss per round'
     """
-    curves = {
-        name: [game.average_loss if average else game.cumulative_loss for game in games]
-        for name, games in _by_name(histories).items()
-    }
+    name = "average_loss" if average else "cumulative_loss"
     unit = "loss per round" if average else "loss so far"
-    return _lines(curves, unit, histories, drifts, ax, settled=average)
+    return _lines(histories, lambda game, _: getattr(game, name), unit, drifts, ax, settled=average)
 
 
 def regret(
@@ -87,17 +85,16 @@ def regret(
     >>> dw.plot.regret(history, stream.comparators).get_ylabel()
     'dynamic regret so far'
     """
-    named = _by_name(histories)
     known: Sequence[Any] = [comparators]
     if comparators is None and isinstance(histories, Comparison):
         known = histories.comparators
-    curves = {
-        name: [regret_so_far(game, known[i % len(known)]) for i, game in enumerate(games)]
-        for name, games in named.items()
-    }
     fixed = any(points is None for points in known)
     unit = "regret against the best fixed point" if fixed else "dynamic regret so far"
-    axis = _lines(curves, unit, histories, drifts, ax)
+
+    def measure(game: History, place: int) -> Array:
+        return regret_so_far(game, known[place % len(known)])
+
+    axis = _lines(histories, measure, unit, drifts, ax)
     axis.axhline(0.0, color=figure.FAINT, linewidth=0.7, zorder=0.5)
     return axis
 
@@ -123,11 +120,11 @@ def calls(
     'LMO calls so far'
     """
     checks.one_of(oracle, "oracle", CALL_NAMES)
-    curves = {
-        name: [np.cumsum(game.oracle_calls[oracle], dtype=float) for game in games]
-        for name, games in _by_name(histories).items()
-    }
-    return _lines(curves, f"{CALL_NAMES[oracle]} so far", histories, drifts, ax)
+
+    def measure(game: History, _: int) -> Array:
+        return np.cumsum(game.oracle_calls[oracle], dtype=float)
+
+    return _lines(histories, measure, f"{CALL_NAMES[oracle]} so far", drifts, ax)
 
 
 def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
@@ -156,17 +153,11 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
         raise ValueError(
             "there are no expert weights in this game; play it with record_weights=True"
         )
-    names = dict.fromkeys(name for each in history.experts for name in each)
-    experts = sorted(names, key=figure.expert_size)
-    rows = {name: place for place, name in enumerate(experts)}
-    table = np.full((len(experts), len(history.weights)), np.nan)
-    for t, (names_then, held) in enumerate(zip(history.experts, history.weights, strict=True)):
-        table[[rows[name] for name in names_then], t] = held
-    played = ExpertWeights(np.arange(1, table.shape[1] + 1), table)
-    y = Axis("", "experts", names=experts)
-    panel = Panel("", _ROUND, y, drifts=list(drifts), weights=played)
-    with _axes(ax, 0.125 * drawing.expert_rows(panel) + 1.0) as axis:
-        drawing.draw_colour_bar(drawing.draw_panel(axis, panel), [axis])
+    pairs = zip(history.experts, history.weights, strict=True)
+    held = [dict(zip(*each, strict=True)) for each in pairs]
+    panel = figure.weights_panel("", _ROUND, np.arange(1, len(held) + 1), held, list(drifts))
+    with _axes(ax, 0.125 * figure.expert_rows(panel) + 1.0) as axis:
+        figure.draw_colour_bar(figure.draw_panel(axis, panel), [axis])
     return axis
 
 
@@ -201,23 +192,21 @@ def changes(losses: Any, alarm: Any, weights: Sequence[Mapping[str, float]] = ()
     y = Axis(f"loss, mean of {width:,} rows")
     panels = [Panel("", _ROW, y, [line], drifts=found.starts_)]
     if weights:
-        table: dict[str, Array] = {}
-        for k, each in enumerate(weights):
+        shares = []
+        for each in weights:
+            shares.append(defaultdict[str, float](float))
             for name, weight in each.items():
-                memory, *_ = *re.findall(r"(?:[\d,]+|all) rows", name), name
-                table.setdefault(memory, np.zeros(len(weights)))[k] += weight
-        names = sorted(table, key=lambda name: figure.expert_size(name.replace("all", "1e300")))
+                memory = re.search(r"([\d,]+|all) rows", name)
+                shares[-1][memory[0] if memory else name] += weight
         times = np.linspace(0, values.size, len(weights) + 1)[1:].astype(int)
-        shares = ExpertWeights(times, np.array([table[name] for name in names]))
-        y = Axis("", "experts", names=names)
-        panels.append(Panel("", _ROW, y, weights=shares, drifts=found.starts_))
-    with drawing.print_style():
+        panels.append(figure.weights_panel("", _ROW, times, shares, found.starts_, missing=0.0))
+    with figure.print_style():
         options: dict[str, Any] = {"sharex": True, "squeeze": False, "layout": "constrained"}
-        options |= {"figsize": (drawing.WIDTH, 2.0 * len(panels))}
-        _, grid = drawing.extra("matplotlib.pyplot").subplots(len(panels), **options)
+        options |= {"figsize": (figure.WIDTH, 2.0 * len(panels))}
+        _, grid = figure.extra("matplotlib.pyplot").subplots(len(panels), **options)
         for axis, panel in zip(grid[:, 0], panels, strict=True):
-            if image := drawing.draw_panel(axis, panel):
-                drawing.draw_colour_bar(image, [axis])
+            if image := figure.draw_panel(axis, panel):
+                figure.draw_colour_bar(image, [axis])
             for t in found.changes_:
                 axis.axvline(t, color=figure.COLOURS[1], linewidth=0.9)
             axis.label_outer()
@@ -264,34 +253,35 @@ def _axes(given: Axes | None, height: float = 2.7) -> Iterator[Axes]:
     if given is not None:
         yield given
         return
-    with drawing.print_style():
-        size = (0.75 * drawing.WIDTH, height)
-        pyplot = drawing.extra("matplotlib.pyplot")
+    with figure.print_style():
+        pyplot, size = figure.extra("matplotlib.pyplot"), (0.75 * figure.WIDTH, height)
         yield pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
 def _lines(
-    curves: Mapping[str, Sequence[Array]],
-    unit: str,
     given: Games,
+    measure: Callable[[History, int], Array],
+    unit: str,
     drifts: Iterable[int],
     ax: Axes | None,
     *,
     settled: bool = False,
 ) -> Axes:
-    """Draw the mean of each learner's curves and a band around it, as far as all of them go."""
-    styles = figure.line_styles(curves)
+    """Draw the mean of a measure of each learner's games and a band around it, as far as all of them go."""
+    named = _by_name(given)
+    styles = figure.line_styles(named)
     marked = given.drifts if isinstance(given, Comparison) else ()
     lines = []
-    for name, several in curves.items():
-        length = min(map(len, several))
-        sample = np.array([each[:length] for each in several])
+    for name, games in named.items():
+        curves = [measure(game, place) for place, game in enumerate(games)]
+        length = min(map(len, curves))
+        sample = np.array([each[:length] for each in curves])
         lines.append(Line(name, name, styles[name], Band.of(np.arange(1, length + 1), sample)))
     low, high = figure.settled_range([line.band for line in lines]) if settled else (None, None)
     y = Axis(unit, low=low, high=high)
     panel = Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts}))
     with _axes(ax) as axis:
-        drawing.draw_panel(axis, panel, markersize=4)
-        if any(curves):
+        figure.draw_panel(axis, panel, markersize=4)
+        if any(named):
             axis.legend()
     return axis

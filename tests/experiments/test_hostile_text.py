@@ -12,7 +12,7 @@ import pytest
 
 from driftwolfe import cli
 from driftwolfe.experiments import report, sweep
-from driftwolfe.experiments.drawing import literal
+from driftwolfe.experiments.figure import literal
 from driftwolfe.experiments.figures import panels, save
 from driftwolfe.experiments.report import overview, trial_table
 from driftwolfe.experiments.summary import summarise

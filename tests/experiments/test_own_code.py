@@ -82,11 +82,8 @@ def test_a_sweep_of_own_learners_losses_and_streams(folder):
 def check_results(store):
     assert [len(store.trials), len(store.results)] == [6, 6]
     assert {result.stream for result in store.results} == {"my targets"}
-    assert {result.trial.title for result in store.results} == {
-        "mine, nap=2",
-        "mine, nap=3",
-        "POLA",
-    }
+    titles = {result.trial.title for result in store.results}
+    assert titles == {"mine, nap=2", "mine, nap=3", "POLA"}
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 
@@ -24,7 +22,7 @@ from experiments.small import Here
 
 
 def small(*contenders, **options):
-    return Experiment("Small", "jumping-target", contenders, rounds=60, **options)
+    return Experiment("Small", "jumping-target", contenders, **{"rounds": 40, **options})
 
 
 def tried(store):
@@ -56,9 +54,8 @@ def test_the_grid_is_widened_where_the_best_c_lies_on_its_edge(tmp_path):
     reproduce(small(Contender("OGD", "OGD", (1e-4, 1e-3)), seeds=1), store, Here(), None, print)
     assert tried(store)[0] == pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10])  # at most four times
     none = Store(tmp_path / "none")
-    reproduce(
-        small(Contender("OGD", "OGD", (1e-4, 1e-3)), seeds=1, widest=0), none, Here(), None, print
-    )
+    narrow = small(Contender("OGD", "OGD", (1e-4, 1e-3)), seeds=1, widest=0)
+    reproduce(narrow, none, Here(), None, print)
     assert len(tried(none)[0]) == 2
 
 
@@ -69,7 +66,6 @@ def test_the_grid_is_widened_where_the_best_c_lies_on_its_edge(tmp_path):
         ([1e3, 2e3, 5e3], 1e3, [5e2, 1e3, 2e3, 5e3]),
         ([5e3, 1e4, 2e4], 2e4, [5e3, 1e4, 2e4, 5e4]),
         ([5e3, 1e4, 2e4], 5e3, [2e3, 5e3, 1e4, 2e4]),
-        ([0.2, 0.5], 0.2, [0.1, 0.2, 0.5]),
         ([5e3, 1e4, 2e4], 1e4, [5e3, 1e4, 2e4]),
         ([1.0, 2.0, 4.0], 4.0, [1.0, 2.0, 4.0, 8.0]),
         ([1.0, 10.0], 1.0, [0.1, 1.0, 10.0]),
@@ -91,18 +87,16 @@ def test_nothing_is_run_twice(tmp_path):
 
 def test_a_contender_without_values_runs_with_its_default(tmp_path):
     tuned = Contender("POLD", "POLD", (0.1, 1.0, 10.0), seconds=2.0)
-    one = small(tuned, tuned.untuned, Contender("OGD", "OGD", ()), seeds=2, also=("shuttle-twin",))
-    one, store = replace(one, rounds=44), Store(tmp_path)
-    workers = Here()
+    options = {"seeds": 2, "also": ("shuttle-twin",), "rounds": 44}
+    one = small(tuned, tuned.untuned, Contender("OGD", "OGD", ()), **options)
+    store, workers = Store(tmp_path), Here()
     assert reproduce(one, store, workers, None, print) == 0
     (target, shuttle) = summarise(store.results)
     assert target.chosen["POLD, untuned"].c is target.chosen["OGD"].c is None
     assert {c.title for c in target.chosen.values()} == {"POLD", "POLD, untuned", "OGD"}
     # Further data are played with the c of the first, by all that are not there for comparison.
-    assert {title: each.c for title, each in shuttle.chosen.items()} == {
-        "POLD": target.chosen["POLD"].c,
-        "OGD": None,
-    }
+    chosen = {title: each.c for title, each in shuttle.chosen.items()}
+    assert chosen == {"POLD": target.chosen["POLD"].c, "OGD": None}
     # What can run beside the choice of c does not wait for it; long ones come first.
     first = [trial.title for trial in workers.given[:10]]
     assert first == ["POLD"] * 6 + ["POLD, untuned"] * 2 + ["OGD"] * 2
@@ -122,7 +116,7 @@ def test_c_can_be_chosen_on_fewer_rounds(tmp_path):
     assert {r.rounds[-1] for r in Store(tmp_path / "tuning").results} == {20}
     (summary,) = summarise(store.results)
     assert len(summary.chosen["POLA"].results) == 3
-    assert summary.chosen["POLA"].rounds[-1] == 60
+    assert summary.chosen["POLA"].rounds[-1] == 40
 
 
 def test_some_of_the_methods_can_be_asked_for():
@@ -136,10 +130,14 @@ def test_some_of_the_methods_can_be_asked_for():
         experiment("classification", "short")
 
 
-def test_without_the_data_their_twin_is_used_and_that_is_said(tmp_path, monkeypatch):
+@pytest.fixture
+def without_data(tmp_path, monkeypatch):
     monkeypatch.delenv("DRIFTWOLFE_DATA", raising=False)
     monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path))
     monkeypatch.setenv("DRIFTWOLFE_OFFLINE", "1")
+
+
+def test_without_the_data_their_twin_is_used_and_that_is_said(without_data):
     said = []
     assert find_data(experiment("classification"), None, said.append).name == "shuttle-twin"
     assert "made-up" in said[-1] and "shuttle" in said[0]
@@ -154,9 +152,10 @@ def test_data_that_are_named_are_not_answered_with_made_up_ones(tmp_path):
         find_data(experiment("classification"), str(tmp_path), print)
 
 
-@pytest.mark.parametrize(
-    ("name", "preset"), [(name, preset) for name, sizes in EXPERIMENTS.items() for preset in sizes]
-)
+PRESETS = [(name, preset) for name, sizes in EXPERIMENTS.items() for preset in sizes]
+
+
+@pytest.mark.parametrize(("name", "preset"), PRESETS)
 def test_every_contender_of_every_preset_can_be_made(name, preset):
     chosen = experiment(name, preset)
     data = chosen.data(twin=True)
@@ -187,34 +186,22 @@ def test_the_paper_preset_is_the_papers_setting():
         assert [c.scales for c in chosen.contenders if c.method == "POLAR"] == [()]
 
 
-@pytest.mark.parametrize(
-    ("method", "options"), [("POLD", {}), ("MultiOCG", {"max_inner": 1})], ids=["POLD", "MultiOCG"]
-)
-def test_a_run_measures_what_other_rates_of_the_weights_would_have_lost(method, options):
-    data = DataSet(name="movielens-100k-twin", rounds=300)
+@pytest.mark.parametrize("method", ["POLD", "MultiOCG"])
+def test_a_run_measures_what_other_rates_of_the_weights_would_have_lost(method):
+    options = {"max_inner": 1} if method == "MultiOCG" else {}
+    data = DataSet(name="movielens-100k-twin", rounds=30)
     asked = Trial(method=method, data=data, c=1e4, first=6, options=options)
     beside = run_trial(asked).rates
-    losses = set()
     for s, curve in zip(RATES, beside, strict=True):
         rated = {**options, "loss_scale": loss_scale(s)}
         alone = run_trial(msgspec.structs.replace(asked, options=rated))
         assert curve == pytest.approx(alone.loss, rel=1e-9)
-        losses.add(curve[-1])
-    assert len(losses) > 3
+    assert len({curve[-1] for curve in beside}) > 3
 
 
-def test_the_best_rate_of_the_weights_is_chosen_and_makes_a_row_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.delenv("DRIFTWOLFE_DATA", raising=False)
-    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path))
-    monkeypatch.setenv("DRIFTWOLFE_OFFLINE", "1")
-    one = Experiment(
-        "Small",
-        "movielens-100k",
-        (Contender("POLD", "POLD", (5e3, 1e4), rated=True, limit=60.0),),
-        rounds=12,
-        seeds=2,
-        widest=0,
-    )
+def test_the_best_rate_of_the_weights_is_chosen_and_makes_a_row_of_its_own(tmp_path, without_data):
+    rated = Contender("POLD", "POLD", (5e3, 1e4), rated=True, limit=60.0)
+    one = Experiment("Small", "movielens-100k", (rated,), rounds=12, seeds=2, widest=0)
     store, said = Store(tmp_path), []
     assert reproduce(one, store, Here(), None, said.append) == 0
     (summary,) = summarise(store.results)

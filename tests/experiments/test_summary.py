@@ -3,17 +3,10 @@
 import numpy as np
 import pytest
 
-from driftwolfe.experiments.summary import (
-    CALLS,
-    Series,
-    group,
-    paired,
-    spread,
-    summaries,
-    summarise,
-)
+from driftwolfe.experiments.summary import CALLS, Series, group, paired, summaries, summarise
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
+from driftwolfe.terminal import spread
 from experiments.small import made_up, trial
 
 
@@ -48,29 +41,19 @@ def test_what_splits_a_group_and_what_does_not():
 
 
 def test_curves_are_read_where_all_seeds_have_a_reading():
-    short = made_up(
-        trial(seed=1),
-        rounds=[10, 17],
-        loss=[3.0, 4.0],
-        seconds=[0.1, 0.2],
-        lmo=[1, 2],
-        projection=[0, 0],
-        gauge=[5, 6],
-        cut=True,
-    )
-    series = Series((made_up(), short))
+
+    def cut_at(seed, *rounds):
+        curves = {key: [float(t) for t in rounds] for key in ("loss", "seconds")}
+        calls = {key: [2 * t for t in rounds] for key in ("lmo", "projection", "gauge")}
+        return made_up(trial(seed=seed), rounds=[*rounds], **curves, **calls, cut=True)
+
+    series = Series((made_up(), cut_at(1, 10, 17)))
     assert series.rounds.tolist() == [10]
-    assert series.curve("loss").tolist() == [[1.0], [3.0]]
-    assert series.total("loss").mean == 2.0
-    assert series.mean_loss.mean == 0.2
+    assert series.curve("loss").tolist() == [[1.0], [10.0]]
+    assert series.total("loss").mean == 5.5
+    assert series.mean_loss.mean == 0.55
     assert not series.complete
-
-    def cut_at(rounds, seed):
-        curves = {key: [float(rounds)] for key in ("loss", "seconds")}
-        calls = {key: [2 * rounds] for key in ("lmo", "projection", "gauge")}
-        return made_up(trial(seed=seed), rounds=[rounds], **curves, **calls, cut=True)
-
-    series = Series((cut_at(3, 0), cut_at(7, 1)))
+    series = Series((cut_at(0, 3), cut_at(1, 7)))
     assert series.rounds.tolist() == [3]
     np.testing.assert_allclose(series.curve("loss"), [[3.0], [3.0]])
     np.testing.assert_allclose(series.curve("lmo"), [[6.0], [6.0]])
@@ -103,13 +86,8 @@ def test_the_spread_is_the_mean_and_the_sample_deviation():
 def _result(method="OGD", rounds=30, loss=1.0, **fields):
     curve = [loss * rounds / 2, loss * rounds]
     calls = {key: [1, 2] for key in ("lmo", "projection", "gauge")}
-    return made_up(
-        trial(method, **fields),
-        rounds=[rounds // 2, rounds],
-        loss=curve,
-        seconds=[0.1, 0.2],
-        **calls,
-    )
+    options = {"rounds": [rounds // 2, rounds], "loss": curve, "seconds": [0.1, 0.2]}
+    return made_up(trial(method, **fields), **options, **calls)
 
 
 def _only(results):
@@ -118,11 +96,8 @@ def _only(results):
 
 
 def test_there_is_a_summary_for_each_data_set_in_order():
-    sets = [
-        DataSet(name="shuttle-twin"),
-        DataSet(name="jumping-target"),
-        DataSet(name="jumping-target", rounds=40),
-    ]
+    sets = [DataSet(name=name) for name in ("shuttle-twin", "jumping-target")]
+    sets.append(DataSet(name="jumping-target", rounds=40))
     results = [_result(data=data, seed=seed) for seed in (0, 1) for data in sets]
     summaries = summarise(results)
     assert [s.series[0].trial.data for s in summaries] == sets

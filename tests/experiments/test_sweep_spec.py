@@ -60,66 +60,50 @@ def test_lists_of_options_are_tried_in_every_combination_and_named():
 
 
 #: What is wrong with a trial is told in test_trial.py.
-MISTAKES = {
-    "a mistake in a trial": (f"seeds = [-1]\n{START}{METHOD}", "seed must be a whole number >= 0"),
-    "an unknown key": (f"sedes = 3\n{START}{METHOD}", "unknown key `sedes`"),
-    "an unknown key of a method": (f"{START}{METHOD}C = 1\n", "unknown key `C`"),
-    "an unknown key of the data": (
-        f'data = {{ name = "shuttle", round = 5 }}\n{METHOD}',
-        "unknown key `round`",
-    ),
-    "a text for seeds": (f'seeds = "three"\n{START}{METHOD}', "Expected `int | array`, got `str`"),
-    "a truth for seeds": (f"seeds = true\n{START}{METHOD}", "Expected `int | array`, got `bool`"),
-    "a text for c": (f'{START}{METHOD}c = "1"\n', "Expected `float | array | null`, got `str`"),
-    "a table for methods": (f'{START}methods = {{ method = "OGD" }}\n', "Expected `array`"),
-    "a date for an option": (f"{START}{METHOD}options = {{ seed = 2024-01-01 }}\n", "got `date`"),
-    "half a window": (f"taus = [2.5]\n{START}{METHOD}", "Expected `int`, got `float`"),
-    "no data": (METHOD, "missing required field `data`"),
-    "no methods": (START, "missing required field `methods`"),
-    "an empty list of methods": (f"{START}methods = []\n", "there is nothing to run"),
-    "no seeds": (f"seeds = 0\n{START}{METHOD}", "there is nothing to run"),
-    "fewer than no seeds": (f"seeds = -3\n{START}{METHOD}", "there is nothing to run"),
-    "an empty list of seeds": (f"seeds = []\n{START}{METHOD}", "there is nothing to run"),
-    "an empty list of c": (f"{START}{METHOD}c = []\n", "c of OGD is an empty list"),
-    "an empty list of an option": (
-        f'{START}[[methods]]\nmethod = "POLA"\noptions = {{ start = [] }}\n',
-        "start of POLA is an empty list",
-    ),
-    "a list in a list": (f"{START}{METHOD}options = {{seed = [[1]]}}\n", "options"),
-    "a date for a title": (f"{START}title = 2024-01-01\n{METHOD}", "title"),
-    "a stream that no memory holds": (
-        f'data = {{name = "jumping-target", rounds = 99999999999999}}\n{METHOD}',
-        "rounds must be at most 1e+07",
-    ),
-    "every byte": (bytes(range(256)), "utf-8"),
-    "a program": (b"\x7fELF\x02", "Invalid"),
-    "UTF-16": ("title = 1".encode("utf-16"), "utf-8"),
-    "NUL": ('title = "a\x00b"', "Illegal character"),
-    "bad TOML": ("title = \n", "Invalid value (at line 1, column 9)"),
-    "a title twice": (f"title = 'a'\ntitle = 'b'\n{START}{METHOD}", "Cannot overwrite a value"),
-    "JSON": ('{"data": "shuttle"}', "Invalid"),
-    "nothing": ("", "missing required field"),
-    "brackets without end": ("a = " + "[" * 50_000, "nested too deeply"),
-}
+TABLE = f'{START}[[methods]]\nmethod = "POLA"\n'
+MISTAKES = [
+    (f"seeds = [-1]\n{START}{METHOD}", "seed must be a whole number >= 0"),
+    (f"sedes = 3\n{START}{METHOD}", "unknown key `sedes`"),
+    (f"{START}{METHOD}C = 1\n", "unknown key `C`"),
+    (f'data = {{ name = "shuttle", round = 5 }}\n{METHOD}', "unknown key `round`"),
+    (f'seeds = "three"\n{START}{METHOD}', "Expected `int | array`, got `str`"),
+    (f"seeds = true\n{START}{METHOD}", "Expected `int | array`, got `bool`"),
+    (f'{START}{METHOD}c = "1"\n', "Expected `float | array | null`, got `str`"),
+    (f'{START}methods = {{ method = "OGD" }}\n', "Expected `array`"),
+    (f"{START}{METHOD}options = {{ seed = 2024-01-01 }}\n", "got `date`"),
+    (f"taus = [2.5]\n{START}{METHOD}", "Expected `int`, got `float`"),
+    (METHOD, "missing required field `data`"),
+    (START, "missing required field `methods`"),
+    (f"{START}methods = []\n", "there is nothing to run"),
+    (f"seeds = -3\n{START}{METHOD}", "there is nothing to run"),
+    (f"seeds = []\n{START}{METHOD}", "there is nothing to run"),
+    (f"{START}{METHOD}c = []\n", "c of OGD is an empty list"),
+    (f"{TABLE}options = {{ start = [] }}\n", "start of POLA is an empty list"),
+    (f"{START}{METHOD}options = {{seed = [[1]]}}\n", "options"),
+    (f"{START}title = 2024-01-01\n{METHOD}", "title"),
+    (f'data = {{name = "jumping-target", rounds = 99999999999999}}\n{METHOD}', "at most 1e+07"),
+    (bytes(range(256)), "utf-8"),
+    (b"\x7fELF\x02", "Invalid"),
+    ('title = "a\x00b"', "Illegal character"),
+    ("title = \n", "Invalid value (at line 1, column 9)"),
+    (f"title = 'a'\ntitle = 'b'\n{START}{METHOD}", "Cannot overwrite a value"),
+    ("a = " + "[" * 50_000, "nested too deeply"),
+]
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_gets_one_sentence_that_names_the_file(name, tmp_path):
-    text, sentence = MISTAKES[name]
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[sentence for _, sentence in MISTAKES])
+def test_a_mistake_gets_one_sentence_that_names_the_file(mistake, tmp_path):
+    text, sentence = mistake
     path = tmp_path / "mine.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError) as problem:
         read_spec(path)
     said = str(problem.value)
-    assert said.startswith(f"{path}: ")
-    assert sentence in said
-    assert "\n" not in said
+    assert said.startswith(f"{path}: ") and sentence in said and "\n" not in said
 
 
 def test_files_that_are_missing_or_too_large(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"there is no file .*gone.toml; `driftwolfe sweep --ex"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"no file .*gone.toml; `driftwolfe sweep --ex"):
         read_spec(tmp_path / "gone.toml")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_spec(tmp_path)  # a folder
@@ -130,22 +114,16 @@ def test_files_that_are_missing_or_too_large(tmp_path):
         read_spec(path)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"seeds = 100001\n{START}{METHOD}",
-        f"seeds = {10**18}\n{START}{METHOD}",
-        f"seeds = {10**30}\n{START}{METHOD}",
-        START
-        + '[[methods]]\nmethod = "POLD"\noptions = { '
-        + ", ".join(
-            f"{name} = [{', '.join(map(str, range(1, 1000)))}]"
-            for name in ("accuracy", "seed", "tolerance_scale", "loss_scale")
-        )
-        + " }\n",
-    ],
-)
-def test_too_many_trials_are_refused_without_making_them(text):
+MANY = f"[{', '.join(map(str, range(1, 1000)))}]"
+NAMES = ("accuracy", "seed", "tolerance_scale", "loss_scale")
+OPTIONS = ", ".join(f"{name} = {MANY}" for name in NAMES)
+
+
+@pytest.mark.parametrize("seeds", [100001, 10**30, None])
+def test_too_many_trials_are_refused_without_making_them(seeds):
+    text = f"seeds = {seeds}\n{START}{METHOD}"
+    if seeds is None:
+        text = f'{START}[[methods]]\nmethod = "POLD"\noptions = {{ {OPTIONS} }}\n'
     tracemalloc.start()
     started = time.monotonic()
     with pytest.raises(ValueError, match=r"trials are more than 100,000; split the sweep"):

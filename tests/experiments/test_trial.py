@@ -30,43 +30,25 @@ from experiments.small import DATA, as_plain, made_up, trial
     [
         ({"method": "POLDA"}, "unknown method 'POLDA'; there are AFLH, Ader, AnytimeOFW, "),
         ({"method": "Learner"}, "unknown method 'Learner'; there are "),
-        ({"method": "play"}, "unknown method 'play'; there are "),
         ({"method": ["OGD"]}, "unknown method ['OGD']; there are "),
         ({"c": 0}, "c must be a positive finite number, got 0"),
-        ({"c": math.nan}, "c must be a positive finite number, got nan"),
         ({"c": "1"}, "c must be a positive finite number, got str '1'"),
-        ({"c": True}, "c must be a positive finite number, got bool True"),
-        ({"limit": 0.0}, "limit must be a positive finite number, got 0.0"),
         ({"limit": math.nan}, "limit must be a positive finite number, got nan"),
         ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
-        ({"seed": True}, "seed must be a whole number >= 0, got True"),
-        ({"seed": 0.5}, "seed must be a whole number >= 0, got 0.5"),
         ({"seed": 2**63}, "seed must be at most 9.22337e+18, got 9223372036854775808"),
-        ({"first": 0}, "first must be a whole number >= 1, got 0"),
         ({"first": 2.5}, "first must be a whole number >= 1, got 2.5"),
         ({"taus": (10, 0)}, "every one of taus must be a whole number >= 1, got 0"),
         ({"taus": 10}, "taus must be a list of whole numbers, got 10"),
         ({"data": "shuttle"}, "data must be a DataSet, got 'shuttle'"),
         ({"options": {"colour": 1}}, "OGD has no option 'colour'; there are none"),
-        (
-            {"method": "POLA", "options": {"strat": "origin"}},
-            "POLA has no option 'strat'; did you mean 'start'?",
-        ),
+        ({"options": {"strat": 1}}, "POLA has no option 'strat'; did you mean 'start'?"),
         # Those that a trial sets itself are not options.
-        ({"method": "POLA", "options": {"horizon": 5}}, "POLA has no option 'horizon'; "),
-        ({"method": "POLA", "options": {"step_scale": 5}}, "POLA has no option 'step_scale'; "),
-        (
-            {"method": "POLA", "options": {"accuracy": math.nan}},
-            "option accuracy must be finite, got nan",
-        ),
-        (
-            {"method": "POLA", "options": {"accuracy": [1.0]}},
-            "option accuracy must be a number, a text, true or false",
-        ),
+        ({"options": {"horizon": 5}}, "POLA has no option 'horizon'; "),
+        ({"options": {"step_scale": 5}}, "POLA has no option 'step_scale'; "),
+        ({"options": {"accuracy": math.nan}}, "option accuracy must be finite, got nan"),
+        ({"options": {"accuracy": [1]}}, "option accuracy must be a number, a text, true or false"),
         ({"name": "mnist"}, "unknown data 'mnist'; there are movielens-100k, "),
-        ({"name": "shuttle", "rounds": 0}, "rounds must be a whole number >= 1, got 0"),
         ({"name": "shuttle", "rounds": True}, "rounds must be a whole number >= 1, got True"),
-        ({"name": "shuttle", "rounds": "40"}, "rounds must be a whole number >= 1, got '40'"),
         (
             {"method": "KalhanOFW", "c": 1.0},
             "KalhanOFW has no steps that c could scale; leave c out",
@@ -75,7 +57,8 @@ from experiments.small import DATA, as_plain, made_up, trial
 )
 def test_what_is_wrong_is_said_in_a_sentence(fields, sentence):
     with pytest.raises((ValueError, TypeError)) as problem:
-        DataSet(**fields) if "name" in fields else trial(**fields)
+        method = sentence.split()[0] if sentence.startswith("POLA") else "OGD"
+        DataSet(**fields) if "name" in fields else trial(**{"method": method, **fields})
     assert str(problem.value).startswith(sentence)
     assert "\n" not in str(problem.value)
 
@@ -166,35 +149,14 @@ def test_identities_are_those_of_files_that_lie_on_disks_already():
     """If this fails, results of earlier versions are no longer found."""
     data = DataSet(name="movielens-100k")
     assert Trial(method="POLD", data=data, c=1e4, seed=3).name == "POLD-c1e4-seed3-630d58c487d42620"
-    full = Trial(
-        method="POLA",
-        data=DataSet(name="shuttle", rounds=100),
-        c=0.5,
-        options={"start": "origin", "seed": 1},
-        seed=7,
-        first=50,
-        limit=60.0,
-        taus=(10, 20),
-    )
+    full = {"data": DataSet(name="shuttle", rounds=100), "options": {"start": "origin", "seed": 1}}
+    full = trial("POLA", **full, c=0.5, seed=7, first=50, limit=60.0, taus=(10, 20))
     assert full.name == "POLA-c0.5-seed7-bd5391335e2371c2"
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (1e4, "1e4"),
-        (0.1, "0.1"),
-        (0.0625, "0.0625"),
-        (16.0, "16"),
-        (1e-4, "1e-4"),
-        (2.5, "2.5"),
-        (1e100, "1e100"),
-        (3e-10, "3e-10"),
-        (10.0, "10"),
-    ],
-)
-def test_numbers_are_said_briefly(number, text):
-    assert short(number) == text
+def test_numbers_are_said_briefly():
+    texts = ["1e4", "0.1", "0.0625", "16", "1e-4", "2.5", "1e100", "3e-10", "10"]
+    assert [short(float(text)) for text in texts] == texts
 
 
 def _values(stream):
@@ -246,10 +208,7 @@ def test_what_is_written_is_read_again(result):
     ("content", "sentence"),
     [
         (b"", "truncated"),
-        (b"{", "truncated"),
         (b"null", "Expected `object`"),
-        (b"[]", "Expected `object`"),
-        (b"not JSON at all", "malformed|invalid"),
         (b"\x00\x01\x02\xff\xfe", "malformed|invalid"),
         (b'{"stream": "\xff\xfe"}', "utf-8|UTF-8"),
         (b"{}", "missing required field `trial`"),
@@ -270,49 +229,33 @@ def test_a_file_is_refused_wherever_it_was_cut_off():
         decode(content + content, Result)
 
 
-SPOILT = {
-    "another format": (
-        {"format": "driftwolfe result 2"},
-        "format must be 'driftwolfe result 1', got",
-    ),
-    "a field too many": ({"colour": "red"}, "unknown field `colour`"),
-    "a curve too short": ({"loss": [1.0, 2.0]}, "of one length"),
-    "calls too many": ({"lmo": [1, 2, 3, 4]}, "of one length"),
-    "memberships too many": ({"membership": [1, 2, 3, 4]}, "of one length"),
-    "no readings": (
-        {name: [] for name in ("rounds", "loss", "seconds", "lmo", "projection", "gauge")},
-        "not empty",
-    ),
-    "rounds that fall": ({"rounds": [10, 30, 20]}, "rounds must rise"),
-    "rounds that stay": ({"rounds": [10, 10, 20]}, "rounds must rise"),
-    "a reading of nothing": ({"rounds": [0, 10, 20]}, "rounds must rise, and start at 1"),
-    "a text for a number": (
-        {"loss": ["1.0", 2.0, 3.0]},
-        r"Expected `float`, got `str` - at `\$.loss",
-    ),
-    "no number": ({"loss": [None, 2.0, 3.0]}, "Expected `float`, got `null`"),
-    "half a call": ({"lmo": [1, 2, 2.5]}, "Expected `int`, got `float`"),
-    "a truth for a number": ({"lmo": [1, 2, True]}, "Expected `int`, got `bool`"),
-    "a number for a truth": ({"cut": 1}, "Expected `bool`, got `int`"),
-    "a text for a trial": ({"trial": "POLD"}, "Expected `object`, got `str`"),
-    "a trial that cannot be": (
-        {"trial": {"method": "X", "data": {"name": "shuttle"}}},
-        "unknown method 'X'",
-    ),
-    "a row of weights too short": (
-        {"weights": {"rounds": [0], "experts": ["a", "b"], "values": [[1.0]]}},
-        "weights must have",
-    ),
-    "a row of weights too many": (
-        {"weights": {"rounds": [0], "experts": ["a"], "values": [[1.0], [1.0]]}},
-        "weights must have",
-    ),
-}
+CURVES = ("rounds", "loss", "seconds", "lmo", "projection", "gauge")
 
 
-@pytest.mark.parametrize("name", SPOILT)
-def test_a_spoilt_result_is_refused(name):
-    change, sentence = SPOILT[name]
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"format": "driftwolfe result 2"}, "format must be 'driftwolfe result 1', got"),
+        ({"colour": "red"}, "unknown field `colour`"),
+        ({"loss": [1.0, 2.0]}, "of one length"),
+        ({"lmo": [1, 2, 3, 4]}, "of one length"),
+        ({"membership": [1, 2, 3, 4]}, "of one length"),
+        ({name: [] for name in CURVES}, "not empty"),
+        ({"rounds": [10, 30, 20]}, "rounds must rise"),
+        ({"rounds": [10, 10, 20]}, "rounds must rise"),
+        ({"rounds": [0, 10, 20]}, "rounds must rise, and start at 1"),
+        ({"loss": ["1.0", 2.0, 3.0]}, r"Expected `float`, got `str` - at `\$.loss"),
+        ({"loss": [None, 2.0, 3.0]}, "Expected `float`, got `null`"),
+        ({"lmo": [1, 2, 2.5]}, "Expected `int`, got `float`"),
+        ({"lmo": [1, 2, True]}, "Expected `int`, got `bool`"),
+        ({"cut": 1}, "Expected `bool`, got `int`"),
+        ({"trial": "POLD"}, "Expected `object`, got `str`"),
+        ({"trial": {"method": "X", "data": {"name": "shuttle"}}}, "unknown method 'X'"),
+        ({"weights": {"rounds": [0], "experts": ["a", "b"], "values": [[1.0]]}}, "must have"),
+        ({"weights": {"rounds": [0], "experts": ["a"], "values": [[1.0], [1.0]]}}, "must have"),
+    ],
+)
+def test_a_spoilt_result_is_refused(change, sentence):
     content = msgspec.json.encode({**as_plain(made_up()), **change})
     with pytest.raises(ValueError, match=sentence):
         decode(content, Result)

@@ -48,8 +48,7 @@ def test_a_run_can_be_repeated_and_says_what_was_measured():
     assert outcome_of(run_trial(trial("POLA", c=0.5, seed=4, taus=(10,)))) != one
     facts = run_trial(trial()).environment
     assert facts["numpy"] == np.__version__
-    assert facts["driftwolfe"]
-    assert {"cpu", "cores", "python", "date", "blas"} <= facts.keys()
+    assert {"cpu", "cores", "python", "date", "blas", "driftwolfe"} <= facts.keys()
     assert msgspec.json.encode(facts)
     result = run_trial(trial("POLA", data=HUNDRED))
     assert all(a <= b for a, b in zip(result.seconds, result.seconds[1:], strict=False))
@@ -64,9 +63,8 @@ def test_the_first_rounds_are_those_of_the_whole_run():
     assert part.drifts == [10]
     assert not part.cut
     # With the horizon of the whole stream, whose steps differ from those of a shorter one.
-    assert (
-        part.loss != run_trial(trial("POLD", data=DataSet(name="jumping-target", rounds=20))).loss
-    )
+    short = DataSet(name="jumping-target", rounds=20)
+    assert part.loss != run_trial(trial("POLD", data=short)).loss
     assert run_trial(trial(first=10**9)).rounds[-1] == 40
     result = run_trial(trial(data=DataSet(name="jumping-target", rounds=43)))
     assert result.rounds == [10, 20, 30, 40, 43]
@@ -82,8 +80,7 @@ def test_limits_of_time():
     assert result.loss == [run_trial(trial(data=HUNDRED, first=1)).loss[0]]
     free, limited = run_trial(trial("POLA")), run_trial(trial("POLA", limit=1e6))
     assert not limited.cut
-    assert limited.loss == free.loss
-    assert limited.rounds == free.rounds
+    assert (limited.loss, limited.rounds) == (free.loss, free.rounds)
     long = DataSet(name="jumping-target", rounds=100_000)
     result = run_trial(trial("POLA", data=long, limit=0.05))
     assert result.cut
@@ -166,10 +163,7 @@ def test_runs_keep_to_one_thread_and_leave_the_setting_as_it_was(monkeypatch):
     assert seen == [(1, 1)]
 
 
-@pytest.mark.parametrize(
-    ("method", "step"),
-    [("POLD", 2.0 * 100**-0.75), ("Ader", 2.0 * 100**-0.5)],
-)
+@pytest.mark.parametrize(("method", "step"), [("POLD", 2 * 100**-0.75), ("Ader", 0.2)])
 def test_c_gives_the_steps_of_the_papers_experiments(method, step):
     learner = make_learner(trial(method, data=HUNDRED, c=2.0), HUNDRED.load(seed=0))
     first = float(learner.expert_names[0].removeprefix("η = "))
@@ -184,7 +178,7 @@ def test_an_option_that_is_given_counts_more_than_what_c_implies():
 
 @pytest.mark.parametrize("method", ["OGD", "BOGDIP", "POLD", "POLA", "PAMO", "Ader", "MultiOCG"])
 def test_c_makes_a_difference(method):
-    small, large = (run_trial(trial(method, c=c)).loss[-1] for c in (0.01, 1.0))
+    small, large = (run_trial(trial(method, c=c, first=20)).loss[-1] for c in (0.01, 1.0))
     assert small != large
 
 
@@ -250,8 +244,7 @@ def test_a_run_that_was_stopped_resumes_with_the_same_curves(method, tmp_path, m
         stop_after(patched, 7)
         run_trial(asked, checkpoint=path)
     kept = reading(path)
-    assert kept.rounds[-1] == 70
-    assert list(tmp_path.iterdir()) == [path]
+    assert kept.rounds[-1] == 70 and list(tmp_path.iterdir()) == [path]
     resumed = run_trial(asked, checkpoint=path)
     one, other = outcome_of(resumed), outcome_of(whole)
     assert one.pop("loss") == pytest.approx(other.pop("loss"), rel=1e-12)
@@ -265,18 +258,11 @@ def test_a_run_that_was_stopped_resumes_with_the_same_curves(method, tmp_path, m
 def test_a_killed_run_resumes(tmp_path):
     asked, path = trial("POLA", data=LONG), tmp_path / "kept" / "kept.safetensors"
     (tmp_path / "trial.json").write_bytes(canonical(asked))
-    for least in (1, 40):
-        arguments = tmp_path / "trial.json", path
-        with script(tmp_path / "run.py", KILLED, *arguments) as running:
-            until(
-                lambda n=least: path.exists() and len(reading(path).rounds) >= min(n, 39),
-                "a checkpoint",
-            )
+    for least in (1, 39):
+        with script(tmp_path / "run.py", KILLED, tmp_path / "trial.json", path) as running:
+            until(lambda n=least: path.exists() and len(reading(path).rounds) >= n, "a checkpoint")
             os.kill(running.pid, signal.SIGKILL)
             running.communicate()
-        if least == 1:
-            reached = reading(path).rounds[-1]
-    assert reached >= 10
     one, other = outcome_of(run_trial(asked, checkpoint=path)), outcome_of(run_trial(asked))
     assert one.pop("loss") == pytest.approx(other.pop("loss"), rel=1e-12)
     assert one == other
@@ -287,16 +273,12 @@ def spoil(path, how):
         path.write_bytes(path.read_bytes()[:-9])
     else:
         kind, settings, arrays = storage.read_archive(path)
-        changed = {
-            "version": {"version": "0.0"},
-            "round": {"rounds": [20]},
-            "curves": {"loss": 1.0},
-        }
-        settings["reading"] |= changed[how]
+        changed = {"version": "0.0", "rounds": [20], "loss": 1.0}
+        settings["reading"][how] = changed[how]
         storage.write_archive(path, kind, settings, arrays)
 
 
-@pytest.mark.parametrize("how", ["cut off", "curves", "version", "round"])
+@pytest.mark.parametrize("how", ["cut off", "loss", "version", "rounds"])
 def test_a_checkpoint_that_cannot_be_used_is_ignored(how, tmp_path, monkeypatch, capsys):
     asked, path = trial("POLD", data=LONG), tmp_path / "kept.safetensors"
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
@@ -304,9 +286,8 @@ def test_a_checkpoint_that_cannot_be_used_is_ignored(how, tmp_path, monkeypatch,
         run_trial(asked, checkpoint=path)
     spoil(path, how)
     assert outcome_of(run_trial(asked, checkpoint=path)) == outcome_of(run_trial(asked))
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert "starts anew" in told[0]
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "starts anew" in told
 
 
 def test_a_checkpoint_goes_when_the_result_is_written(tmp_path, monkeypatch):

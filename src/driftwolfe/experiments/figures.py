@@ -9,22 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.experiments import drawing
-from driftwolfe.experiments.figure import (
-    INK,
-    UNTUNED,
-    Axis,
-    Band,
-    ExpertWeights,
-    Figure,
-    Line,
-    LineStyle,
-    Panel,
-    expert_size,
-    family,
-    rank,
-    settled_range,
-)
+from driftwolfe.experiments import figure as model
+from driftwolfe.experiments.figure import UNTUNED, Axis, Band, Figure, Line, LineStyle, Panel
 from driftwolfe.experiments.summary import CALLS, Curve, RegretRow, Series, Summary, machines
 from driftwolfe.terminal import Spread, counted, spread_text
 
@@ -43,10 +29,10 @@ def save(figure: Figure, folder: Path, name: str = "") -> list[Path]:
         The figure, and where to: the files are ``folder/name.png`` and so on, by default under its own name.
     """
     paths = [folder / f"{name or figure.name}.{ending}" for ending in FORMATS]
-    with drawing.print_style():
-        sheet = drawing.draw(figure)
+    with model.print_style():
+        sheet = model.draw(figure)
         for path in paths:
-            drawing.save(sheet, path, dpi=200)
+            model.save(sheet, path, dpi=200)
     return paths
 
 
@@ -65,17 +51,18 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
     found = [(each, row) for each in summaries for row in rows(each)[chosen]]
     if not found:
         return None
-    drawn = []
+    drawn, shown = list[Panel](), list[Series]()
     for summary, row in found:
+        series = [summary.chosen[title] for title in row]
         first, *others = _loss_panels(summary, row)
         if rest or len(found) > 1:
-            untuned = all(summary.chosen[title].untuned for title in row)
+            untuned = all(each.untuned for each in series)
             kind = (": untuned, c = D/G" if untuned else ": other methods") if rest else ""
             first = replace(first, title=f"{summary.data_name}{kind}\n{first.title}")
         drawn += [first, *others]
-    shown = seeds(summary.chosen[title] for summary, row in found for title in row)
+        shown += series
+    made = _figure("panels", summaries, drawn, shown=seeds(shown), columns=3, height=2.3)
     name = f"{name}, continued" if name and rest else name
-    made = _figure("panels", summaries, drawn, shown=shown, columns=3, height=2.3)
     return replace(made, heading=[*filter(None, [name]), *made.heading])
 
 
@@ -105,35 +92,32 @@ def _loss_panels(summary: Summary, titles: Sequence[str] = ()) -> list[Panel]:
     hidden = () if titles else set(summary.chosen) - set(rows(summary)[0])
 
     def lines(curve: Curve, *, average: bool = False) -> list[Line]:
-        return [
-            _line(summary, each, band(each, curve, average=average), each.title in hidden)
-            for each in chosen
-        ]
+        bands = [band(each, curve, average=average) for each in chosen]
+        pairs = zip(chosen, bands, strict=True)
+        return [_line(summary, each, found, each.title in hidden) for each, found in pairs]
 
     losses, seconds = lines("loss", average=True), lines("seconds")
-    low, high = settled_range([line.band for line in losses])
+    low, high = model.settled_range([line.band for line in losses])
     log = _wide([float(line.band.mean[-1]) for line in seconds])
     # The first rounds would take half of a logarithmic axis.
     start = min(float(line.band.mean[len(line.band.mean) // 50]) for line in seconds)
-    time = "Run time, machines differ" if len(machines(*chosen)) > 1 else "Run time"
-    over = replace(_rounds(summary), ticks=4)
-    averages = Axis("loss per round", low=low, high=high)
     times = Axis("processor time (s)", log=log, low=start if log else None)
-    return [
-        Panel("Average loss", over, averages, losses, drifts=summary.drifts),
-        Panel("Cumulative loss", over, Axis("loss"), lines("loss"), drifts=summary.drifts),
-        Panel(time, over, times, seconds, drifts=summary.drifts),
+    over = replace(_rounds(summary), ticks=4)
+    parts = [
+        Panel("Average loss", over, Axis("loss per round", low=low, high=high), losses),
+        Panel("Cumulative loss", over, Axis("loss"), lines("loss")),
+        Panel(f"Run time{_differ(chosen)}", over, times, seconds),
     ]
+    return [replace(panel, drifts=summary.drifts) for panel in parts]
 
 
 def regret_over_rounds(summary: Summary, regrets: Sequence[RegretRow]) -> Figure:
     """Dynamic regret so far, of the methods of which it is known."""
     known = {row.title: row.so_far for row in regrets if row.so_far is not None}
     found = [each for each in summary.chosen.values() if each.title in known]
-    first = [each.title for each in found if each.title in rows(summary)[0]]
-    shown = first or [each.title for each in found[:MOST]]
+    shown = [each for each in found if each.title in rows(summary)[0]] or found[:MOST]
     lines = [
-        _line(summary, each, Band.of(each.rounds, known[each.title]), each.title not in shown)
+        _line(summary, each, Band.of(each.rounds, known[each.title]), each not in shown)
         for each in found
     ]
     y = Axis("dynamic regret so far")
@@ -155,15 +139,14 @@ def oracle_calls(summary: Summary) -> Figure:
     dashes = {line.style.dash for line in lines}
     for oracle in CALLS.values():
         if oracle.dash in dashes:
-            key[f"{oracle.label} calls"] = LineStyle(INK, oracle.dash, "")
-    y = Axis("oracle calls so far", log=True, ticks=8)
-    panel = Panel("", _rounds(summary), y, lines)
+            key[f"{oracle.label} calls"] = LineStyle(model.INK, oracle.dash, "")
+    panel = Panel("", _rounds(summary), Axis("oracle calls so far", log=True, ticks=8), lines)
     return _figure("oracle-calls", [summary], [panel], key=list(key.items()))
 
 
 def sensitivity(summary: Summary) -> Figure:
     """Mean loss per round by c, of the methods that were run with several."""
-    lines, means = list[Line](), list[float]()
+    lines, shown = list[Line](), list[Series]()
     for title, chosen in summary.chosen.items():
         tried = summary.tuning(title)
         if len(tried) < 2:
@@ -176,31 +159,27 @@ def sensitivity(summary: Summary) -> Figure:
         best = next((place for place, c in enumerate(scales) if c == chosen.c), None)
         points = Band(scales, losses, deviations)
         lines.append(Line(title, label, summary.styles[title], points, best, partial))
-        means += losses.tolist()
-    shown = seeds(series for line in lines for series in summary.tuning(line.method))
+        shown += tried
     x = Axis("scale c of the step sizes", "scales", log=True, ticks=8)
+    means = [mean for line in lines for mean in line.band.mean.tolist()]
     y = Axis("mean loss per round", log=_wide(means))
-    return _figure("sensitivity", [summary], [Panel("", x, y, lines, "bars")], shown=shown)
+    panel = Panel("", x, y, lines, "bars")
+    return _figure("sensitivity", [summary], [panel], shown=seeds(shown))
 
 
 def prices(summary: Summary) -> Figure:
     """Loss against seconds, products and LMO calls, of the methods that played all rounds."""
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
     units: dict[Curve, str] = {
-        "seconds": "processor time (s)",
+        "seconds": f"processor time (s){_differ(whole)}",
         "products": CALLS["products"].counted,
         "lmo": CALLS["lmo"].counted,
     }
     drawn = list[Panel]()
     for name, unit in units.items():
-        if name == "seconds" and len(machines(*whole)) > 1:
-            unit += ", machines differ"
-        spent = {series.label: series.total(name).mean for series in whole}
-        dots = [
-            _dot(summary, series, spent[series.label], series.mean_loss)
-            for series in whole
-            if spent[series.label] > 0.0  # others have no place on a logarithmic axis
-        ]
+        spent = [(series, series.total(name).mean) for series in whole]
+        # Those that spent nothing have no place on a logarithmic axis.
+        dots = [_dot(summary, each, x, each.mean_loss) for each, x in spent if x > 0.0]
         if len(dots) > 1:
             drawn.append(Panel("", Axis(unit, log=True), Axis("loss per round"), dots, "dots"))
     return _figure("prices", [summary], drawn, shown=seeds(whole), columns=len(drawn), height=2.5)
@@ -211,19 +190,15 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure:
     known = [row for row in regrets if row.dynamic or row.adaptive]
     measures = {"Dynamic regret": [row.dynamic for row in known]}
     for tau in sorted({tau for row in known for tau in row.adaptive}):
-        measures[f"Adaptive regret, τ = {tau:,}"] = [row.adaptive.get(tau) for row in known]
+        measures[f"Adaptive regret\nτ = {tau:,}"] = [row.adaptive.get(tau) for row in known]
     series = [summary.chosen[row.title] for row in known]
-    methods = Axis("", "methods", names=[each.label for each in series])
+    x, methods = Axis("regret (loss)", "regret", ticks=2), [each.label for each in series]
     drawn = list[Panel]()
     for measure, values in measures.items():
-        dots = [
-            _dot(summary, each, place, value)
-            for place, (each, value) in enumerate(zip(series, values, strict=True))
-            if value
-        ]
-        if dots:
-            x, title = Axis("regret (loss)", "regret", ticks=2), measure.replace(", ", "\n")
-            drawn.append(Panel(title, x, methods, dots, "dots"))
+        pairs = enumerate(zip(series, values, strict=True))
+        dots = [_dot(summary, each, place, value) for place, (each, value) in pairs if value]
+        drawn.append(Panel(measure, x, Axis("", "methods", names=methods), dots, "dots"))
+    drawn = [panel for panel in drawn if panel.lines]
     return _figure("regret", [summary], drawn, columns=min(3, len(drawn)))
 
 
@@ -233,12 +208,9 @@ def weights(summary: Summary) -> Figure:
     for series in summary.chosen.values():
         result, found = series.results[0], series.results[0].weights
         if found is not None and found.experts and found.rounds:
-            order = np.argsort([expert_size(name) for name in found.experts], kind="stable")
-            names = [found.experts[place] for place in order]
-            values = np.array(found.values, dtype=float).T[order]
-            table = ExpertWeights(np.array(found.rounds), values)
-            x, y = replace(_rounds(summary), ticks=4), Axis("", "experts", names=names)
-            drawn.append(Panel(series.label, x, y, drifts=summary.drifts, weights=table))
+            held = [dict(zip(found.experts, row, strict=True)) for row in found.values]
+            x, rounds = replace(_rounds(summary), ticks=4), np.array(found.rounds)
+            drawn.append(model.weights_panel(series.label, x, rounds, held, summary.drifts))
             of.add(result.trial.seed)
     shown = f"expert weights of seed {', '.join(map(str, sorted(of)))}"
     return _figure("weights", [summary], drawn, shown=shown, columns=1 if len(drawn) <= 3 else 2)
@@ -251,7 +223,7 @@ def rows(summary: Summary) -> list[list[str]]:
     """
 
     def order(title: str) -> tuple[bool, int]:
-        return title.removesuffix(UNTUNED) != family(title), rank(title)
+        return title.removesuffix(UNTUNED) != model.family(title), model.rank(title)
 
     untuned = {title for title, series in summary.chosen.items() if series.untuned}
     titles = sorted(summary.chosen, key=lambda title: (title in untuned, *order(title)))
@@ -281,13 +253,18 @@ def _line(summary: Summary, series: Series, band: Band, hidden: bool = False) ->
 
 
 def _dot(summary: Summary, series: Series, x: float, value: Spread) -> Line:
-    point = Band(np.array([x]), np.array([value.mean]), np.array([value.deviation]))
+    point = Band(*(np.array([each]) for each in (x, *value)))
     line = _line(summary, series, point)
     return replace(line, hollow=series.untuned, value=spread_text(value))
 
 
 def _rounds(summary: Summary) -> Axis:
     return Axis("round", "rounds", low=0, high=summary.length)
+
+
+def _differ(series: Sequence[Series]) -> str:
+    """What is said beside times."""
+    return ", machines differ" if len(machines(*series)) > 1 else ""
 
 
 def _wide(values: Sequence[float]) -> bool:

@@ -1,10 +1,11 @@
-"""The paper's two experiments."""
+"""The paper's two experiments, and its claims about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,11 +13,21 @@ import numpy as np
 
 from driftwolfe.experiments.figure import UNTUNED
 from driftwolfe.experiments.running import RATES, loss_scale
-from driftwolfe.experiments.summary import group, preference, stored_minima
+from driftwolfe.experiments.summary import (
+    Paired,
+    Series,
+    Summary,
+    group,
+    machines,
+    paired,
+    preference,
+    stored_minima,
+)
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
+from driftwolfe.terminal import counted, markdown_text, number, write_table
 
 #: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
 TENS = tuple(10.0**k for k in range(-1, 7))
@@ -229,7 +240,7 @@ def reproduce(
     """
     data = find_data(experiment, folder, say)
     tuning = store.tuning
-    say(plan(experiment, data, store, tuning))
+    say(plan(experiment, data, store))
     said, given_up = set[str](), set[str]()
     while True:
         tried, finals = list[Trial](), list[Trial]()
@@ -242,11 +253,9 @@ def reproduce(
                     say(f"{contender.label}: c = {choice.c:g}")
                     said.add(contender.label)
         finals.sort(key=lambda trial: trial.data != data)  # further data come last
-        before = [tuning] if tried else []
-        for each, trials in ((tuning, tried), (store, finals)):
-            if trials:
-                each.add(experiment.title, trials)
-        stores = [*before, *([store] if finals else [])]
+        stores = {each: found for each, found in ((tuning, tried), (store, finals)) if found}
+        for each, found in stores.items():
+            each.add(experiment.title, found)
         missing = {trial.identity for each in stores for trial in each.missing}
         if missing <= given_up:
             break
@@ -285,7 +294,6 @@ def choose(
     grid = sorted(contender.scales)
     if len(grid) < 2:
         return Choice([], grid[0] if grid else None, True)
-    widened = 0
     while True:
         trials = [trial for c in grid for trial in experiment.tuning(contender, data, c)]
         done = [trial for trial in trials if tuning.done(trial)]
@@ -295,9 +303,9 @@ def choose(
         if best is None or best.c is None:
             return Choice(trials)
         wider = _widened(grid, best.c)
-        if wider == grid or widened == experiment.widest:
+        if wider == grid or len(grid) - len(contender.scales) == experiment.widest:
             return Choice(trials, best.c, True)
-        grid, widened = wider, widened + 1
+        grid = wider
 
 
 def add_rated(
@@ -305,21 +313,18 @@ def add_rated(
 ) -> None:
     """Add the trials with the best rate of the weights, by the results that measured it beside theirs."""
     tuning = store.tuning
-    c, settled = choose(experiment, contender, data, tuning)[1:]
+    _, c, settled = choose(experiment, contender, data, tuning)
     tried = [] if c is None else experiment.tuning(contender, data, c)
-    if not (settled and tried and all(tuning.done(trial) for trial in tried)):
-        return
-    found = [tuning.read(trial) for trial in tried]
-    if not all(result.rates for result in found):
+    found = [tuning.read(trial) for trial in tried if settled and tuning.done(trial)]
+    if not found or len(found) < len(tried) or not all(result.rates for result in found):
         return
     ends = np.array([[curve[-1] for curve in result.rates] for result in found])
     best = int(ends.mean(axis=0).argmin())
-    s = RATES[best]
-    say(f"{contender.label}: s = {s:g} in the rate s/sqrt(T) of the weights")
+    say(f"{contender.label}: s = {RATES[best]:g} in the rate s/sqrt(T) of the weights")
+    label, scale = f"{contender.label}, tuned rate", loss_scale(RATES[best])
     for trial in experiment.finals(contender, data, c):
         if store.done(trial) and (result := store.read(trial)).rates:
-            options = {**trial.options, "loss_scale": loss_scale(s)}
-            label = f"{contender.label}, tuned rate"
+            options = {**trial.options, "loss_scale": scale}
             rated = msgspec.structs.replace(trial, options=options, label=label)
             store.add(experiment.title, [rated])
             if not store.done(rated):
@@ -328,19 +333,18 @@ def add_rated(
                 store.write(msgspec.structs.replace(result, **changed))
 
 
-def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> str:
+def plan(experiment: Experiment, data: DataSet, store: Store) -> str:
     """How many trials there are, how many are still to run, and how long that takes."""
-    total = missing = 0
-    seconds = 0.0
+    total, missing, seconds, tuning = 0, 0, 0.0, store.tuning
     for each in experiment.contenders:
         choice = choose(experiment, each, data, tuning)
         # Before c is known, any value counts the trials.
         finals = experiment.finals(each, data, choice.c or (each.scales or (None,))[0])
-        left = [t for t in choice.trials if not tuning.done(t)]
-        left += [t for t in finals if not (choice.settled and store.done(t))]
+        left = sum(not tuning.done(trial) for trial in choice.trials)
+        left += sum(not (choice.settled and store.done(trial)) for trial in finals)
         total += len(choice.trials) + len(finals)
-        missing += len(left)
-        seconds += len(left) * each.seconds
+        missing += left
+        seconds += left * each.seconds
     hours = f"{seconds / 3600:.1f} hours" if seconds > 3600 else f"{seconds / 60:.0f} minutes"
     return (
         f"plan: {total} trials, {missing} to run, about {hours} of processor time in all; more where "
@@ -350,9 +354,8 @@ def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> 
 
 def find_data(experiment: Experiment, folder: str | None, say: Say) -> DataSet:
     """The real data where they can be had, else their synthetic twin, and say which."""
-    file = DATA_SETS[experiment.real].file
     try:
-        if file is not None:
+        if file := DATA_SETS[experiment.real].file:
             file.read(folder)
     except DataUnavailable as problem:
         say(f"{problem}")
@@ -373,3 +376,150 @@ def _widened(grid: list[float], best: float) -> list[float]:
     else:
         new = best * (grid[1] / grid[0]) ** (1 if up else -1)
     return [*grid, new] if up else [new, *grid]
+
+
+# -- claims ----------------------------------------------------------------------------------------
+
+#: Times quicker that count as significantly faster, the part of a loss that counts as slight, the
+#: standard errors beyond which a difference counts, and the seeds that a verdict needs.
+MUCH_FASTER, SLIGHT, ERRORS, SEEDS = 5.0, 0.10, 2.0, 3
+#: By experiment: number and words of each claim, and whom it compares with whom.
+_CLAIMS: dict[str, list[tuple[str, str, tuple[str, ...], str]]] = {
+    "matrix-completion": [
+        (
+            "i",
+            "projection-free methods are significantly more efficient compared to the "
+            "projection-based approach (i.e. Ader), albeit with a slight compromise on cumulative loss",
+            ("BOGDIP", "POLD", "POLA", "MultiOCG"),
+            "Ader",
+        ),
+        (
+            "ii",
+            "our methods yield a lower cumulative loss compared to the projection-free contender "
+            "Multi-OCG",
+            ("BOGDIP", "POLD", "POLA"),
+            "MultiOCG",
+        ),
+    ],
+    "classification": [
+        (
+            "iii",
+            "POLA is significantly faster than PAMO, despite a slight sacrifice of cumulative loss",
+            ("POLA",),
+            "PAMO",
+        )
+    ],
+}
+#: The figures of the paper, by experiment.
+FIGURES: dict[str | None, str] = {"matrix-completion": "Figure 1", "classification": "Figure 2"}
+
+
+class Claim(NamedTuple):
+    """A part of a claim about two methods, what was measured, and what follows."""
+
+    number: str  # i, ii, iii: in the order in which the paper makes them
+    words: str  # the paper's, of the whole claim
+    text: str
+    measured: str
+    held: bool | None  # None where that cannot be said
+    found: str  # what was found where it did not hold, or why nothing can be said
+
+    @property
+    def verdict(self) -> str:
+        if self.held is None:
+            return f"not decided: {self.found}"
+        return "held" if self.held else f"not held: {self.found}"
+
+    def __str__(self) -> str:
+        return f"({self.number}) {self.text}: {self.verdict}; {self.measured}"
+
+
+def quotes(found: list[Claim]) -> dict[str, str]:
+    """The words of the paper, by the numbers of claims."""
+    return {claim.number: claim.words for claim in found}
+
+
+def as_markdown(found: list[Claim]) -> str:
+    """The words of the paper, and a table of what became of them."""
+    words = "\n".join(f'- ({numeral}) "{text}."' for numeral, text in quotes(found).items())
+    rows = ([f"({c.number})", markdown_text(c.text), c.measured, c.verdict] for c in found)
+    return f"{words}\n\n{write_table(['', 'claim', 'measured', 'verdict'], rows, left=4)}"
+
+
+def experiment_of(title: str) -> str | None:
+    """The experiment of the paper that has the title; None for a sweep of your own."""
+    presets = ((name, found.title) for name in EXPERIMENTS for found in EXPERIMENTS[name].values())
+    return next((name for name, known in presets if known == title), None)
+
+
+def claims(summary: Summary, title: str) -> tuple[list[Claim], str]:
+    """What became of the claims; or why nothing is said about those that there are, in a line."""
+    found, seeds = list[Claim](), 0
+    for numeral, words, ours, theirs in _CLAIMS.get(experiment_of(title) or "", ()):
+        for one, other in product(_tuned(summary, *ours), _tuned(summary, theirs)):
+            losses, times = paired(one, other, "loss"), paired(one, other, "seconds")
+            if losses is None or times is None:
+                continue
+            seeds = max(seeds, len(losses.ours))
+            if summary.notice or len(losses.ours) < SEEDS:
+                continue
+            speed = _faster(times, machines(one), machines(other))
+            parts: dict[str, tuple[str, bool | None, str]] = {
+                "is significantly faster than": speed,
+                "loses slightly more than": _loses(losses, slightly=True),
+            }
+            if numeral == "ii":
+                parts = {"loses less than": _loses(losses, slightly=False)}
+            found += [
+                Claim(numeral, words, f"{one.title} {verb} {other.title}", *part)
+                for verb, part in parts.items()
+            ]
+    if found or not seeds:
+        return found, ""
+    needed = f"{SEEDS} orders of the data or more; this is {counted(seeds, 'order')}."
+    if summary.notice:
+        needed = "the real data: a synthetic twin says nothing about them."
+    return [], f"The paper's claims need {needed}"
+
+
+def _tuned(summary: Summary, *methods: str) -> list[Series]:
+    """The methods with their chosen c."""
+    chosen = [each for each in summary.chosen.values() if not each.untuned]
+    return [each for method in methods for each in chosen if each.trial.method == method]
+
+
+def _faster(times: Paired, ours: list[str], theirs: list[str]) -> tuple[str, bool | None, str]:
+    """At least `MUCH_FASTER` times, if both ran on one machine; theirs may have had a GPU on top."""
+    own, other = times.means
+    ratio = other / own if own else float("inf")
+    both = f"{number(own, 3)} s against {number(other, 3)} s for {times.rounds:,} rounds"
+    measured = f"{both}: {number(ratio, 3)} times as fast"
+    if ours != theirs or len(ours) > 1:
+        gpu = theirs[0].removesuffix(f", {ours[0]}")
+        handicap = len(ours) == len(theirs) == 1 and gpu != theirs[0]
+        if handicap and ratio >= MUCH_FASTER:
+            return f"{measured}, without the {gpu} that the other had", True, ""
+        where = " and ".join(dict.fromkeys([*ours, *theirs]))
+        return f"on {where}", None, "times of different machines are not comparable"
+    if ratio >= MUCH_FASTER:
+        return measured, True, ""
+    found = "slower" if ratio < 1.0 else f"faster, but less than {MUCH_FASTER:g} times"
+    return measured, False, found
+
+
+def _loses(losses: Paired, slightly: bool) -> tuple[str, bool, str]:
+    """Less, or more and by at most `SLIGHT`; in both cases by more than `ERRORS` standard errors."""
+    (ours, theirs), (difference, error) = losses.means, losses.difference
+    both = f"{number(ours, 6)} against {number(theirs, 6)} after {losses.rounds:,} rounds"
+    change = f"{difference / theirs:+.1%} ± {error / abs(theirs):.1%}"
+    found = ""
+    if abs(difference) <= ERRORS * error:
+        found = f"no difference beyond {ERRORS:g} standard errors"
+    elif difference > 0.0 and not slightly:
+        found = "higher, not lower"
+    elif difference > SLIGHT * theirs:
+        found = f"higher by more than {SLIGHT:.0%}"
+    elif difference < 0.0 and slightly:
+        found = "lower, not slightly higher"
+    measured = f"{both}: {change}, mean and standard error over {len(losses.ours)} seeds"
+    return measured, not found, found

@@ -16,9 +16,8 @@ from typing import Any
 import msgspec
 
 from driftwolfe import storage, terminal
-from driftwolfe.experiments import claims, figures
-from driftwolfe.experiments.drawing import extra
-from driftwolfe.experiments.figure import Figure
+from driftwolfe.experiments import figures, paper
+from driftwolfe.experiments.figure import Figure, extra
 from driftwolfe.experiments.summary import (
     CALLS,
     RegretRow,
@@ -56,7 +55,7 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
 
     Without a `command`, the summary names the one that it named before.
     """
-    results = store.results
+    results, title = store.results, store.title
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
     summaries = summaries_of(store)
@@ -65,19 +64,19 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     old = written[0].read_text("utf-8", "replace") if written[0].is_file() else ""
     if not command and (named := re.search(r"^Made by `(.+)`\.$", old, re.MULTILINE)):
         command = named[1]
-    storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
+    storage.write_text(written[0], as_text(title, summaries, regrets, command))
     storage.write_text(written[1], trial_table(results))
-    folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
-    file = figure.lower().replace(" ", "-") if figure else "panels"
+    folder, name = store.folder / "figures", paper.FIGURES.get(paper.experiment_of(title), "")
+    file = name.lower().replace(" ", "-") or "panels"
     for rest, ending in ((False, ""), (True, "-rest")):
-        if found := figures.panels(*summaries, name=figure or "", rest=rest):
+        if found := figures.panels(*summaries, name=name, rest=rest):
             written += figures.save(found, folder, file + ending)
     for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
         place = folder / ("" if len(summaries) == 1 else str(i))
         _, *others = figures.all_figures(summary, rows)
         written += [path for each in others for path in figures.save(each, place)]
     written.append(store.folder / "report.html")
-    write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
+    write_report(summaries, written[-1], title=title, regrets=regrets, command=command)
     return written
 
 
@@ -96,16 +95,14 @@ def as_text(
         parts += [f"## {markdown_text(summary.name)}", method_table(summary, rows)]
         if notes := tuning_notes(summary):
             parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
-        found, missing = claims.claims(summary, title)
+        found, missing = paper.claims(summary, title)
         if found or missing:
-            parts += ["### The paper's claims", missing or claims.as_markdown(found)]
+            parts += ["### The paper's claims", missing or paper.as_markdown(found)]
     return "\n\n".join(parts) + "\n"
 
 
-def method_rows(
-    summary: Summary, regrets: Sequence[RegretRow] = ()
-) -> tuple[list[str], list[list[str]]]:
-    """Heads and one row per method: loss, time, oracle calls and regret, mean ± deviation."""
+def method_rows(summary: Summary, regrets: Sequence[RegretRow] = ()) -> list[dict[str, str]]:
+    """One row per method: loss, time, oracle calls and regret, mean ± deviation."""
     known = {row.title: row for row in regrets}
     chosen = summary.chosen
     called = [name for name in CALLS if any(each.curve(name).any() for each in chosen.values())]
@@ -130,13 +127,14 @@ def method_rows(
         for tau in sorted({tau for each in regrets for tau in each.adaptive}):
             row[f"regret, worst {tau:,} rounds"] = spread_text(regret.adaptive.get(tau))
         rows.append(row)
-    return list(rows[0]), [list(row.values()) for row in rows]
+    return rows
 
 
 def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
     """The rows of all methods in Markdown."""
-    heads, rows = method_rows(summary, regrets)
-    return terminal.write_table(heads, ([markdown_text(title), *cells] for title, *cells in rows))
+    rows = method_rows(summary, regrets)
+    cells = ([markdown_text(title), *others] for title, *others in (row.values() for row in rows))
+    return terminal.write_table(list(rows[0]), cells)
 
 
 def trial_table(results: Iterable[Result]) -> str:
@@ -169,37 +167,39 @@ def trial_table(results: Iterable[Result]) -> str:
 
 def tuning_notes(summary: Summary) -> list[str]:
     """How c was chosen: what was tried, on how many rounds, and what was cut short."""
+
+    def named(series: Series) -> str:
+        return f"c = {short(series.c or 0.0)}"
+
     notes = []
     for title, chosen in summary.chosen.items():
         tried = summary.tuning(title)
         if len(tried) < 2:
             continue
         cut = [series for series in tried if any(result.cut for result in series.results)]
-        text = f"{title}: {_c(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
+        text = (
+            f"{title}: {named(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
+        )
         orders = {result.trial.seed for series in tried for result in series.results}
         if not orders & {result.trial.seed for result in chosen.results}:
             text += f", chosen on {counted(len(orders), 'other order')}"
         if (first := tried[0].trial.first) is not None:
             text += f", chosen on the first {first:,} rounds of one order"
         if cut:
-            ended = ", ".join(f"{_c(series)} after {series.played:,}" for series in cut)
+            ended = ", ".join(f"{named(series)} after {series.played:,}" for series in cut)
             limit = tried[0].trial.limit or 0.0
             text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
         notes.append(text + ".")
         best = next((series for series in tried if series.c == chosen.c), chosen)
-        compared = [(series, paired(series, best, "loss")) for series in cut if series is not best]
-        if ahead := [_c(series) for series, found in compared if found and found.difference[0] < 0]:
+        compared = [(each, paired(each, best, "loss")) for each in cut if each is not best]
+        if ahead := [named(each) for each, found in compared if found and found.difference[0] < 0]:
             notes.append(
-                f"{title}: {', '.join(ahead)} was ahead of {_c(chosen)} when its time was "
+                f"{title}: {', '.join(ahead)} was ahead of {named(chosen)} when its time was "
                 "up; with more time it might have won."
             )
         if chosen.c in (tried[0].c, tried[-1].c):
             notes.append(f"{title}: the best c lies on the edge of what was tried.")
     return notes
-
-
-def _c(series: Series) -> str:
-    return f"c = {short(series.c or 0.0)}"
 
 
 def write_report(
@@ -226,11 +226,14 @@ def write_report(
     known = regrets or [()] * len(summaries)
     if len(known) != len(summaries):
         raise ValueError(f"regrets must hold one list for each of {len(summaries)} summaries")
+    page, code, style = (
+        files(__package__).joinpath(f"page.{ending}").read_text(encoding="utf-8")
+        for ending in ("html.jinja", "js", "css")
+    )
     jinja = extra("jinja2")
-    template = jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(_asset("page.html.jinja"))
-    scripts = [extra("plotly.offline").get_plotlyjs(), _asset("page.js")]
+    options = {"undefined": jinja.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    template = jinja.Environment(autoescape=True, **options).from_string(page)
+    scripts = [extra("plotly.offline").get_plotlyjs(), code]
     # The page's security policy knows scripts by these, and runs no other.
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
     shown = [figures.all_figures(*pair) for pair in zip(summaries, known, strict=True)]
@@ -246,63 +249,56 @@ def write_report(
         command=command,
         sections=[_section(title, *parts) for parts in zip(summaries, known, charts, strict=True)],
         environments=environments(summaries),
-        style=_asset("page.css"),
+        style=style,
         scripts=scripts,
         digests=[f"sha256-{digest.decode()}" for digest in digests],
     )
     storage.write_text(path, text)
 
 
-def _asset(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
 def _section(
     title: str, summary: Summary, regrets: Sequence[RegretRow], charts: list[tuple[Figure, str]]
 ) -> dict[str, Any]:
     """What the page says about a stream."""
-    found, missing = claims.claims(summary, title)
+    found, missing = paper.claims(summary, title)
     rows = method_rows(summary, regrets)
+    costs = {"seconds", "machine", *(f"{oracle.counted} per round" for oracle in CALLS.values())}
+    tables = []
+    for name in ("Loss and regret", "Cost"):
+        heads = [
+            each for each in rows[0] if each == "method" or (each in costs) == (name == "Cost")
+        ]
+        cells = [[row[head] for head in heads] for row in rows]
+        tables.append({"name": name, "heads": heads, "rows": cells})
     # The least loss of those that played all rounds, if several did.
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
     return {
         "summary": summary,
         "real": _REAL.get(summary.series[0].trial.data.source.file),
-        "tables": [_columns("Loss and regret", rows, False), _columns("Cost", rows, True)],
+        "tables": tables,
         "best": best,
         "charts": charts,
         "notes": tuning_notes(summary),
         "claims": found,
-        "quotes": claims.quotes(found),
+        "quotes": paper.quotes(found),
         "no_verdict": missing,
     }
-
-
-def _columns(name: str, table: tuple[list[str], list[list[str]]], cost: bool) -> dict[str, Any]:
-    """The columns of a table that tell costs, or the others; each with the methods before them."""
-    heads, rows = table
-    costs = {"seconds", "machine", *(f"{oracle.counted} per round" for oracle in CALLS.values())}
-    kept = [i for i, head in enumerate(heads) if i == 0 or (head in costs) == cost]
-    chosen = [[row[i] for i in kept] for row in rows]
-    return {"name": name, "heads": [heads[i] for i in kept], "rows": chosen}
 
 
 def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
     """Each machine with its versions once, as names and texts; only the dates may differ."""
     dates: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for result in (r for summary in summaries for series in summary.series for r in series.results):
-        facts = tuple(
-            (_NAMES.get(name, name), _fact(value))
-            for name, value in result.environment.items()
-            if name != "date" and value not in (None, "", [])
-        )
-        dates.setdefault(facts, []).append(str(result.environment.get("date", ""))[:10])
+        known = {name: value for name, value in result.environment.items() if value not in ("", [])}
+        measured = str(known.pop("date", ""))[:10]
+        facts = {_NAMES.get(name, name): _fact(v) for name, v in known.items() if v is not None}
+        dates.setdefault(tuple(facts.items()), []).append(measured)
     found = []
-    for facts, measured in dates.items():
-        first, last = min(measured), max(measured)
-        when = {"Measured": first if first == last else f"{first} to {last}"} if first else {}
-        found.append({**dict(facts), **when, "Trials": f"{len(measured):,}"})
+    for machine, days in dates.items():
+        span = " to ".join(dict.fromkeys((min(days), max(days))))
+        when = {"Measured": span} if min(days) else {}
+        found.append({**dict(machine), **when, "Trials": f"{len(days):,}"})
     return found
 
 
@@ -320,7 +316,7 @@ def _fact(value: Any) -> str:
 def overview(places: Iterable[Path]) -> list[str]:
     """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
     lines, opened = list[str](), dict[Path, str]()
-    for place in (inner for outer in places for inner in _sweeps_in(outer)):
+    for place in (inner for outer in places for inner in _sweeps_in(outer) or [outer]):
         if place.is_file():
             opened[place] = "picture"
             continue
@@ -348,7 +344,7 @@ def in_brief(store: Store) -> list[str]:
             loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
             rows.append([f"  {series.label}", loss, seconds, called])
         heads = ("method", "loss per round", "seconds", "oracle calls per round")
-        found, notes = claims.claims(summary, title)
+        found, notes = paper.claims(summary, title)
         if found:
             held = sum(claim.held is True for claim in found)
             notes = f"The paper's claims: {held} of {len(found)} parts held (`driftwolfe claims`)."
@@ -358,17 +354,13 @@ def in_brief(store: Store) -> list[str]:
 
 
 def _sweeps_in(place: Path) -> list[Path]:
-    """The sweeps in a folder and the pictures beside them; the place itself where there are none."""
-    if not place.is_dir() or _is_sweep(place):
+    """The sweeps in a folder and the pictures beside them; none where there is nothing of that."""
+    if not place.is_dir() or (place / "sweep.json").exists():
         return [place]
     found = []  # without the tuning of experiments, which lies in their own folders
     for each in sorted(place.iterdir()):
         if each.is_dir() and not each.is_symlink():
-            found += [inner for inner in _sweeps_in(each) if inner != each or _is_sweep(each)]
+            found += _sweeps_in(each)
         elif each.suffix == ".png":
             found.append(each)
-    return found or [place]
-
-
-def _is_sweep(folder: Path) -> bool:
-    return (folder / "sweep.json").exists()
+    return found

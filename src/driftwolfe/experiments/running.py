@@ -100,7 +100,7 @@ def on_device(stream: Stream, device: str) -> Stream:
 
 def make_learner(trial: Trial, stream: Stream) -> Learner:
     """The trial's learner, for that stream."""
-    known = {"horizon": len(stream), "lipschitz": stream.lipschitz}
+    known: dict[str, Any] = {"horizon": len(stream), "lipschitz": stream.lipschitz}
     if is_own(trial.method):
         made: Any
         made, keywords = own_learner(trial)
@@ -108,7 +108,12 @@ def make_learner(trial: Trial, stream: Stream) -> Learner:
     else:
         made = METHODS[trial.method]
     options = {**step_options(trial.method, trial.c), **trial.options}
-    learner: Learner = made(stream.domain, **known, **with_oracle(made, options))
+    taken = made.__signature__.parameters
+    known |= {name: value for name, value in options.items() if name in taken}
+    if others := {name: value for name, value in options.items() if name not in taken}:
+        oracle = Oracle.of(known.get("oracle", taken["oracle"].default))
+        known["oracle"] = replace(oracle, **others)  # beside what the learner has by default
+    learner: Learner = made(stream.domain, **known)
     return learner
 
 
@@ -120,17 +125,6 @@ def own_learner(trial: Trial) -> tuple[type[Learner], Collection[str]]:
     keywords = keywords_of(found)
     trial.check_options(keywords)
     return found, keywords
-
-
-def with_oracle(learner: type[Learner], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with those of the learner's oracle in one `Oracle`, beside what it has by default."""
-    taken = learner.__signature__.parameters
-    own = {name: value for name, value in options.items() if name in taken}
-    if len(own) < len(options):
-        oracle = Oracle.of(own.get("oracle", taken["oracle"].default))
-        others = {name: value for name, value in options.items() if name not in taken}
-        own["oracle"] = replace(oracle, **others)
-    return own
 
 
 def step_options(method: str, c: float | None) -> dict[str, Any]:
@@ -152,13 +146,6 @@ class Reading(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rate_totals: list[float]
     version: str = __version__
 
-    @classmethod
-    def of(cls, trial: Trial) -> Reading:
-        """Before the first round."""
-        names = ("rounds", "loss", "seconds", *CALLS, "products", "rates", "rate_totals")
-        empty: Any = {name: [] for name in names}
-        return cls(trial=trial, **empty, weights={}, wall=0.0)
-
 
 class Recorder:
     """Reads the curves of a trial while it is played, and keeps a checkpoint."""
@@ -168,6 +155,7 @@ class Recorder:
     ) -> None:
         self.learner, self.last, self.at, self.path = learner, last, at, path
         self.limit, self.total = at.trial.limit or math.inf, at.total
+        self.spent = at.seconds[-1] if at.seconds else 0.0  # at the last reading
         # A thread waits for a device, which its own time need not show.
         self.clock = time.thread_time if learner.domain.device is HOST else time.perf_counter
         self.started = started - at.wall  # of the whole run, without the time between its parts
@@ -181,10 +169,6 @@ class Recorder:
         if not at.rounds:
             self._read_weights()
         self.since = self.clock()
-
-    @property
-    def spent(self) -> float:
-        return self.at.seconds[-1] if self.at.seconds else 0.0
 
     @property
     def wall(self) -> float:
@@ -209,7 +193,8 @@ class Recorder:
             return
         at.rounds.append(learner.t)
         at.loss.append(self.total)
-        at.seconds.append(round(spent, 6))
+        self.spent = round(spent, 6)
+        at.seconds.append(self.spent)
         for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
             getattr(at, name).append(number)
         at.products.append(devices.counted_products() - self.made)
@@ -240,7 +225,9 @@ class Recorder:
 
 def _resumed(path: Path | None, trial: Trial, learner: Learner) -> tuple[Learner, Reading]:
     """The learner and the curves of a checkpoint; new ones where there is none to resume from."""
-    new = Reading.of(trial)
+    names = ("rounds", "loss", "seconds", *CALLS, "products", "rates", "rate_totals")
+    empty: Any = {name: [] for name in names}
+    new = Reading(trial=trial, weights={}, wall=0.0, **empty)
     if path is None or not path.exists():
         return learner, new
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -65,11 +65,8 @@ class Series:
 
     def curve(self, name: Curve) -> Array:
         """Cumulative numbers: one row per seed, one column for each of `rounds`."""
-        rows = []
-        for result in self.results:
-            values = getattr(result, name) or [0] * len(result.rounds)
-            rows.append(np.interp(self.rounds, [0, *result.rounds], [0, *values]))
-        return np.array(rows)
+        curves = ((r.rounds, getattr(r, name) or [0] * len(r.rounds)) for r in self.results)
+        return np.array([np.interp(self.rounds, [0, *x], [0, *values]) for x, values in curves])
 
     def total(self, name: Curve) -> Spread:
         return spread(self.curve(name)[:, -1])
@@ -119,16 +116,13 @@ def paired(one: Series, other: Series, name: Curve) -> Paired | None:
 
 
 def machines(*series: Series) -> list[str]:
-    """The machines that they ran on."""
-    found = (machine(r.environment) for each in series for r in each.results)
+    """The machines that they ran on, in a few words, from the facts that are stored with results."""
+    found = []
+    for facts in (result.environment for each in series for result in each.results):
+        cores = f"{facts['cores']} cores" if facts.get("cores") else None
+        parts = filter(None, [*map(facts.get, ("gpu", "cpu", "system")), cores])
+        found.append(", ".join(map(str, parts)) or "unknown")
     return list(dict.fromkeys(found))
-
-
-def machine(environment: dict[str, Any]) -> str:
-    """A machine in a few words, from the facts that are stored with a result."""
-    parts = [environment.get(name) for name in ("gpu", "cpu", "system")]
-    cores = environment.get("cores")
-    return ", ".join(map(str, filter(None, [*parts, cores and f"{cores} cores"]))) or "unknown"
 
 
 def group(results: Iterable[Result]) -> list[Series]:
@@ -184,13 +178,11 @@ class Summary:
 
 def summarise(results: Iterable[Result], tuning: Iterable[Result] = ()) -> list[Summary]:
     """One summary for each data set among the results; `tuning` are runs that only chose c."""
-    by_data: dict[DataSet, list[list[Result]]] = {}
-    for result in results:
-        by_data.setdefault(result.trial.data, [[], []])[0].append(result)
-    for result in tuning:
-        if result.trial.data in by_data:
-            by_data[result.trial.data][1].append(result)
-    made = [Summary(*map(group, found)) for found in by_data.values()]
+    by_data: dict[DataSet, tuple[list[Result], list[Result]]] = {}
+    for part, given in enumerate((results, tuning)):
+        for result in given:
+            by_data.setdefault(result.trial.data, ([], []))[part].append(result)
+    made = [Summary(*map(group, found)) for found in by_data.values() if found[0]]
     styles = line_styles(title for summary in made for title in summary.titles)
     for summary in made:  # the same in all of them
         summary.styles = styles
@@ -278,8 +270,7 @@ def regret_rows(
                 so_far.append(regret_so_far(result, best, series.rounds))
                 found = found or {tau: window_regret(result, best, tau) for tau in taus}
             for tau, value in found.items():
-                if value is not None:
-                    adaptive.setdefault(tau, []).append(value)
+                adaptive.setdefault(tau, []).extend([] if value is None else [value])
         # Only what is known of every seed is a mean over seeds.
         seeds = len(series.results)
         whole = {tau: spread(each) for tau, each in adaptive.items() if len(each) == seeds}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
+from tqdm import tqdm
 
 from driftwolfe import storage
 from driftwolfe.experiments.running import own_learner, run_trials
@@ -35,7 +36,7 @@ from driftwolfe.experiments.trial import (
 )
 from driftwolfe.points import checks
 from driftwolfe.streams.datasets import Folder
-from driftwolfe.terminal import printable, show
+from driftwolfe.terminal import printable
 
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
 _MOST_TRIALS = 100_000  # more are a mistake rather than a sweep
@@ -249,10 +250,8 @@ class Store:
         with ExitStack() as held:
             for store in stores:
                 held.enter_context(store.locked())
-            results = self._packed | {
-                r.trial.identity: r for store in stores for r in store.results
-            }
-            storage.write_bytes(self.packed_path, packed(results.values()))
+            read = {r.trial.identity: r for store in stores for r in store.results}
+            storage.write_bytes(self.packed_path, packed((self._packed | read).values()))
             for store in stores:
                 for trial in store.trials:
                     store.path(trial).unlink(missing_ok=True)
@@ -323,20 +322,17 @@ def _rounded(result: Result) -> Result:
     def rounded(values: list[float], digits: int = _LOSS_DIGITS) -> list[float]:
         return [*(float(f"{value:.{digits}g}") for value in values[:-1]), values[-1]]
 
-    weights = result.weights
-    if weights is not None:
+    curves: dict[str, Any] = {
+        "loss": rounded(result.loss),
+        "rates": [rounded(curve) for curve in result.rates],
+        "seconds": rounded(result.seconds, _SECONDS_DIGITS),
+    }
+    if weights := result.weights:
         table = [
-            [None if weight is None else round(weight, _WEIGHT_DECIMALS) for weight in row]
-            for row in weights.values
+            [w if w is None else round(w, _WEIGHT_DECIMALS) for w in row] for row in weights.values
         ]
-        weights = msgspec.structs.replace(weights, values=table)
-    return msgspec.structs.replace(
-        result,
-        loss=rounded(result.loss),
-        rates=[rounded(curve) for curve in result.rates],
-        seconds=rounded(result.seconds, _SECONDS_DIGITS),
-        weights=weights,
-    )
+        curves["weights"] = msgspec.structs.replace(weights, values=table)
+    return msgspec.structs.replace(result, **curves)
 
 
 def run_sweep(
@@ -389,20 +385,15 @@ class Progress(AbstractContextManager["Progress"]):
         self.stream = stream or sys.stderr
         self.total = sum(len(store.trials) for store in stores)
         self.done = self.total - sum(len(store.missing) for store in stores)
-        self.failed = 0
+        self.failed, self._said = 0, 0.0  # how many, and when a line was last written
         self.best = _best_by_stream(result for store in stores for result in store.results)
-        self._bar: Any = None
-        if self.stream.isatty():
-            from tqdm import tqdm
-
-            start: dict[str, Any] = {"total": self.total, "initial": self.done}
-            self._bar = tqdm(unit="trial", leave=False, file=self.stream, **start)
-        else:
+        start: dict[str, Any] = {"total": self.total, "initial": self.done, "file": self.stream}
+        self._bar = tqdm(unit="trial", leave=False, disable=None, **start)
+        if self._bar.disable:
             self._say(f"{self.done} of {self.total} trials done, {self.total - self.done} to run")
 
     def __exit__(self, *problem: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
 
     def step(self, trial: Trial, result: Result | None, problem: str) -> None:
         """Count a trial that has ended."""
@@ -414,19 +405,16 @@ class Progress(AbstractContextManager["Progress"]):
             self.best = _best_by_stream([*self.best.values(), result])
         best = list(self.best.values())
         latest = f"best: {_in_words(best[-1])}" if best else "no result yet"
-        failed = f"{self.failed} failed; " if self.failed else ""
-        if self._bar is not None:
-            self._bar.update(result is not None)
-            self._bar.set_postfix_str(printable(failed + latest))
-        elif time.monotonic() - self._said > 30.0 or self.done + self.failed == self.total:
-            self._say(f"{self.done} of {self.total} trials done; {failed}{latest}")
+        latest = f"{self.failed} failed; {latest}" if self.failed else latest
+        self._bar.update(result is not None)
+        self._bar.set_postfix_str(printable(latest))
+        late = self.done + self.failed == self.total or time.monotonic() - self._said > 30.0
+        if self._bar.disable and late:
+            self._say(f"{self.done} of {self.total} trials done; {latest}")
 
     def _say(self, line: str) -> None:
-        if self._bar is not None:
-            self._bar.write(printable(line), file=self.stream)
-        else:
-            show(line, self.stream)
-            self._said = time.monotonic()
+        self._bar.write(printable(line), file=self.stream)
+        self._said = time.monotonic()
 
 
 def describe(trial: Trial) -> str:

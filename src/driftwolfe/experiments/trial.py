@@ -93,8 +93,7 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def _jumping_target(seed: int, rounds: int | None) -> Stream:
     """Squared distance to a point of the L1 ball in 20 dimensions that jumps three times."""
-    ball = L1Ball(20)
-    return streams.synthetic.piecewise_constant(ball, rounds=rounds or 400, pieces=4, seed=seed)
+    return streams.synthetic.piecewise_constant(L1Ball(20), rounds or 400, pieces=4, seed=seed)
 
 
 def _random_drifts(make: Callable[..., Stream], seed: int, **options: Any) -> Stream:
