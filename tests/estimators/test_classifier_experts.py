@@ -162,7 +162,7 @@ def test_experts_use_either_projection(classes, monkeypatch):
     experts.project()
     after = np.hstack(experts.tables[:2]).reshape(5, -1, classes)
     assert bool(calls) == (classes > FEW_CLASSES)
-    for i, radius in enumerate(experts.scales[1][: after.shape[1]]):
+    for i, radius in enumerate(experts._radii[: after.shape[1]]):
         expected = projected(before[:, i], radius)
         np.testing.assert_allclose(after[:, i], expected, atol=1e-5)
         assert experts.norms[0, i] == pytest.approx(trace_norm(expected), rel=1e-6)
@@ -653,7 +653,7 @@ def test_the_map_for_many_features_takes_over():
     for table, size in zip(experts.tables[:2], experts.sizes[:2], strict=True):
         for matrix in table.reshape(len(table), size, 3).transpose(1, 0, 2):
             norm = trace_norm(matrix)
-            assert norm <= experts.scales[1][first] * (1.0 + 1e-6)
+            assert norm <= experts._radii[first] * (1.0 + 1e-6)
             assert experts.norms[0, first] == pytest.approx(norm, rel=1e-6)
             assert experts.norms[1, first] == pytest.approx((matrix**2).sum(), rel=1e-6)
             first += 1

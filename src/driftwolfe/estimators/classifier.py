@@ -7,17 +7,15 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.ids import decode_keys, encode_keys
 from driftwolfe.estimators.core.models import (
     BLOCK,
-    LARGEST_RADIUS,
     LIMIT_OPTION,
     RADII_OPTION,
     SLACK,
-    SMALLEST_RADIUS,
     UNBOUND,
     MappedLearner,
+    Radii,
     bound,
     checked_radii,
 )
@@ -32,9 +30,9 @@ from driftwolfe.estimators.core.rows import (
     LoopPart,
     RandomViews,
     SparseRows,
+    longer,
     weights_of_rows,
 )
-from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.lanczos import threshold_falling
@@ -48,11 +46,8 @@ RADII = (10.0, 40.0, 160.0)
 LEARNERS = ("pola", "pold")
 #: What experts may see: features as they are, or random features too.
 KINDS = ("random", "linear")
-#: Rounds of the cover are `BLOCK` rows: no expert lives shorter.
-#: Of the cover's lengths 1, 2, 4, ... rounds, every second is used: 1, 4, 16, ...
-LEVEL_BITS = 2
-#: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
-FIRST_LEVELS = 5
+#: Of the cover's lengths 1, 2, 4, ... rounds of `BLOCK` rows every second is used, five from the first row on.
+LEVEL_BITS, FIRST_LEVELS = 2, 5
 #: With more classes, tables have room for a quarter more.
 EXACT_CLASSES, MOST_CLASSES = 64, 10_000
 #: With more classes there are no random views: ferns would take 0.25 MB for each, and most of the time.
@@ -96,36 +91,34 @@ class ClassExperts(LoopPart):
     The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts class
     probabilities softmax(Y z), and after each row takes a step
 
-    .. math:: Y \leftarrow P(Y - \eta \nabla f(Y)), \qquad \eta = \frac{D}{G \sqrt L}
-              = \frac{\rho}{\sqrt{2 L}}
+    .. math:: Y \leftarrow P(Y - \eta \nabla f(Y)), \qquad \eta = D/(G \sqrt L) = \rho/\sqrt{2 L}
 
-    with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P
-    projects Y onto the ball once a bound on its trace norm passes 1.5 rho; only probabilities are
-    played, and no point of the ball gets farther away, which is all that the regret needs.
+    with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P projects Y onto
+    the ball once a bound on its trace norm passes 1.5 rho: no point of the ball gets farther away, which is all
+    that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
     its radius, with the weight of the one before. A fixed share 1/(t+1) of all weight is spread evenly. With
     `adaptive` False experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
 
     The guarantee of `TraceNormClassifier`: the logarithmic loss is 1-mixable, so the mixture loses at
-    most :math:`\ln(N e)` to any of N experts over the rows s to e. An expert loses at most
+    most :math:`\ln(N e)` to any of N experts, of all views, over the rows s to e. An expert loses at most
     :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L` to any Z in its ball on
     each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
 
     With `random` there are three more views. The second sees the same z and takes every label for drawn at random
     with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two experts of each
     of these take no steps: every 64 rows they move to the weighted mean of the view's others by a fraction of
-    64/512 or 64/4,096, of 16/t every 16 at first, which averages out the noise of steps. A view with less than
-    a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn, and
-    keep their weights, as if they had said what the others say (Freund et al. 1997). The bound above is for the
-    first view, which never rests; N counts the experts of all.
+    64/512 or 64/4,096, of 16/t every 16 at first. A view, but for the first, with less than a thousandth of all
+    weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn, and keep their weights, as
+    if they had said what the others say (Freund et al. 1997).
     """
 
     adaptive: Annotated[bool, Field(bool)]
     views: Annotated[int, Field(int, among=(1, len(VIEWS)), size="views")]
     classes: Annotated[int, Field(int, least=1, below=1 << 53, size="classes")]
     t: Annotated[int, COUNT]
-    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    radii: Radii
     # A row per entry of what a view sees; classes within experts.
     points: Annotated[Array, Field(_REAL, ("width", "plain classes"))]
     noisy: Annotated[Array, Field(_REAL, ("width", "side classes"))]
@@ -183,8 +176,6 @@ class ClassExperts(LoopPart):
             limits = ROUNDING * self._limits[own]
             require((self.norms[0, own] <= limits).all(), "norms of experts")
             stacked = table.reshape(len(table), size, self.classes)
-            largest = np.abs(stacked).max(axis=(0, 2), initial=0.0)
-            require((largest <= limits).all(), "experts")  # so that squares have a range
             squares = np.einsum("jic,jic->i", stacked, stacked)
             require((squares <= limits**2).all(), "experts")
             first = own.stop
@@ -209,33 +200,28 @@ class ClassExperts(LoopPart):
         return [self.plain, *[self.moving + len(WINDOWS)] * (self.views - 1)]
 
     @property
-    def lengths(self) -> Indices:
-        """The interval length of every expert, in rows; of means, those averaged over."""
-        first = BLOCK << (LEVEL_BITS * (np.arange(self.plain) // self.radii.size))
-        each = *np.repeat(LENGTHS, self.side.size), *WINDOWS
-        return np.array([*first, *each * (self.views - 1)])
-
-    @property
     def names(self) -> list[str]:
         views = np.repeat(("", "doubtful, ", "waves, ", "ferns, ")[: self.views], self.sizes)
-        each = zip(views, *(part.tolist() for part in (*self.scales, self.lengths)), strict=True)
-        return [
-            f"{view}radius {radius:g}, {length:,} rows"
-            if step
-            else f"{view}mean of {length:,} rows"
-            for view, step, radius, length in each
-        ]
+        kinds = (
+            f"radius {radius:g}, {length:,} rows" if step else f"mean of {length:,} rows"
+            for step, radius, length in zip(self._steps, self._radii, self.lengths, strict=True)
+        )
+        return [view + kind for view, kind in zip(views.tolist(), kinds, strict=True)]
 
     def set_steps(self) -> None:
-        """Set the radius and the step size of every expert."""
-        each = *np.resize(self.side, self.moving), *[self.side[-1]] * len(WINDOWS)
-        first = np.resize(self.radii, self.plain)
-        self._radii: Array = np.array([*first, *each * (self.views - 1)])
+        """Set interval lengths in rows, of means those averaged over, radii and step sizes of all experts."""
+        plain, means = self.plain, len(WINDOWS)
+
+        def of_all(first: Any, other: Any) -> Array:
+            return np.array([*first, *[*other] * (self.views - 1)])
+
+        first = BLOCK << (LEVEL_BITS * (np.arange(plain) // self.radii.size))
+        self.lengths = of_all(first, [*np.repeat(LENGTHS, self.side.size), *WINDOWS])
+        other = *np.resize(self.side, self.moving), *[self.side[-1]] * means
+        self._radii = of_all(np.resize(self.radii, plain), other)
         self._limits = (1.0 + SLACK) * self._radii
-        self._lengths = self.lengths
-        moves = *[1.0] * self.moving, *[0.0] * len(WINDOWS)
-        moves = *[1.0] * self.plain, *moves * (self.views - 1)
-        self._steps: Array = moves * self._radii / np.sqrt(2.0 * self.lengths)
+        moves = of_all([1.0] * plain, [1.0] * self.moving + [0.0] * means)
+        self._steps = moves * self._radii / np.sqrt(2.0 * self.lengths)
 
     @property
     def all_weights(self) -> Array:
@@ -246,11 +232,6 @@ class ClassExperts(LoopPart):
     def tables(self) -> tuple[Array, ...]:
         """The points of the experts, a table for each view."""
         return self.points[: self.width], self.noisy[: self.width], self.waves, self.ferns
-
-    @property
-    def scales(self) -> tuple[Array, Array]:
-        """The step size and the radius of every expert."""
-        return self._steps, self._radii
 
     def probabilities(self, rows: SparseRows, views: Views = None) -> Array:
         """Return the probabilities of classes, up to the first row with a number out of range."""
@@ -282,20 +263,17 @@ class ClassExperts(LoopPart):
         known = self._bound
         if known.latest is not LoopPart.latest:
             known = self._bound = bound(known, self._held(views), self._sizes, views)
-        spare = (
-            known.spare if labels.size else np.empty(known.spare.size)
-        )  # several threads may predict
+        # Several threads may predict.
+        spare = known.spare if labels.size else np.empty(known.spare.size)
         given = *rows, labels, parts, begin, self.t, known.at, out, spare
         return kernels().follow.unchecked(*given)
 
     def _held(self, views: Views) -> tuple[Any, ...]:
         """Return the arrays that the loop is given."""
-        held: tuple[Any, ...] = (self.losses, self.rests, self.view_weights, self.weights)
-        held += (self.norms, self._steps, self._limits)
-        held += (self.points, self.noisy, self.waves, self.ferns)
-        if views is not None:
-            held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
-        return held
+        held = (self.losses, self.rests, self.view_weights, self.weights, self.norms, self._steps)
+        tables = self._limits, self.points, self.noisy, self.waves, self.ferns
+        maps = () if views is None else views[0].held
+        return *held, *tables, *maps, *(views[1].held if views and self.views > 1 else ())
 
     def _sizes(self, views: Views) -> tuple[list[int], int]:
         """Return the sizes that the loop is given, and that of working memory."""
@@ -326,9 +304,9 @@ class ClassExperts(LoopPart):
             self.classes, self._bound = classes, UNBOUND
         if features > len(self.points):
             room = max(features, 2 * len(self.points))
-            self.points, self.noisy = _longer(self.points, room), _longer(self.noisy, room)
+            self.points, self.noisy = longer(self.points, room), longer(self.noisy, room)
         if len(self.waves) and features > self.width:  # z is behind them
-            self.waves = _longer(self.waves, len(self.waves) + features - self.width)
+            self.waves = longer(self.waves, len(self.waves) + features - self.width)
         self.width = max(self.width, features)
 
     def start_views(self, waves: int, ferns: int) -> None:
@@ -349,18 +327,15 @@ class ClassExperts(LoopPart):
                 if self.t % gap == 0:
                     rates = gap / np.minimum(WINDOWS, self.t) if v else _NO_PARTS
                     sources = np.empty(self.side.size, np.int64) if v else heaviest
-                    held = self.weights, self.norms, self._lengths, rates, sources
+                    held = self.weights, self.norms, self.lengths, rates, sources
                     kernels().end_round.unchecked(table, *held, first, t, self.room)
-                if v and self.view_weights[v] < IDLE:
-                    self.last_rests[v] = self.rests[v] = min(
-                        2 * self.last_rests[v] + 1, LONGEST_REST
-                    )
-                else:
-                    self.last_rests[v] = 0
+                idle = v and self.view_weights[v] < IDLE
+                rest = min(2 * self.last_rests[v] + 1, LONGEST_REST) if idle else 0
+                self.last_rests[v] = self.rests[v] = rest
             elif self.rests[v] > 0:
                 self.rests[v] -= 1
             first += size
-        if self._lengths[self.plain - 1] <= self.t:
+        if self.lengths[self.plain - 1] <= self.t:
             self._lengthen(heaviest)
 
     def _lengthen(self, sources: Indices) -> None:
@@ -394,12 +369,11 @@ def few_columns(table: Array, first: int, columns: int, radius: float) -> tuple[
 
 def project_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
     """Project columns of a table onto the ball; return their trace norm and squared norm."""
-    point, used, wide = table[:, first : first + columns], None, False
+    own, used = table[:, first : first + columns], np.arange(0)
     if columns > EXACT_CLASSES:  # most leaves of ferns are not used at first
-        used = np.flatnonzero(point.any(axis=1))
-        wide = used.size < columns
-    if wide:
-        point = point[used]
+        used = np.flatnonzero(own.any(axis=1))
+    wide = columns > EXACT_CLASSES and used.size < columns
+    point = own[used] if wide else own
     with one_blas_thread():
         squares, vectors = eigh(point @ point.T if wide else point.T @ point)
         values = np.sqrt(np.maximum(squares, 0.0))[::-1]
@@ -408,18 +382,8 @@ def project_columns(table: Array, first: int, columns: int, radius: float) -> tu
         kept = threshold_falling(values, radius)
         factors = np.divide(kept, values, out=np.zeros_like(kept), where=kept > 0.0)[::-1]
         turned = vectors * factors @ vectors.T
-        if wide:
-            table[used, first : first + columns] = turned @ point
-        else:
-            point[:] = point @ turned
+        own[used if wide else ...] = turned @ point if wide else point @ turned
     return radius, float(kept @ kept)
-
-
-def _longer(table: Array, rows: int) -> Array:
-    """Return the table with rows of zeros below it."""
-    longer = np.zeros((rows, table.shape[1]))
-    longer[: len(table)] = table
-    return longer
 
 
 def check_number(classes: int) -> None:
@@ -448,7 +412,7 @@ def weighed(
     """
     if option is None:
         return given, counts
-    weights = np.array(weights_of_rows(1.0 if given is None else given, labels.size, what))
+    weights = np.array(weights_of_rows(given, labels.size, what))
     if isinstance(option, Mapping):
         factors = [option.get(key, 1.0) for key in keys]
         return weights * weights_of_rows(factors, labels.size, "class_weight"), counts
@@ -482,12 +446,10 @@ class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
     RADII, LOSSES = RADII, "experts"
-    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     random: RandomViews
     experts: ClassExperts
-    counts: Annotated[
-        Array, Field(_REAL, ("counted",), 0.0)
-    ]  # rows of each class, if these are balanced
+    # Rows of each class, if these are balanced.
+    counts: Annotated[Array, Field(_REAL, ("counted",), 0.0)]
 
     def __init__(
         self,
@@ -504,13 +466,12 @@ class ClassLearner(MappedLearner):
         if kind not in KINDS:
             raise ValueError(f'features must be "random" or "linear", got {kind!r}')
         check_number(classes)
-        self.seed = checks.count(seed or 0, "random_state", least=0, most=(1 << 32) - 1)
-        self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
+        super().__init__(features, bool(fit_intercept), seed or 0)
+        self.random, self.counts = RandomViews(), np.zeros(0)
         self.experts = ClassExperts(
             *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
             random=kind == "random",
         )
-        self.renewal, self.counts, self.alarm = 1, np.zeros(0), DriftAlarm()
 
     def check(self) -> None:
         super().check()

@@ -6,16 +6,14 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.models import (
     BLOCK,
-    LARGEST_RADIUS,
     LIMIT_OPTION,
     RADII_OPTION,
     SLACK,
-    SMALLEST_RADIUS,
     UNBOUND,
     MappedLearner,
+    Radii,
     bound,
     checked_radii,
 )
@@ -24,9 +22,9 @@ from driftwolfe.estimators.core.rows import (
     LARGEST,
     LARGEST_SCALE,
     SMALLEST_WEIGHT,
-    FeatureMap,
     LoopPart,
     SparseRows,
+    longer,
     weights_of_rows,
 )
 from driftwolfe.points import checks
@@ -93,18 +91,15 @@ class RegressionLearner(MappedLearner):
     """
 
     RADII, LOSSES = RADII, "state"
-    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    radii: Radii
     random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
-    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     state: RegressionState
     _bound: Any = UNBOUND  # no part of the state
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = np.array(checked_radii(radii, RADII))
         self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
-        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
-        self.map = FeatureMap(features, True)
-        self.renewal, self.alarm = 1, DriftAlarm()
+        super().__init__(features, True, seed)
         balls, d = len(self.radii) * len(LENGTHS), features if features <= FULL_FEATURES else 0
         experts, windows = kernels().PLAIN + balls, 2 * len(kernels().WINDOWS)
         self.state = RegressionState(
@@ -220,9 +215,8 @@ class RegressionLearner(MappedLearner):
         if known.latest is not LoopPart.latest:
             held = self.state, *self.map.held, self._steps, self._limits
             known = self._bound = bound(known, held, self._sizes)
-        spare = (
-            known.spare if parts.size else np.empty(known.spare.size)
-        )  # several threads may predict
+        # Several threads may predict.
+        spare = known.spare if parts.size else np.empty(known.spare.size)
         return kernels().follow.unchecked(*rows, targets, parts, begin, known.at, out, spare)
 
     def _sizes(self) -> tuple[list[int], int]:
@@ -238,8 +232,7 @@ class RegressionLearner(MappedLearner):
         known = self.map.features
         if features <= known:
             return
-        points = np.zeros((max(features + 1, 2 * known), self.state.points.shape[1]))
-        points[: known + 1] = self.state.points[: known + 1]
+        points = longer(self.state.points[: known + 1], max(features + 1, 2 * known))
         self.state = self.state._replace(points=points)
         if self.map.full and features > FULL_FEATURES:
             # The map for many features, with the same experts in balls; the others keep only means.
@@ -278,7 +271,7 @@ class RegressionLearner(MappedLearner):
 
 
 def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
-    """Return the rows of positive weight, and their weights; one number is for all rows, None is 1."""
-    weights = weights_of_rows(1.0 if given is None else given, number, what)
+    """Return the rows of positive weight, and their weights."""
+    weights = weights_of_rows(given, number, what)
     order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
     return order, weights[order]

@@ -26,8 +26,15 @@ from driftwolfe.estimators.core.columns import (
     number_of,
     record_table,
 )
-from driftwolfe.estimators.core.frames import is_frame
-from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
+from driftwolfe.estimators.core.ids import (
+    SIMPLE,
+    Ids,
+    check_keys,
+    is_frame,
+    plain_key,
+    plain_keys,
+    several,
+)
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies
 from driftwolfe.estimators.recommender import Recommender

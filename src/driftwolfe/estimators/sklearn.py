@@ -27,8 +27,7 @@ from driftwolfe.estimators.core.columns import (
     object_table,
     objects,
 )
-from driftwolfe.estimators.core.frames import is_frame
-from driftwolfe.estimators.core.ids import Ids, check_labels, columns, several
+from driftwolfe.estimators.core.ids import Ids, check_labels, columns, is_frame, several
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
 from driftwolfe.estimators.regressor import RegressionLearner

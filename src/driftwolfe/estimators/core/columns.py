@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.frames import frame
-from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, is_missing, plain_key
+from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, frame, is_missing, plain_key
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, dense_rows
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices

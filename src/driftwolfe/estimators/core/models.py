@@ -40,12 +40,10 @@ class Watch(Part):
         require(self.alarm.n_updates_ == self.t - self.t % BLOCK, "alarms")
 
     def take(self, losses: Array) -> None:
-        """Take the losses of rows."""
         for loss in losses.tolist():
             self.take_one(loss)
 
     def take_one(self, loss: float) -> None:
-        """Take the loss of a row."""
         t = self.t + 1
         self.losses[self.t % BLOCK] = loss
         if t % BLOCK == 0:
@@ -94,8 +92,8 @@ class SavedModel(Guarded, Watched):
     @reads_whole
     def _write(self, path: str | os.PathLike[str], kind: str, **settings: Any) -> None:
         """Write everything, for this class or a wrapper of that name, with settings of its own."""
-        given = {**self._settings(), **settings}
-        write_state(path, kind, given, {name: getattr(self, f"_{name}") for name in self.PARTS})
+        parts = {name: getattr(self, f"_{name}") for name in self.PARTS}
+        write_state(path, kind, self._settings() | settings, parts)
 
     @classmethod
     def _read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
@@ -247,6 +245,8 @@ SEED_OPTION = Field(int, least=0, below=1 << 32)
 LIMIT_OPTION = Field(int, least=1, below=1 << 32)
 #: Squares of scores do not overflow.
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
+#: The radii of experts.
+Radii = Annotated[Array, Field(np.float64, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
 #: By which fraction the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
@@ -281,13 +281,24 @@ ONE = np.ones(1)
 
 
 class MappedLearner(LoopPart, ABC):
-    """What learners on top of a feature map share."""
+    """What learners on top of a feature map share.
+
+    They have `names`, what each expert is; `expert_weights`, with a row for each output if there may be several;
+    `sizes`, how many classes, if any, and features they have; and `predict`, which returns what is predicted for
+    every row, and nothing if a number is out of range.
+    """
 
     RADII: ClassVar[tuple[float, ...]]  # default ones
     LOSSES: ClassVar[str]  # the attribute that has those of the rows of this block
     map: FeatureMap
     renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
     alarm: DriftAlarm
+    seed: Annotated[int, SEED_OPTION]  # of random features
+
+    def __init__(self, features: int, intercept: bool, seed: Any) -> None:
+        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
+        self.map = FeatureMap(features, intercept)
+        self.renewal, self.alarm = 1, DriftAlarm()
 
     def check(self) -> None:
         gap = renewal_gap(self.map.features, self.t)
@@ -303,21 +314,6 @@ class MappedLearner(LoopPart, ABC):
     @abstractmethod
     def t(self) -> int:
         """Rounds played."""
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]:
-        """What each expert is."""
-
-    @property
-    @abstractmethod
-    def expert_weights(self) -> Array:
-        """The weights of the experts, a row for each output if there may be several."""
-
-    @property
-    @abstractmethod
-    def sizes(self) -> tuple[int, ...]:
-        """What ids are for: the number of classes, if there are some, and of features."""
 
     def _renew(self, t: int) -> None:
         """Recompute the map, if it is time, and at the end of a block let the alarm see its losses."""
@@ -372,11 +368,7 @@ class MappedLearner(LoopPart, ABC):
 
     @abstractmethod
     def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
-        """Learn rows, those of many features mapped, up to the end of a round at most."""
-
-    @abstractmethod
-    def predict(self, rows: SparseRows) -> Array:
-        """Return what is predicted for every row; none if a number is out of range."""
+        """Learn rows of one round, those of many features mapped."""
 
     def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""

@@ -99,6 +99,13 @@ def dense_rows(X: Array) -> SparseRows:
     return SparseRows(starts, entries % width, flat[entries])
 
 
+def longer(array: Array, *sizes: int) -> Array:
+    """Return an array with zeros after its entries, up to the sizes given; new rows take no memory yet."""
+    found = np.zeros((*sizes, *array.shape[len(sizes) :]))
+    found[tuple(map(slice, array.shape))] = array
+    return found
+
+
 @lru_cache(256)
 def ends(entries: int) -> Indices:
     """Return the starts of one row of so many entries."""
@@ -112,8 +119,8 @@ LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 
 
 def weights_of_rows(given: Any, number: int, what: str) -> Array:
-    """Return a weight for each of `number` rows, checked; one number is for all."""
-    weights = checks.real_array(given, what)
+    """Return a weight for each of `number` rows, checked; one number is for all, None is 1."""
+    weights = checks.real_array(1.0 if given is None else given, what)
     if weights.ndim and weights.shape != (number,):
         raise ValueError(
             f"{what} must hold one number for each of {number} rows, got {weights.shape}"
@@ -136,8 +143,7 @@ def as_one_row(model: Any, X: Any) -> SparseRows | None:
 def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     """Return which of `number` rows to learn, and with which weights, where these weights are given.
 
-    One number is for all rows, None is 1. A row of weight w becomes the fewest equal copies of weight
-    at most 1, or 100 copies of larger weight.
+    A row of weight w becomes the fewest equal copies of weight at most 1, or 100 copies of larger weight.
     """
     if given is None:
         return np.arange(number), np.ones(number)
@@ -291,9 +297,7 @@ class FeatureMap(LoopPart):
             kept = ("mean", "centre", "moments", "table", "last", "changes")
         for name in ("seen", *kept):
             old = getattr(self, name)
-            new = np.zeros([size + more for size in old.shape])
-            new[tuple(map(slice, old.shape))] = old
-            setattr(self, name, new)
+            setattr(self, name, longer(old, *[size + more for size in old.shape]))
 
     def diagonal(self) -> FeatureMap:
         """Return the map for many features that has counted the same rows."""
