@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from driftwolfe.estimators.core.models import (
     UNBOUND,
     MappedLearner,
     Radii,
+    RowModel,
     bound,
     checked_radii,
 )
@@ -30,6 +31,7 @@ from driftwolfe.estimators.core.rows import (
     LoopPart,
     RandomViews,
     SparseRows,
+    copies,
     longer,
     weights_of_rows,
 )
@@ -70,17 +72,6 @@ VIEWS = ("points", "noisy", "waves", "ferns")
 START = 32
 _REAL, _SOME = np.float64, (len(VIEWS),)
 _NO_LABELS, _NO_PARTS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
-#: Options as files hold them, besides a seed.
-OPTIONS = {
-    "radii": RADII_OPTION,
-    "learner": Field(str, among=LEARNERS),
-    "fit_intercept": Field((bool, int), least=0, most=1),
-    "features": Field(str, among=KINDS),
-    "max_categories": LIMIT_OPTION,
-    "class_weight": Field(str, optional=True),
-}
-
-
 #: What maps the rows of up to 256 features.
 Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
 
@@ -403,45 +394,6 @@ LEAST_BALANCE = 0.01
 BALANCE = 10.0
 
 
-def weighed(
-    option: Any, keys: list[Any], labels: Indices, counts: Array, given: Any, what: str
-) -> tuple[Any, Array]:
-    """Return the weights of rows times those of their classes, and how many rows of each class there are then.
-
-    Labels are keys and their numbers; `counts` are the rows of each before, `given` the weights of rows.
-    """
-    if option is None:
-        return given, counts
-    weights = np.array(weights_of_rows(given, labels.size, what))
-    if isinstance(option, Mapping):
-        factors = [option.get(key, 1.0) for key in keys]
-        return weights * weights_of_rows(factors, labels.size, "class_weight"), counts
-    if not (isinstance(option, str) and option == "balanced"):
-        kinds = 'None, "balanced" or a dict of weights by label'
-        raise ValueError(f"class_weight must be {kinds}, got {option!r:.80}")
-    counts = np.append(counts, np.zeros(max(0, labels.max(initial=-1) + 1 - counts.size)))
-    for k, label in enumerate(labels.tolist()):
-        counts[label] += weights[k]
-        rarest = max(counts[counts > 0.0].min(initial=np.inf), LEAST_BALANCE * counts.max())
-        weights[k] *= min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
-    return weights, counts
-
-
-def written_weight(option: Any) -> str | None:
-    """Return the option `class_weight` as files have it."""
-    if isinstance(option, Mapping):
-        pairs = [(key, float(weight)) for key, weight in option.items()]
-        return encode_keys(pairs).tobytes().decode("ascii")
-    return None if option is None else str(option)
-
-
-def read_weight(written: str | None) -> Any:
-    """Return what was written."""
-    if written is None or written == "balanced":
-        return written
-    return dict(decode_keys(np.frombuffer(written.encode(), np.uint8)))
-
-
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
@@ -555,3 +507,64 @@ class ClassLearner(MappedLearner):
         if features > self.map.features:
             self.map.grow(features)
         self.experts.grow(classes, features + 1)
+
+
+class ClassModel(RowModel):
+    """What classifiers of rows share."""
+
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "radii": RADII_OPTION,
+        "learner": Field(str, among=LEARNERS),
+        "fit_intercept": Field((bool, int), least=0, most=1),
+        "features": Field(str, among=KINDS),
+        "max_categories": LIMIT_OPTION,
+        "class_weight": Field(str, optional=True),
+    }
+    radii: Any
+    learner: Any
+    fit_intercept: Any
+    features: Any
+    class_weight: Any
+
+    def _new_learner(self, seed: Any, classes: int, features: int) -> ClassLearner:
+        options = self.radii, self.learner, self.fit_intercept
+        return ClassLearner(*options, classes, features, self.features, seed)
+
+    def _weighed(
+        self, learner: ClassLearner, keys: list[Any], labels: Indices, given: Any, what: str
+    ) -> tuple[Indices, Array, dict[str, Array]]:
+        """Return which rows to learn, with which weights, and how many of each class there are then.
+
+        Labels are keys and their numbers; weights are those given times those of classes.
+        """
+        option, counts, number = self.class_weight, learner.counts, labels.size
+        if isinstance(option, Mapping):
+            factors = [option.get(key, 1.0) for key in keys]
+            given = weights_of_rows(given, number, what)
+            given = given * weights_of_rows(factors, number, "class_weight")
+        elif isinstance(option, str) and option == "balanced":
+            given = np.array(weights_of_rows(given, number, what))
+            counts = longer(counts, max(counts.size, labels.max(initial=-1) + 1))
+            for k, label in enumerate(labels.tolist()):
+                counts[label] += given[k]
+                rarest = max(counts[counts > 0.0].min(initial=np.inf), LEAST_BALANCE * counts.max())
+                given[k] *= min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
+        elif option is not None:
+            kinds = 'None, "balanced" or a dict of weights by label'
+            raise ValueError(f"class_weight must be {kinds}, got {option!r:.80}")
+        return *copies(given, number, what), {"counts": counts}
+
+    def _settings(self) -> dict[str, Any]:
+        weight = self.class_weight
+        if isinstance(weight, Mapping):
+            pairs = [(key, float(each)) for key, each in weight.items()]
+            weight = encode_keys(pairs).tobytes().decode("ascii")
+        own = {"fit_intercept": bool(self.fit_intercept), "class_weight": weight}
+        return super()._settings() | own
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        weight = settings["class_weight"]
+        if weight not in (None, "balanced"):
+            weight = dict(decode_keys(np.frombuffer(weight.encode(), np.uint8)))
+        return super()._restored(settings | {"class_weight": weight}, *parts)

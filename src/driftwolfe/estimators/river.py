@@ -13,7 +13,7 @@ from river.reco.base import Ranker
 
 from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import ClassLearner
+from driftwolfe.estimators.classifier import ClassLearner, ClassModel
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
     LONG,
@@ -36,7 +36,7 @@ from driftwolfe.estimators.core.ids import (
     several,
 )
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
@@ -203,7 +203,10 @@ class _RowModel(RowModel):
     """What models of rows share; features are numbered as they appear."""
 
     OPTIONAL = "learner"
-    _learn: Any
+    AIM: ClassVar[str]  # what is learned of a row
+    _taught: (
+        Any  # returns the learner, which rows it learns, what they teach, weights, and new counts
+    )
     _latest: Any = ((), (), None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:
@@ -232,10 +235,7 @@ class _RowModel(RowModel):
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
         sizes = learner.sizes if learner else (0,) * len(keys)
         require(sizes == tuple(map(len, keys)), "classes or features")
-        cls.PARTS["learner"].check_options(settings, learner)
-        model = super()._restored(settings, learner, *keys)
-        model._columns.limit = model.max_categories
-        return model
+        return super()._restored(settings, learner, *keys)
 
     def _learn_one(self, x: Any, target: Any) -> bool:
         """Learn a row that needs few checks, for speed; return False, and do nothing, for others."""
@@ -311,17 +311,27 @@ class _RowModel(RowModel):
         table = table.with_gaps(self._absent(table.names))
         return self._learner and self._learner.predict(self._columns.rows(table))
 
-    def _learn_parts(self, table: Table, targets: Any, parts: Array, more: Any = ()) -> None:
-        """Learn a table, of which columns that do not come may be missing."""
-        cut = min(max(0, FIRST_USUAL - self._learner.t), len(parts))
-        for own in slice(cut), slice(cut, len(parts)):
-            if own.stop > (own.start or 0):
-                some = table.taken(own)
+    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
+        """Learn the rows of a table that has been checked, with targets and weights that have not."""
+        limit, given = checks.count(self.max_categories, "max_categories"), list(y)
+        if len(given) != (number := len(table.numbers)):
+            raise ValueError(
+                f"y must hold a {self.AIM} for each of {number} rows, got {len(given)}"
+            )
+        learner, order, targets, parts, more = self._taught(given, w)
+        if not order.size:
+            return
+        self._columns.limit, self._learner = limit, learner
+        # Columns that do not come may be missing, once enough rows are known.
+        cut = min(max(0, FIRST_USUAL - learner.t), order.size)
+        for own in slice(0, cut), slice(cut, order.size):
+            if own.stop > own.start:
+                some = table.taken(order[own])
                 some = some.with_gaps(self._absent(some.names))
                 self._learn_more(some, targets[own], parts[own], more)
 
 
-class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
+class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
     """A classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
     Classes and features may appear at any time. A feature that does not come counts as missing if it was not 0
@@ -344,7 +354,8 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     Accuracy: 91...%
     """
 
-    OPTIONS = SETTINGS = classifier.OPTIONS | {"seed": SEED_OPTION}
+    OPTIONS = SETTINGS = ClassModel.OPTIONS | {"seed": SEED_OPTION}
+    AIM = "label"
     PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "columns": Columns}
 
     def __init__(
@@ -406,39 +417,15 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
             index=getattr(X, "index", None),
         )
 
-    def _settings(self) -> dict[str, Any]:
-        weight = classifier.written_weight(self.class_weight)
-        own = {"fit_intercept": bool(self.fit_intercept), "class_weight": weight}
-        return super()._settings() | own
-
-    @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        weight = classifier.read_weight(settings["class_weight"])
-        return super()._restored(settings | {"class_weight": weight}, *parts)
-
-    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
-        """Learn the rows of a table that has been checked, with labels and weights that have not."""
-        limit = checks.count(self.max_categories, "max_categories")
-        labels = plain_keys(list(y), "a label")
+    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
+        labels = plain_keys(given, "a label")
         if None in labels:
             raise ValueError("a label is missing (None); leave such rows out or give it a name")
-        if len(labels) != len(table.numbers):
-            raise ValueError(
-                f"y must hold a label for each of {len(table.numbers)} rows, got {len(labels)}"
-            )
         classifier.check_number(len(self._classes.numbers.keys() | set(labels)))
-        learner = self._learner or ClassLearner(
-            *(self.radii, self.learner, self.fit_intercept, 1, 0, self.features, self.seed)
-        )
+        learner = self._learner or self._new_learner(self.seed, 1, 0)
         numbers, _ = self._classes.number(labels)
-        weights, counts = classifier.weighed(
-            *(self.class_weight, labels, numbers, learner.counts, w, "w")
-        )
-        order, parts = copies(weights, len(labels), "w")
-        if order.size:
-            self._columns.limit, self._learner = limit, learner
-            labels = [labels[k] for k in order.tolist()]
-            self._learn_parts(table.taken(order), labels, parts, {"counts": counts})
+        order, *more = self._weighed(learner, labels, numbers, w, "w")
+        return learner, order, [labels[k] for k in order.tolist()], *more
 
 
 class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
@@ -465,6 +452,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     """
 
     OPTIONS = SETTINGS = regressor.OPTIONS | {"seed": SEED_OPTION}
+    AIM = "target"
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
     def __init__(
@@ -507,21 +495,15 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         require(learner is None or learner.outputs == 1, "outputs")
         return super()._restored(settings, learner, *keys)
 
-    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
-        """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        limit = checks.count(self.max_categories, "max_categories")
-        given, number = list(y), len(table.numbers)
+    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
         checks.refuse_masked(given, "y")
         targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
-        if len(targets) != number:
-            raise ValueError(f"y must hold a target for each of {number} rows, got {len(targets)}")
         if not (np.abs(targets) <= LARGEST).all():
             raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
-        order, parts = regressor.checked_weights(w, number, "w")
-        if order.size:
-            options, self._columns.limit = (self.radii, self.random_features, self.seed), limit
-            self._learner = self._learner or RegressionLearner(*options, 0, 1)
-            self._learn_parts(table.taken(order), targets[order], parts)
+        order, parts = regressor.checked_weights(w, len(given), "w")
+        options = self.radii, self.random_features, self.seed
+        learner = self._learner or RegressionLearner(*options, 0, 1)
+        return learner, order, targets[order], parts, ()
 
 
 def _is_plain(values: list[Any]) -> bool:

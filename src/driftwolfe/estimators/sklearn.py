@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import ClassLearner
+from driftwolfe.estimators.classifier import ClassLearner, ClassModel
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
     MOST_CATEGORIES,
@@ -29,7 +29,7 @@ from driftwolfe.estimators.core.columns import (
 )
 from driftwolfe.estimators.core.ids import Ids, check_labels, columns, is_frame, several
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
-from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
+from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes_or_undoes
@@ -37,8 +37,9 @@ from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import refused, require
 
-#: What files of both have besides options.
-SHARED = {"random_state": SEED_OPTION, "width": Field(int, least=0), "plain": Field(bool)}
+#: Options of both besides those that river's have too, and what else their files have.
+SEED = {"random_state": SEED_OPTION}
+SHARED = {"width": Field(int, least=0), "plain": Field(bool)}
 
 
 class _RowEstimator(RowModel, BaseEstimator):
@@ -201,6 +202,11 @@ class _RowEstimator(RowModel, BaseEstimator):
     def _names(self) -> Ids:
         return Ids(getattr(self, "feature_names_in_", ()))
 
+    @_names.setter
+    def _names(self, names: Ids) -> None:
+        if names.names:
+            self.feature_names_in_ = np.array(names.names, dtype=object)
+
     def _settings(self) -> dict[str, Any]:
         seed, width = self._fitted().seed, self.n_features_in_
         plain = bool(self._columns.plain)
@@ -208,23 +214,18 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     @classmethod
     def _restored(
-        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *_: Ids
+        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *classes: Ids
     ) -> Self:
-        cls.PARTS["learner"].check_options(settings, learner)
-        loaded = cls(**{name: settings[name] for name in (*cls.OPTIONS, "random_state")})
-        columns.plain = settings["width"] if settings["plain"] else 0
-        columns.limit = loaded.max_categories
+        model = super()._restored(settings, learner, names, columns, *classes)
+        model.n_features_in_ = width = settings["width"]
+        columns.plain = width if settings["plain"] else 0
         require(columns.size == learner.map.features, "columns")
-        loaded._learner, loaded._columns = learner, columns
-        loaded.n_features_in_ = settings["width"]
-        if names.names:
-            texts = all(type(name) is str for name in names.names)
-            require(texts and len(names) == loaded.n_features_in_, "names of features")
-            loaded.feature_names_in_ = np.array(names.names, dtype=object)
-        return loaded
+        texts = all(type(name) is str for name in names.names)
+        require(texts and len(names) in (0, width), "names of features")
+        return model
 
 
-class TraceNormClassifier(ClassifierMixin, _RowEstimator):
+class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows descend on the
@@ -319,7 +320,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     array([False,  True])
     """
 
-    OPTIONS = classifier.OPTIONS
+    OPTIONS = ClassModel.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
     PARTS: ClassVar[dict[str, Any]] = {
         "learner": ClassLearner,
@@ -398,29 +399,23 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         return self._coefficients()[1]
 
     def _settings(self) -> dict[str, Any]:
-        settings, weight = super()._settings(), classifier.written_weight(self.class_weight)
-        own = {"labels": self.classes_.dtype.str, "told": self._told, "class_weight": weight}
-        return settings | own
+        return super()._settings() | {"labels": self.classes_.dtype.str, "told": self._told}
 
     @classmethod
-    def _restored(
-        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *keys: Ids
-    ) -> Self:
-        weight = classifier.read_weight(settings["class_weight"])
-        given = settings | {"class_weight": weight}, learner, names, columns
-        loaded = super()._restored(*given)
-        loaded._classes, loaded._told = keys[0], settings["told"]
+    def _restored(cls, settings: dict[str, Any], learner: Any, *parts: Any) -> Self:
+        model = super()._restored(settings, learner, *parts)
+        model._told, labels = settings["told"], model._classes.names
         with refused("this archive holds classes that do not fit together"):
-            dtype, labels = np.dtype(settings["labels"]), keys[0].names
+            dtype = np.dtype(settings["labels"])
             # At most 64 MB: a file of a few bytes can name a type of any width.
             small = dtype.itemsize * len(labels) <= 1 << 26
             require(dtype.kind in "biufUSO" and small, "labels")
             classes = np.array(labels, dtype=dtype)
-            require(classes.shape == (learner.experts.classes,), "classes")
-            loaded.classes_ = np.unique(classes)
-            require(loaded.classes_.size == classes.size, "classes")
-            loaded._sort()
-        return loaded
+            model.classes_ = np.unique(classes)
+            number = learner.experts.classes
+            require(classes.shape == model.classes_.shape == (number,), "classes")
+            model._sort()
+        return model
 
     def _learn(self, X: Any, y: Any, *given: Any) -> None:
         check_labels(y, "a label")
@@ -481,20 +476,13 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
                 )
             self.classes_ = np.unique(np.concatenate((self.classes_, labels)))
         classifier.check_number(self.classes_.size)
-        counts = np.zeros(0) if first else self._learner.counts
-        given = self.class_weight, keys, numbers, counts, sample_weight, "sample_weight"
-        weights, counts = classifier.weighed(*given)
-        order, parts = copies(weights, labels.size, "sample_weight")
+        sizes = max(1, len(self._classes)), self._columns.size
+        learner = self._new_learner(self.random_state, *sizes) if first else self._learner
+        order, *more = self._weighed(learner, keys, numbers, sample_weight, "sample_weight")
         if first and classes is None and not order.size:
             raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-        options = self.radii, self.learner, self.fit_intercept
-        sizes, drawn = (
-            (max(1, len(self._classes)), self._columns.size),
-            (self.features, self.random_state),
-        )
-        learner = ClassLearner(*options, *sizes, *drawn) if first else self._learner
         taught = [keys[k] for k in order.tolist()] if unknown else numbers[order]
-        return learner, order, taught, parts, {"counts": counts}
+        return learner, order, taught, *more
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
@@ -595,7 +583,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     array([-5.,  5.])
     """
 
-    OPTIONS = regressor.OPTIONS
+    OPTIONS = regressor.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
     PARTS: ClassVar[dict[str, Any]] = {
         "learner": RegressionLearner,

@@ -133,6 +133,13 @@ class RowModel(SavedModel):
     _columns: Columns
     _classes = Ids()  # none
 
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        cls.PARTS["learner"].check_options(settings, parts[0])
+        model = super()._restored(settings, *parts)
+        model._columns.limit = model.max_categories
+        return model
+
     @not_undone
     def _learn_growing(self, *given: Any) -> None:
         """Learn rows with what is new in them; an interrupt leaves the model half written."""
