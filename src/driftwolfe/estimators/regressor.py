@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from driftwolfe.estimators.core.models import (
     UNBOUND,
     MappedLearner,
     Radii,
+    RowModel,
     bound,
     checked_radii,
 )
@@ -49,12 +50,6 @@ _REAL, _WINDOWS = np.float64, ("windows",)
 _BY_FEATURE, _BY_WINDOW = ("directions",), ("means", "moments", "cross", "narrow", "wide")
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-LARGEST_SCALE, LARGEST_SCALE)
-#: Options as files hold them, besides a seed.
-OPTIONS = {
-    "radii": RADII_OPTION,
-    "random_features": Field(int, least=0),
-    "max_categories": LIMIT_OPTION,
-}
 
 
 class RegressionState(NamedTuple):
@@ -270,8 +265,24 @@ class RegressionLearner(MappedLearner):
         return super().__getstate__() | {"state": self.state._replace(points=points)}
 
 
-def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
-    """Return the rows of positive weight, and their weights."""
-    weights = weights_of_rows(given, number, what)
-    order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
-    return order, weights[order]
+class RegressModel(RowModel):
+    """What regressors of rows share."""
+
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "radii": RADII_OPTION,
+        "random_features": Field(int, least=0),
+        "max_categories": LIMIT_OPTION,
+    }
+    radii: Any
+    random_features: Any
+
+    def _new_learner(self, seed: Any, features: int, outputs: int) -> RegressionLearner:
+        return RegressionLearner(self.radii, self.random_features, seed, features, outputs)
+
+    def _checked(self, targets: Array, given: Any, what: str) -> tuple[Indices, Array, Array]:
+        """Return the rows of positive weight, their targets and their weights."""
+        if not (np.abs(targets) <= LARGEST).all():
+            raise ValueError(f"y must be finite, between -{LARGEST:g} and {LARGEST:g}: rescale it")
+        weights = weights_of_rows(given, len(targets), what)
+        order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
+        return order, targets[order], weights[order]

@@ -11,9 +11,8 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import ClassLearner, ClassModel
+from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
     LONG,
@@ -38,7 +37,7 @@ from driftwolfe.estimators.core.ids import (
 from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor import RegressionLearner
+from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -318,7 +317,7 @@ class _RowModel(RowModel):
             raise ValueError(
                 f"y must hold a {self.AIM} for each of {number} rows, got {len(given)}"
             )
-        learner, order, targets, parts, more = self._taught(given, w)
+        learner, order, targets, parts, *more = self._taught(given, w)
         if not order.size:
             return
         self._columns.limit, self._learner = limit, learner
@@ -328,7 +327,7 @@ class _RowModel(RowModel):
             if own.stop > own.start:
                 some = table.taken(order[own])
                 some = some.with_gaps(self._absent(some.names))
-                self._learn_more(some, targets[own], parts[own], more)
+                self._learn_more(some, targets[own], parts[own], *more)
 
 
 class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
@@ -421,14 +420,14 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
         labels = plain_keys(given, "a label")
         if None in labels:
             raise ValueError("a label is missing (None); leave such rows out or give it a name")
-        classifier.check_number(len(self._classes.numbers.keys() | set(labels)))
+        check_number(len(self._classes.numbers.keys() | set(labels)))
         learner = self._learner or self._new_learner(self.seed, 1, 0)
         numbers, _ = self._classes.number(labels)
         order, *more = self._weighed(learner, labels, numbers, w, "w")
         return learner, order, [labels[k] for k in order.tolist()], *more
 
 
-class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
+class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
     """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
 
     Features may appear at any time. A feature that does not come counts as missing if it was not 0 in half of
@@ -451,7 +450,7 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     MAE: 0.18...
     """
 
-    OPTIONS = SETTINGS = regressor.OPTIONS | {"seed": SEED_OPTION}
+    OPTIONS = SETTINGS = RegressModel.OPTIONS | {"seed": SEED_OPTION}
     AIM = "target"
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
@@ -498,12 +497,8 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
         checks.refuse_masked(given, "y")
         targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
-        if not (np.abs(targets) <= LARGEST).all():
-            raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
-        order, parts = regressor.checked_weights(w, len(given), "w")
-        options = self.radii, self.random_features, self.seed
-        learner = self._learner or RegressionLearner(*options, 0, 1)
-        return learner, order, targets[order], parts, ()
+        learner = self._learner or self._new_learner(self.seed, 0, 1)
+        return learner, *self._checked(targets, w, "w")
 
 
 def _is_plain(values: list[Any]) -> bool:

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, frame, is_missing, plain_key
+from driftwolfe.estimators.core.ids import (
+    SIMPLE,
+    Ids,
+    check_keys,
+    frame,
+    is_frame,
+    is_missing,
+    plain_key,
+)
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, dense_rows
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
@@ -221,13 +229,19 @@ def frame_table(X: Any) -> Table:
     return Table(names, in_range(numbers, names), numeric, categories)
 
 
-def objects(X: Any) -> Any:
-    """Return lists, and arrays of texts, as arrays: of objects where not all are numbers; others as they are."""
+def table_or_numbers(X: Any) -> Any:
+    """Return frames, and arrays or lists with texts among them, as tables; others as they are."""
+    if is_frame(X):
+        return frame_table(X)
     if isinstance(X, list | tuple):
         X, given = np.asarray(X), X
-        X = np.array(given, dtype=object) if X.dtype.kind in "US" else X
-    texts = isinstance(X, np.ndarray) and X.dtype.kind in "US"
-    return X.astype(object) if texts else X
+        X = np.array(given, dtype=object) if X.dtype.kind in "US" else X  # numbers as they are
+    if isinstance(X, np.ndarray) and X.dtype.kind in "US":
+        X = X.astype(object)
+    if not isinstance(X, np.ndarray) or X.dtype != object or X.ndim != 2:
+        return X
+    table = object_table(X, range(X.shape[1]))
+    return table if table.categories else table.numbers
 
 
 def object_table(X: Any, names: Collection[Any]) -> Table:
