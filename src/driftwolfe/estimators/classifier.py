@@ -10,14 +10,14 @@ import numpy as np
 from driftwolfe.estimators.core.ids import decode_keys, encode_keys
 from driftwolfe.estimators.core.models import (
     BLOCK,
-    LIMIT_OPTION,
-    RADII_OPTION,
+    NO_PARTS,
+    NO_TABLE,
     SLACK,
     UNBOUND,
+    Looped,
     MappedLearner,
     Radii,
     RowModel,
-    bound,
     checked_radii,
 )
 from driftwolfe.estimators.core.rows import (
@@ -28,7 +28,6 @@ from driftwolfe.estimators.core.rows import (
     TESTS,
     WAVES,
     FeatureMap,
-    LoopPart,
     RandomViews,
     SparseRows,
     copies,
@@ -71,12 +70,12 @@ VIEWS = ("points", "noisy", "waves", "ferns")
 #: Rows before random features are drawn, from the features and scales known by then.
 START = 32
 _REAL, _SOME = np.float64, (len(VIEWS),)
-_NO_LABELS, _NO_PARTS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
+_NO_LABELS = np.zeros(0, np.int64)
 #: What maps the rows of up to 256 features.
 Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
 
 
-class ClassExperts(LoopPart):
+class ClassExperts(Looped):
     r"""POLA's experts for the multiclass logistic loss, weighted by their likelihood.
 
     The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts class
@@ -121,7 +120,6 @@ class ClassExperts(LoopPart):
     weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
     view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
     losses: Annotated[Array, Field(_REAL, (BLOCK,), 0.0)]  # of the rows of this block
-    _bound: Any = UNBOUND  # no part of the state
 
     def __init__(
         self,
@@ -227,22 +225,16 @@ class ClassExperts(LoopPart):
     def probabilities(self, rows: SparseRows, views: Views = None) -> Array:
         """Return the probabilities of classes, up to the first row with a number out of range."""
         out = np.zeros((rows.number, self.classes))
-        return out[: self._follow(rows, _NO_LABELS, _NO_PARTS, 0, out, views)]
+        return out[: self._follow(rows, _NO_LABELS, NO_PARTS, 0, out, views)]
 
     def learn(self, rows: SparseRows, labels: Indices, parts: Array, views: Views = None) -> bool:
         """Learn rows of one round of the cover; at its end, restart experts.
 
         Return False, and do nothing, if the only one has a number out of range. Without `views`, rows are mapped.
         """
-        done, number = 0, labels.size
-        while done < number:
-            found = self._follow(rows, labels, parts, done, _NO_ANSWERS, views)
-            if found == done:
-                return False
-            if found < 0:
-                self.project(self._limits)
-            done = abs(found)
-        self.t += number
+        if not self._learn_all(rows, labels, parts, views):
+            return False
+        self.t += labels.size
         if self.t % BLOCK == 0:
             self._end_round()
         return True
@@ -250,24 +242,16 @@ class ClassExperts(LoopPart):
     def _follow(
         self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
     ) -> int:
-        """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
-        known = self._bound
-        if known.latest is not LoopPart.latest:
-            known = self._bound = bound(known, self._held(views), self._sizes, views)
-        # Several threads may predict.
-        spare = known.spare if labels.size else np.empty(known.spare.size)
-        given = *rows, labels, parts, begin, self.t, known.at, out, spare
-        return kernels().follow.unchecked(*given)
+        at, spare = self._given(labels.size > 0, views)
+        return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
 
     def _held(self, views: Views) -> tuple[Any, ...]:
-        """Return the arrays that the loop is given."""
         held = (self.losses, self.rests, self.view_weights, self.weights, self.norms, self._steps)
         tables = self._limits, self.points, self.noisy, self.waves, self.ferns
-        maps = () if views is None else views[0].held
-        return *held, *tables, *maps, *(views[1].held if views and self.views > 1 else ())
+        first = () if views is None else views[0].held
+        return *held, *tables, *first, *(views[1].held if views and self.views > 1 else ())
 
     def _sizes(self, views: Views) -> tuple[list[int], int]:
-        """Return the sizes that the loop is given, and that of working memory."""
         features, waves, ferns, constant = -1, 0, 0, 0
         if views is not None:
             features, waves = views[0].features, views[1].offsets.size
@@ -316,7 +300,7 @@ class ClassExperts(LoopPart):
                 steady = v and self.last_rests[v] == 0 and self.t >= WINDOWS[0]
                 gap = MOVES if steady else BLOCK
                 if self.t % gap == 0:
-                    rates = gap / np.minimum(WINDOWS, self.t) if v else _NO_PARTS
+                    rates = gap / np.minimum(WINDOWS, self.t) if v else NO_PARTS
                     sources = np.empty(self.side.size, np.int64) if v else heaviest
                     held = self.weights, self.norms, self.lengths, rates, sources
                     kernels().end_round.unchecked(table, *held, first, t, self.room)
@@ -342,7 +326,6 @@ class ClassExperts(LoopPart):
         self.set_steps()
 
     def project(self, limits: Any = 0.0) -> None:
-        """Project the experts of norms above these limits onto their balls; compute those norms."""
         tables, by = self.tables, few_columns if self.classes <= FEW_CLASSES else project_columns
         for i in (self.norms[0] > limits).nonzero()[0].tolist():
             view, place = 0, i
@@ -463,8 +446,8 @@ class ClassLearner(MappedLearner):
     def predict(self, rows: SparseRows) -> Array:
         if self.map.full:
             return self.experts.probabilities(rows, (self.map, self.random))
-        mapped = self.map.rows(rows, _NO_PARTS)
-        return self.experts.probabilities(mapped) if mapped else _NO_ANSWERS
+        mapped = self.map.rows(rows, NO_PARTS)
+        return self.experts.probabilities(mapped) if mapped else NO_TABLE
 
     def _renew(self, t: int) -> None:
         """Recompute the maps, if it is time; draw random features at the start."""
@@ -513,14 +496,12 @@ class ClassModel(RowModel):
     """What classifiers of rows share."""
 
     OPTIONS: ClassVar[dict[str, Any]] = {
-        "radii": RADII_OPTION,
+        **RowModel.OPTIONS,
         "learner": Field(str, among=LEARNERS),
         "fit_intercept": Field((bool, int), least=0, most=1),
         "features": Field(str, among=KINDS),
-        "max_categories": LIMIT_OPTION,
         "class_weight": Field(str, optional=True),
     }
-    radii: Any
     learner: Any
     fit_intercept: Any
     features: Any

@@ -8,14 +8,13 @@ import numpy as np
 
 from driftwolfe.estimators.core.models import (
     BLOCK,
-    LIMIT_OPTION,
-    RADII_OPTION,
+    NO_PARTS,
+    NO_TABLE,
     SLACK,
-    UNBOUND,
+    Looped,
     MappedLearner,
     Radii,
     RowModel,
-    bound,
     checked_radii,
 )
 from driftwolfe.estimators.core.rows import (
@@ -23,7 +22,6 @@ from driftwolfe.estimators.core.rows import (
     LARGEST,
     LARGEST_SCALE,
     SMALLEST_WEIGHT,
-    LoopPart,
     SparseRows,
     longer,
     weights_of_rows,
@@ -41,7 +39,6 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-_NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
 #: Random features use up to so many features each.
 MOST_INPUTS = 3
 MOST_RANDOM = 1 << 12
@@ -76,7 +73,7 @@ class RegressionState(NamedTuple):
     losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: mean errors
 
 
-class RegressionLearner(MappedLearner):
+class RegressionLearner(MappedLearner, Looped):
     r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
 
     The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
@@ -89,7 +86,6 @@ class RegressionLearner(MappedLearner):
     radii: Radii
     random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
     state: RegressionState
-    _bound: Any = UNBOUND  # no part of the state
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = np.array(checked_radii(radii, RADII))
@@ -171,23 +167,14 @@ class RegressionLearner(MappedLearner):
         return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
 
     def _learn(self, rows: SparseRows, targets: Array, parts: Array) -> bool:
-        done = 0
-        while done < rows.number:
-            found = self._follow(rows, targets, parts, done, _NO_TABLE)
-            if found == done:
-                return False
-            if found < 0:
-                self._project()
-            done = abs(found)
-        return True
+        return self._learn_all(rows, targets, parts)
 
     def _ended(self, t: int) -> bool:
         return bool((self.state.norms[0] <= self._limits).all())
 
-    def _project(self) -> None:
-        """Project the experts in balls that are too far outside."""
+    def project(self, limits: Any) -> None:
         norms, m = self.state.norms, self.outputs
-        for i in (norms[0] > self._limits).nonzero()[0]:
+        for i in (norms[0] > limits).nonzero()[0]:
             own = self.state.points[:, i * m : (i + 1) * m]
             left, values, right = svd(own)
             kept = threshold_falling(values, self._radii[i])
@@ -199,23 +186,19 @@ class RegressionLearner(MappedLearner):
         return sound and super().learn_one(row, targets)
 
     def predict(self, rows: SparseRows) -> Array:
-        out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, _NO_PARTS)
-        return out[: self._follow(mapped, _NO_TABLE, _NO_PARTS, 0, out) if mapped else 0]
+        out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, NO_PARTS)
+        return out[: self._follow(mapped, NO_TABLE, NO_PARTS, 0, out) if mapped else 0]
 
     def _follow(
         self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
     ) -> int:
-        """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
-        known = self._bound
-        if known.latest is not LoopPart.latest:
-            held = self.state, *self.map.held, self._steps, self._limits
-            known = self._bound = bound(known, held, self._sizes)
-        # Several threads may predict.
-        spare = known.spare if parts.size else np.empty(known.spare.size)
-        return kernels().follow.unchecked(*rows, targets, parts, begin, known.at, out, spare)
+        at, spare = self._given(parts.size > 0)
+        return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.state, *self.map.held, self._steps, self._limits
 
     def _sizes(self) -> tuple[list[int], int]:
-        """Return the sizes that the loop is given, and that of working memory."""
         (d, random), (outputs, experts) = self.state.directions.shape, self.state.weights.shape
         width, balls = d + random, self._radii.size
         row = max(width, d + 1, experts, balls * outputs)
@@ -236,7 +219,7 @@ class RegressionLearner(MappedLearner):
             if self.t:
                 points[: known + 1] = self.map.from_features(weights, intercepts)
                 self.state.norms[0] = np.inf
-                self._project()
+                self.project(self._limits)
             self._move(0)
         elif self.map.full:
             self._move(features)
@@ -269,11 +252,9 @@ class RegressModel(RowModel):
     """What regressors of rows share."""
 
     OPTIONS: ClassVar[dict[str, Any]] = {
-        "radii": RADII_OPTION,
+        **RowModel.OPTIONS,
         "random_features": Field(int, least=0),
-        "max_categories": LIMIT_OPTION,
     }
-    radii: Any
     random_features: Any
 
     def _new_learner(self, seed: Any, features: int, outputs: int) -> RegressionLearner:

@@ -203,9 +203,6 @@ class _RowModel(RowModel):
 
     OPTIONAL = "learner"
     AIM: ClassVar[str]  # what is learned of a row
-    _taught: (
-        Any  # returns the learner, which rows it learns, what they teach, weights, and new counts
-    )
     _latest: Any = ((), (), None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:

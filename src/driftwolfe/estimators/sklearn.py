@@ -42,9 +42,6 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     _single = True  # whether there is one output, as a number
     _said: frozenset[Any] = frozenset()  # columns of which a warning told
-    _taught: (
-        Any  # returns the learner, which rows it learns, what they teach, weights, and new counts
-    )
     _told = False  # whether all classes that may come were named
     OWN: ClassVar[tuple[str, ...]]  # attributes, after a "_", that files have among settings
     TARGETS: ClassVar[dict[str, Any]] = {}  # options of checks

@@ -128,7 +128,15 @@ class SavedModel(Guarded, Watched):
 class RowModel(SavedModel):
     """A model of rows by columns: what is new in a row joins before it is learned."""
 
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "radii": Field((str, list, int, float), items=Field((int, float))),
+        "max_categories": Field(int, least=1, below=1 << 32),
+    }
+    radii: Any
     max_categories: Any
+    _taught: (
+        Any  # returns the learner, which rows it learns, what they teach, weights, and new counts
+    )
     _learner: Any
     _columns: Columns
     _classes = Ids()  # none
@@ -246,10 +254,7 @@ class UsersAndItems(SavedModel):
         return super()._restored(settings, *parts)
 
 
-#: Options of several models as files hold them.
-RADII_OPTION = Field((str, list, int, float), items=Field((int, float)))
 SEED_OPTION = Field(int, least=0, below=1 << 32)
-LIMIT_OPTION = Field(int, least=1, below=1 << 32)
 #: Squares of scores do not overflow.
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
 #: The radii of experts.
@@ -283,8 +288,68 @@ def renewal_gap(features: int, t: int) -> int:
     return max(1, features // 16, int(RENEWAL * t))
 
 
-#: The weight of one row.
-ONE = np.ones(1)
+#: The weight of one row, those of rows to predict, and what the loop does not write to.
+ONE, NO_PARTS, NO_TABLE = np.ones(1), np.zeros(0), np.zeros((0, 0))
+
+
+class Bound(NamedTuple):
+    """What a loop is given of arrays; they stay where they are as long as this is kept."""
+
+    held: tuple[Any, ...]  # arrays, and tuples of arrays
+    at: int  # address of sizes, and then of addresses: those of the arrays, and of `spare`
+    spare: Any  # working memory
+    kept: Any = None
+    loops: Any = None  # the module, where asking for it takes too long
+    latest: Any = None  # `LoopPart.latest` when the arrays were these
+
+
+UNBOUND = Bound((None,), 0, None)
+
+
+def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given: Any) -> Bound:
+    """Return what a loop is given of these arrays: what is known, unless one has been replaced."""
+    if all(map(is_, held, known.held)) and len(held) == len(known.held):
+        return known._replace(latest=LoopPart.latest)
+    groups = (each if isinstance(each, tuple) else (each,) for each in held)
+    arrays = [array for group in groups for array in group]
+    if not all(array.flags.carray for array in arrays):
+        raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
+    numbers, room = sizes(*given)
+    spare = np.zeros(room)
+    places = [array.__array_interface__["data"][0] for array in (*arrays, spare)]
+    at = np.array([*numbers, *places])
+    return Bound(held, at.__array_interface__["data"][0], spare, at, latest=LoopPart.latest)
+
+
+class Looped(LoopPart):
+    """A part with experts that a compiled loop lets learn and predict; the last arguments are what maps rows."""
+
+    _bound: Any = UNBOUND  # no part of the state
+    _limits: Array  # to which norms experts may grow
+    _held: Any  # returns the arrays that the loop is given
+    _sizes: Any  # returns the sizes that the loop is given, and that of working memory
+    _follow: Any  # lets the loop learn rows, or predict those without labels or weights
+    project: Any  # projects the experts of norms above these limits onto their balls
+
+    def _given(self, learning: bool, *maps: Any) -> tuple[int, Array]:
+        """Return the address of what the loop is given, and working memory."""
+        known = self._bound
+        if known.latest is not LoopPart.latest:
+            known = self._bound = bound(known, self._held(*maps), self._sizes, *maps)
+        # Several threads may predict.
+        return known.at, known.spare if learning else np.empty(known.spare.size)
+
+    def _learn_all(self, rows: SparseRows, targets: Any, parts: Array, *maps: Any) -> bool:
+        """Learn rows; return False, and do nothing, if the only one has a number out of range."""
+        done, count = 0, rows.number
+        while done < count:
+            found = self._follow(rows, targets, parts, done, NO_TABLE, *maps)
+            if found == done:
+                return False
+            if found < 0:
+                self.project(self._limits)
+            done = abs(found)
+        return True
 
 
 class MappedLearner(LoopPart, ABC):
@@ -301,6 +366,8 @@ class MappedLearner(LoopPart, ABC):
     renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
     alarm: DriftAlarm
     seed: Annotated[int, SEED_OPTION]  # of random features
+    _learn: Any  # learns rows of one round, those of many features mapped
+    _ended: Any  # counts the row that was learned, and returns whether no expert is to be projected
 
     def __init__(self, features: int, intercept: bool, seed: Any) -> None:
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
@@ -359,10 +426,6 @@ class MappedLearner(LoopPart, ABC):
         quiet = number == 1 and self.map.full and t % BLOCK > 0 and t < self.renewal
         return quiet and self._ended(t)
 
-    @abstractmethod
-    def _ended(self, t: int) -> bool:
-        """Count the row that was learned, unless an expert is to be projected; return whether."""
-
     def learn_one(self, row: SparseRows, targets: Any) -> bool:
         """Learn one row; return False, and do nothing, if a number is out of range."""
         t = self.t + 1
@@ -372,10 +435,6 @@ class MappedLearner(LoopPart, ABC):
         if t >= self.renewal or t % BLOCK == 0:
             self._renew(t)
         return True
-
-    @abstractmethod
-    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
-        """Learn rows of one round, those of many features mapped."""
 
     def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
@@ -387,32 +446,3 @@ class MappedLearner(LoopPart, ABC):
             order = places.argsort()
             places, values = places[order], values[order]
         return SparseRows(ends(places.size), places, values)
-
-
-class Bound(NamedTuple):
-    """What a loop is given of arrays; they stay where they are as long as this is kept."""
-
-    held: tuple[Any, ...]  # arrays, and tuples of arrays
-    at: int  # address of sizes, and then of addresses: those of the arrays, and of `spare`
-    spare: Any  # working memory
-    kept: Any = None
-    loops: Any = None  # the module, where asking for it takes too long
-    latest: Any = None  # `LoopPart.latest` when the arrays were these
-
-
-UNBOUND = Bound((None,), 0, None)
-
-
-def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given: Any) -> Bound:
-    """Return what a loop is given of these arrays: what is known, unless one has been replaced."""
-    if all(map(is_, held, known.held)) and len(held) == len(known.held):
-        return known._replace(latest=LoopPart.latest)
-    groups = (each if isinstance(each, tuple) else (each,) for each in held)
-    arrays = [array for group in groups for array in group]
-    if not all(array.flags.carray for array in arrays):
-        raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
-    numbers, room = sizes(*given)
-    spare = np.zeros(room)
-    places = [array.__array_interface__["data"][0] for array in (*arrays, spare)]
-    at = np.array([*numbers, *places])
-    return Bound(held, at.__array_interface__["data"][0], spare, at, latest=LoopPart.latest)
