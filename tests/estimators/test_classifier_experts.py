@@ -21,7 +21,7 @@ from driftwolfe.estimators.classifier import (
     ClassLearner,
 )
 from driftwolfe.estimators.core import shared_kernels
-from driftwolfe.estimators.core.models import SLACK
+from driftwolfe.estimators.core.models import ONE, SLACK
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
@@ -603,10 +603,10 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
                 for e in (0, places.size // 2, int(places.argmax())):  # also of unknown places
                     bad = values.copy()
                     bad[e] = wild
-                    assert not single.learn_one(single.one_row(places, bad), np.array([1]))
+                    assert not single.learn(single.one_row(places, bad), np.array([1]), ONE)
                     assert not asked(places, bad).size
             assert state_of(single) == before
-        assert single.learn_one(single.one_row(*entries(X[k])), y[k : k + 1])
+        assert single.learn(single.one_row(*entries(X[k])), y[k : k + 1], ONE)
     whole.learn(*labelled(X, y))
     assert state_of(single) == state_of(whole)
     # Rows of very different lengths.

@@ -352,7 +352,7 @@ def test_ridge_regressions_without_weight_are_fitted_more_rarely():
         widths = np.array([*[3, 3], *[67] * 3, *[3] * 5])
         due = np.minimum(totals / 8.0, np.maximum(totals / 64.0, widths**2 / 512.0))
         state.ages[:] = np.ceil(due + 0.1) - 1
-        assert model._learner.learn_one(as_rows(X[:1]), y[:1, None])
+        assert model._learner.learn(as_rows(X[:1]), y[:1, None], np.ones(1))
         fitted = {k for k in range(10) if state.ages[k] == 0} - {0, 5}
         own = {kinds[kind] + windows.index(rows)} if kind in kinds else set()
         assert fitted == own - {0, 5}, name

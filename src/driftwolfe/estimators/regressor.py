@@ -181,10 +181,6 @@ class RegressionLearner(MappedLearner, Looped):
             own[:] = left * kept @ right
             norms[:, i] = kept.sum(), (kept * kept).sum()
 
-    def learn_one(self, row: SparseRows, targets: Array) -> bool:
-        sound = all(abs(each) <= LARGEST for each in targets[0].tolist())
-        return sound and super().learn_one(row, targets)
-
     def predict(self, rows: SparseRows) -> Array:
         out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, NO_PARTS)
         return out[: self._follow(mapped, NO_TABLE, NO_PARTS, 0, out) if mapped else 0]

@@ -34,7 +34,7 @@ from driftwolfe.estimators.core.ids import (
     plain_keys,
     several,
 )
-from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
+from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
@@ -240,14 +240,14 @@ class _RowModel(RowModel):
         if row is not self._latest[2] and (row.places < 0).any():
             plain = _is_plain([*x.values()]) and bool((np.abs(row.values) <= LARGEST).all())
             return plain and self._learn_new(x, target)
-        return self._teach(self._learner, row, target)
+        return self._teach(self._learner, row, target, ONE)
 
     @not_undone
     def _learn_new(self, x: dict[Any, Any], target: Any) -> bool:
         """Learn a row of numbers with new columns, as `_learn_one` does."""
         self._columns.add(in_order(plain_key(name) for name in x))
         self._grow()
-        return bool(self._learner.learn_one(self._row(x), target))
+        return bool(self._learner.learn(self._row(x), target, ONE))
 
     def _grow(self) -> None:
         super()._grow()

@@ -23,7 +23,7 @@ from driftwolfe.estimators.core.columns import (
     table_or_numbers,
 )
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
-from driftwolfe.estimators.core.models import SEED_OPTION, RowModel
+from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
 from driftwolfe.estimators.core.rows import as_one_row, as_rows, sound
 from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
 from driftwolfe.points import checks
@@ -467,7 +467,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
         number = number if self._order is None else self._order[number]
-        return self._teach(self._learner, row, number)
+        return self._teach(self._learner, row, number, ONE)
 
     def _coefficients(self) -> tuple[Array, Array]:
         weights, intercepts = self._fitted().coefficients()
@@ -617,4 +617,5 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:
             return False
-        return self._teach(self._learner, row, y.reshape(1, -1))
+        sound = all(abs(each) <= LARGEST for each in y.ravel().tolist())
+        return sound and self._teach(self._learner, row, y.reshape(1, -1), ONE)

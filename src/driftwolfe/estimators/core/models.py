@@ -101,12 +101,10 @@ class SavedModel(Guarded, Watched):
         settings, *parts = read_state(path, kind, cls.SETTINGS, cls.PARTS, cls.OPTIONAL)
         return cls._restored(settings, *parts), settings
 
-    def _teach(self, learner: Any, rows: SparseRows, targets: Any, parts: Any = None) -> bool:
+    def _teach(self, learner: Any, rows: SparseRows, targets: Any, parts: Array) -> bool:
         """Let the learner learn; an interrupt leaves it as before or as after that, or half written."""
         t, weight = learner.t, learner.map.totals.item(0)
         try:
-            if parts is None:
-                return learner.learn_one(rows, targets)
             return learner.learn(rows, targets, parts)
         except BaseException:
             half_written(self, learner.settled, t, weight, rows.number, parts)
@@ -415,9 +413,9 @@ class MappedLearner(LoopPart, ABC):
             self._renew(t)
         return True
 
-    def settled(self, t: int, weight: float, number: int, parts: Array | None) -> bool:
+    def settled(self, t: int, weight: float, number: int, parts: Array) -> bool:
         """Complete what was interrupted after the only row, of round t; return whether it was, or not begun."""
-        least = 1.0 if parts is None else parts.min(initial=1.0)
+        least = parts.min(initial=1.0)
         if weight + least == weight:  # then the weight of all rows does not tell
             return False
         if self.map.totals[0] == weight:
@@ -425,16 +423,6 @@ class MappedLearner(LoopPart, ABC):
         t += 1
         quiet = number == 1 and self.map.full and t % BLOCK > 0 and t < self.renewal
         return quiet and self._ended(t)
-
-    def learn_one(self, row: SparseRows, targets: Any) -> bool:
-        """Learn one row; return False, and do nothing, if a number is out of range."""
-        t = self.t + 1
-        given = row if self.map.full else self.mapped(row, ONE)
-        if given is None or not self._learn(given, targets, ONE):
-            return False
-        if t >= self.renewal or t % BLOCK == 0:
-            self._renew(t)
-        return True
 
     def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
