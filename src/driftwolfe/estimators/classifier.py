@@ -49,22 +49,17 @@ LEARNERS = ("pola", "pold")
 KINDS = ("random", "linear")
 #: Of the cover's lengths 1, 2, 4, ... rounds of `BLOCK` rows every second is used, five from the first row on.
 LEVEL_BITS, FIRST_LEVELS = 2, 5
-#: With more classes, tables have room for a quarter more.
-EXACT_CLASSES, MOST_CLASSES = 64, 10_000
-#: With more classes there are no random views: ferns would take 0.25 MB for each, and most of the time.
-RANDOM_CLASSES = 256
-#: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
-FEW_CLASSES = 12
+#: Up to so many classes projections are a compiled loop (with more, LAPACK is quicker), tables have no room for
+#: more, there are random views (ferns would take 0.25 MB for each, and most of the time), and there is memory.
+FEW_CLASSES, EXACT_CLASSES, RANDOM_CLASSES, MOST_CLASSES = 12, 64, 256, 10_000
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
 LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
 #: Rows over which the last experts of such a view are running means of the others, and between the moves of these
 #: from row 512 on, as each goes through all leaves of ferns.
 WINDOWS, MOVES = (512, 4096), 64
-#: A view with less weight rests for 1, 3, then 7 rounds at a time; the first view never does.
-IDLE, LONGEST_REST = 0.001, 7
-#: What a view rests that does not exist, or not yet.
-FOREVER = -1
+#: A view with less weight rests for 1, 3, then 7 rounds at a time; one that does not exist, or not yet, for ever.
+IDLE, LONGEST_REST, FOREVER = 0.001, 7, -1
 #: Tables of points, one for each view.
 VIEWS = ("points", "noisy", "waves", "ferns")
 #: Rows before random features are drawn, from the features and scales known by then.
@@ -122,12 +117,7 @@ class ClassExperts(Looped):
     losses: Annotated[Array, Field(_REAL, (BLOCK,), 0.0)]  # of the rows of this block
 
     def __init__(
-        self,
-        radii: tuple[float, ...],
-        classes: int,
-        features: int,
-        adaptive: bool,
-        random: bool = False,
+        self, radii: Any, classes: int, features: int, adaptive: bool, random: bool = False
     ) -> None:
         self.adaptive, self.views = adaptive, len(VIEWS) if random else 1
         self.classes, self.t, self.radii = classes, 0, np.array(radii)
@@ -223,15 +213,11 @@ class ClassExperts(Looped):
         return self.points[: self.width], self.noisy[: self.width], self.waves, self.ferns
 
     def probabilities(self, rows: SparseRows, views: Views = None) -> Array:
-        """Return the probabilities of classes, up to the first row with a number out of range."""
         out = np.zeros((rows.number, self.classes))
         return out[: self._follow(rows, _NO_LABELS, NO_PARTS, 0, out, views)]
 
     def learn(self, rows: SparseRows, labels: Indices, parts: Array, views: Views = None) -> bool:
-        """Learn rows of one round of the cover; at its end, restart experts.
-
-        Return False, and do nothing, if the only one has a number out of range. Without `views`, rows are mapped.
-        """
+        """Learn rows of one round of the cover, without `views` mapped ones; at its end, restart experts."""
         if not self._learn_all(rows, labels, parts, views):
             return False
         self.t += labels.size
@@ -336,7 +322,7 @@ class ClassExperts(Looped):
 
 
 def few_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
-    """As `project_columns`, by a compiled loop."""
+    """Do as `project_columns`, by a compiled loop."""
     work = np.zeros((2 * columns + 1, columns)), np.empty((columns + 1, len(table)))
     return kernels().project_columns.unchecked(table, first, radius, *work)
 
@@ -403,10 +389,9 @@ class ClassLearner(MappedLearner):
         check_number(classes)
         super().__init__(features, bool(fit_intercept), seed or 0)
         self.random, self.counts = RandomViews(), np.zeros(0)
-        self.experts = ClassExperts(
-            *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
-            random=kind == "random",
-        )
+        sizes = classes, features + 1
+        given = checked_radii(radii, RADII), *sizes, learner == "pola", kind == "random"
+        self.experts = ClassExperts(*given)
 
     def check(self) -> None:
         super().check()

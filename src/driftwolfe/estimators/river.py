@@ -139,10 +139,8 @@ class RiverMatrixCompleter(_PairModel):
         completer, settings = MatrixCompleter._read(path, cls.__name__)
         own, options = settings["wrapper"], completer.settings
         check_fields({"seed": Field(int, least=0, optional=True)}, own, cls.__name__)
-        seed = own["seed"]
-        require((seed or 0) == options["seed"], "seeds")
-        options["n_factors"] = options.pop("rank")
-        model = cls(**{**options, "seed": seed})
+        require((own["seed"] or 0) == options["seed"], "seeds")
+        model = cls(n_factors=options.pop("rank"), **options | own)
         model.completer = completer
         return model
 
@@ -408,10 +406,8 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
 
         found = self.predict_proba_many(X).to_numpy()
         best = found.argmax(axis=1) if found.size else []
-        return pd.Series(
-            [self._classes.names[k] for k in best] or [None] * len(X),
-            index=getattr(X, "index", None),
-        )
+        labels = [self._classes.names[k] for k in best] or [None] * len(X)
+        return pd.Series(labels, index=getattr(X, "index", None))
 
     def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
         labels = plain_keys(given, "a label")
@@ -482,9 +478,8 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
         import pandas as pd
 
         found = self._predict(_table_of(X))
-        return pd.Series(
-            np.zeros(len(X)) if found is None else found[:, 0], index=getattr(X, "index", None)
-        )
+        targets = np.zeros(len(X)) if found is None else found[:, 0]
+        return pd.Series(targets, index=getattr(X, "index", None))
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:

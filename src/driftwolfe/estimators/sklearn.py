@@ -24,7 +24,7 @@ from driftwolfe.estimators.core.columns import (
 )
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
-from driftwolfe.estimators.core.rows import as_one_row, as_rows, sound
+from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
 from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, writes_or_undoes

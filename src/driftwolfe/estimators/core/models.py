@@ -132,9 +132,7 @@ class RowModel(SavedModel):
     }
     radii: Any
     max_categories: Any
-    _taught: (
-        Any  # returns the learner, which rows it learns, what they teach, weights, and new counts
-    )
+    _taught: Any  # returns the learner, which rows it learns, their targets, weights, and counts
     _learner: Any
     _columns: Columns
     _classes = Ids()  # none
@@ -146,11 +144,6 @@ class RowModel(SavedModel):
         model._columns.limit = model.max_categories
         return model
 
-    @not_undone
-    def _learn_growing(self, *given: Any) -> None:
-        """Learn rows with what is new in them; an interrupt leaves the model half written."""
-        self._learn_pieces(*given)
-
     def _learn_more(self, rows: Any, targets: Any, parts: Array, more: Any = ()) -> None:
         """Learn rows as `_learn_pieces` does; if nothing in them is new, an interrupt is settled."""
         table = isinstance(rows, Table)
@@ -161,10 +154,7 @@ class RowModel(SavedModel):
             vars(self._learner).update(more)
 
     def _learn_pieces(self, rows: Any, targets: Any, parts: Array, more: Any = ()) -> None:
-        """Learn rows that have been checked, a table or numbers, and set attributes of the learner.
-
-        Targets are an array, or a list of labels if some are new.
-        """
+        """Learn checked rows, and set attributes of the learner; targets are a list of labels if some are new."""
         columns, classes = self._columns, self._classes
         table, labels = isinstance(rows, Table), targets if isinstance(targets, list) else []
         new = columns.new(rows, self._learner.t) if table else {}
@@ -180,6 +170,8 @@ class RowModel(SavedModel):
             self._learner.learn(some, aims, parts[own])
         vars(self._learner).update(more)
 
+    _learn_growing = not_undone(_learn_pieces)  # an interrupt leaves the model half written
+
     def _grow(self) -> None:
         """Let the learner make room for what is known."""
         sizes = len(self._classes), self._columns.size
@@ -187,7 +179,7 @@ class RowModel(SavedModel):
 
 
 def not_fitted(model: Any) -> Exception:
-    """Return scikit-learn's error for a model that has learned nothing; one like it where that is not installed."""
+    """Return scikit-learn's error for a model that has learned nothing, or one like it."""
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
@@ -354,8 +346,7 @@ class MappedLearner(LoopPart, ABC):
     """What learners on top of a feature map share.
 
     They have `names`, what each expert is; `expert_weights`, with a row for each output if there may be several;
-    `sizes`, how many classes, if any, and features they have; and `predict`, which returns what is predicted for
-    every row, and nothing if a number is out of range.
+    `sizes`, how many classes, if any, and features; `predict`, which returns nothing if a number is out of range.
     """
 
     RADII: ClassVar[tuple[float, ...]]  # default ones
