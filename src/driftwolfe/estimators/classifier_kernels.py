@@ -39,16 +39,12 @@ _INNER = _MAP + HELD
 _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = range(_INNER + HELD, _INNER + HELD + 7)
 #: Features that a wave sees, and tests of a fern.
 MOST_INPUTS, TESTS = 3, 5
-#: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
-_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES, _GONE = range(3, 13)
-#: How many these are.
-WORK = 13
+#: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...; their number.
+_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES, _GONE, WORK = range(3, 14)
 #: A fern says nothing of a row that could be in more of its leaves; each counts as so many rows more.
 MOST_WAYS, RARE = 4, 0.1
-#: The second view takes a label for drawn at random with this probability.
-NOISE = 0.1
-#: Smaller probabilities count as this where views are weighed.
-LEAST = 1e-300
+#: The second view takes a label for drawn at random with a probability; smaller ones count as the least.
+NOISE, LEAST = 0.1, 1e-300
 
 
 @jit(allocates=False)

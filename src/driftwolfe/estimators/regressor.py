@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.lanczos import threshold_falling
-from driftwolfe.state import Field
+from driftwolfe.state import Field, declared
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.regressor_kernels")
@@ -91,41 +91,34 @@ class RegressionLearner(MappedLearner, Looped):
         self.radii = np.array(checked_radii(radii, RADII))
         self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
         super().__init__(features, True, seed)
-        balls, d = len(self.radii) * len(LENGTHS), features if features <= FULL_FEATURES else 0
-        experts, windows = kernels().PLAIN + balls, 2 * len(kernels().WINDOWS)
-        self.state = RegressionState(
-            clock=np.zeros(1, np.int64),
-            targets=np.zeros((5, outputs)),
-            weights=np.full((outputs, experts), 1.0 / experts),
-            points=np.zeros((features + 1, balls * outputs)),
-            norms=np.zeros((2, balls)),
-            totals=np.zeros(windows),
-            ages=np.zeros(windows, np.int64),
-            centres=np.zeros((windows, outputs)),
-            losses=np.zeros(BLOCK),
-            **self._of_features(d, windows, outputs),
-        )
+        self.state = self._empty(features, outputs)
         self.derive()
 
-    def _of_features(self, features: int, windows: int, outputs: int) -> dict[str, Array]:
-        """Return the arrays of up to 256 features: random ones, of one to three each, and empty windows."""
-        rng, number = np.random.default_rng(self.seed), self.random if features else 0
-        directions, width = np.zeros((features, number)), features + number
-        for column in directions.T:
-            used = rng.permutation(features)[: rng.integers(1, MOST_INPUTS + 1)]
+    def _empty(self, features: int, outputs: int) -> RegressionState:
+        """Return the state before the first row, with random features of one to three features each."""
+        rng, full = np.random.default_rng(self.seed), features if features <= FULL_FEATURES else 0
+        drawn, balls = self.random if full else 0, len(self.radii) * len(LENGTHS)
+        sizes = {"outputs": outputs, "experts": kernels().PLAIN + balls, "mapped": features + 1}
+        sizes |= {"balls": balls, "balls outputs": balls * outputs, "full": full, "drawn": drawn}
+        sizes |= {"windows": 2 * len(kernels().WINDOWS), "width": full + drawn}
+        fields = cast(dict[str, Field], declared(RegressionState)).items()
+        shapes = {
+            name: [sizes.get(size, size) for size in field.shape or ()] for name, field in fields
+        }
+        state = RegressionState(**{name: np.zeros(shapes[name], own.kind) for name, own in fields})
+        for column in state.directions.T:
+            used = rng.permutation(full)[: rng.integers(1, MOST_INPUTS + 1)]
             column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
-        found = {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
-        found |= {name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")}
-        found |= {"means": np.zeros((windows, width))}
-        return found | {"moments": np.zeros((windows, width, width))}
+        state.offsets[:] = rng.uniform(0.0, 2.0 * np.pi, drawn)
+        state.weights[:] = 1.0 / sizes["experts"]
+        return state
 
     def derive(self) -> None:
         # The radius and the step size of every expert in a ball.
         self._radii: Array = np.repeat(self.radii, len(LENGTHS))
         self._limits = (1.0 + SLACK) * self._radii
-        self._steps: Array = self._radii / np.sqrt(
-            self.outputs * np.resize(LENGTHS, self._radii.size)
-        )
+        lengths = np.resize(LENGTHS, self._radii.size)
+        self._steps: Array = self._radii / np.sqrt(self.outputs * lengths)
 
     def check(self) -> None:
         super().check()
@@ -224,13 +217,18 @@ class RegressionLearner(MappedLearner, Looped):
     def _move(self, features: int) -> None:
         """Make room for so many features in all windows, or take it away for none."""
         old, state = len(self.state.directions), self.state
-        changed: dict[str, Any] = self._of_features(features, len(state.means), self.outputs)
         if old and features:  # else nothing is known of random features either
             more = [old] * (features - old)  # random ones come last
             changed = {name: np.insert(getattr(state, name), more, 0.0, 0) for name in _BY_FEATURE}
             for name in _BY_WINDOW:
                 changed[name] = np.insert(getattr(state, name), more, 0.0, axis=1)
             changed["moments"] = np.insert(changed["moments"], more, 0.0, axis=2)
+        else:
+            empty, names = (
+                self._empty(features, self.outputs),
+                (*_BY_FEATURE, "offsets", *_BY_WINDOW),
+            )
+            changed = {name: getattr(empty, name) for name in names}
         self.state = state._replace(**changed)
 
     @classmethod

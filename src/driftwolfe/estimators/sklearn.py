@@ -85,8 +85,8 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        allowed = tags.input_tags
-        allowed.sparse = allowed.allow_nan = allowed.string = allowed.categorical = True
+        given = tags.input_tags
+        given.sparse = given.allow_nan = given.string = given.categorical = True
         return tags
 
     def _fitted(self) -> Any:
@@ -152,7 +152,6 @@ class _RowEstimator(RowModel, BaseEstimator):
         return [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
 
     def _start(self, numeric: Iterable[Any], is_plain: bool) -> None:
-        """Begin with these columns of numbers, by place or by name."""
         self._columns = Columns(() if is_plain else numeric)
         self._columns.plain = self.n_features_in_ if is_plain else 0
         self._columns.limit = checks.count(self.max_categories, "max_categories")
@@ -224,9 +223,9 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows descend on the
     logistic loss in trace-norm balls, and restart when their interval ends. There are four groups of them, called
     views: on the features; on the features, taking one label in ten for drawn at random; on waves, cosines of two
-    or three features; and on ferns, the leaves of random trees. The last three also have experts that are
-    running means of the others. Class probabilities are averaged, weighted by the probabilities that experts gave
-    to the labels so far: those of experts within each view, then those of the views.
+    or three features; and on ferns, the leaves of random trees; the last three with running means of the others.
+    Class probabilities are averaged, weighted by the probabilities that experts gave to the labels so far: those
+    of experts within each view, then those of the views.
 
     .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
               p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
@@ -266,8 +265,8 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     What is missing (NaN, None), texts, categories and frames: see docs/howto/rows.md. Rows are learned in their
     order, by `fit` too, which starts anew: if they are sorted, by label say, and it means nothing, shuffle first.
 
-    On every interval I of the cover (so, with logarithmically many terms, on every interval), for
-    every radius rho, the log loss of the rows as they came is at most
+    On every interval I of the cover (so, with logarithmically many terms, on every interval), for every radius
+    rho, the log loss of the rows as they came is at most
 
     .. math:: \min_{\lVert Z\rVert_* \le \rho} \sum_{t \in I} f_t(Z)
               + 1.3 \cdot 4\sqrt2\, \rho \sqrt{|I|} + \ln(4 N e^2)
@@ -283,8 +282,8 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     sparse, makes no difference.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError. Work
-    per row and memory grow with experts x classes x features (beyond 256, the nonzero ones), with 3 experts for
-    each of 5 to 10 lengths and 8 in each further view; waves add 98 features, ferns 128 entries of 4,096.
+    per row and memory grow with experts (15 to 30, and 8 in each further view) x classes x features (beyond 256,
+    the nonzero ones); waves add 98 features, ferns 128 entries of 4,096.
 
     References
     ----------
@@ -373,17 +372,16 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     def coef_(self) -> Array:
         """The weighted mean of the linear experts in units of the features, (n_classes, n_features).
 
-        With one row for two classes, as usual. An approximation: probabilities are averaged, not
-        matrices, and very long rows are shortened. Experts on random features are left out: where
-        these have weight (`expert_weights_`), predictions differ.
+        With one row for two classes, as usual. Predictions differ: probabilities are averaged, not matrices, very
+        long rows are shortened, and experts on random features may have weight (`expert_weights_`).
         """
-        return self._coefficients()[0]
+        return self._coefficient(0)
 
     @property
     @reads
     def intercept_(self) -> Array:
         """The constant parts of the scores in the mean of the linear experts, shape (n_classes,)."""
-        return self._coefficients()[1]
+        return self._coefficient(1)
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"labels": self.classes_.dtype.str}
@@ -469,23 +467,19 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         number = number if self._order is None else self._order[number]
         return self._teach(self._learner, row, number, ONE)
 
-    def _coefficients(self) -> tuple[Array, Array]:
-        weights, intercepts = self._fitted().coefficients()
-        if self._order is not None:
-            weights, intercepts = weights[self._order], intercepts[self._order]
-        if self.classes_.size == 2:
-            return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
-        return weights, intercepts
+    def _coefficient(self, which: int) -> Array:
+        found: Array = self._fitted().coefficients()[which]
+        found = found if self._order is None else found[self._order]
+        return found[1:] - found[:1] if self.classes_.size == 2 else found
 
 
 class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     r"""Regression for streams that drift, with one or several outputs and nothing to tune.
 
-    Features and targets are rescaled online. Several experts predict: the last target; means, ridge
-    regressions and ridge regressions of changes (of the target from the row before, by those of the
-    features) over the last 8, 32, 128, 512 rows and over all; ridge regressions with random features;
-    and gradient descent on Huber's loss in trace-norm balls. Their predictions are averaged, weighted
-    by their losses so far, for every output apart.
+    Features and targets are rescaled online. Several experts predict: the last target; means, ridge regressions
+    and ridge regressions of changes (of the target from the row before, by those of the features) over the last 8,
+    32, 128, 512 rows and over all; ridge regressions with random features; and gradient descent on Huber's loss in
+    trace-norm balls. Their predictions are averaged, weighted by their losses so far, for every output apart.
 
     Parameters
     ----------
@@ -510,23 +504,23 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     order, by `fit` too, which starts anew; how they are split into calls makes no difference. `predict` takes
     every row for the next one: the last target and row are those learned last.
 
-    For one output let :math:`\hat y_t` be the prediction for row t as it was learned, :math:`f_t`
-    Huber's loss in units :math:`u_t` (1.33 times the running mean of errors, at least a quarter of the
-    present one), N the number of experts, and :math:`\Delta_t` the range of their losses. For any
-    sequence of experts :math:`e_t` with S switches, from the second row on and for rows of weight 1,
+    For one output let :math:`\hat y_t` be the prediction for row t as it was learned, :math:`f_t` Huber's loss in
+    units of 1.33 times the running mean of errors (at least a quarter of the present one), N the number of
+    experts, and :math:`\Delta_t` the range of their losses. For any sequence of experts :math:`e_t` with S
+    switches, from the second row on and for rows of weight 1,
 
     .. math:: \sum_t f_t(\hat y_t) - f_t(\hat y_{t, e_t}) \le
               \frac{(S + 1) \ln (N T)}{0.8} + 0.1 \sum_t \Delta_t^2
 
-    by fixed share with share 1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma. An expert
-    in a ball of radius :math:`\rho` has, on every interval I of 64 to 262,144 rows, for the one of three
-    step sizes that suits it, regret at most :math:`7.3\, \rho \sqrt{m |I|}` against any matrix in the
-    ball, for m outputs and the losses, in units of the targets' deviation, that it descends on, before
-    predictions are clipped to the range of targets and a quarter more. The other experts have no guarantee.
+    by fixed share with share 1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma. On every interval I of
+    64 to 262,144 rows one of the experts in a ball of radius :math:`\rho` has regret at most
+    :math:`7.3\, \rho \sqrt{m |I|}` against any matrix in it, for m outputs and the losses, in units of the
+    targets' deviation, that it descends on, before predictions are clipped to the range of targets and a quarter
+    more. The other experts have no guarantee.
 
-    Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a
-    thousandth of the targets' deviation: experts with long steps amplify rounding errors. Features and
-    targets are at most 1e100 in size; features below 1e-100 count as 0, of which a warning tells.
+    Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a thousandth
+    of the targets' deviation. Features and targets are at most 1e100 in size; features below 1e-100 count as 0, of
+    which a warning tells.
 
     Work per row grows with the square of the features up to 256, and beyond with the nonzero entries of a row:
     then only means and experts in balls are left. Several threads may predict or save at the same time, or one
