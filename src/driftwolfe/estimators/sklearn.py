@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -35,6 +36,7 @@ from driftwolfe.storage import refused, require
 #: Options of both besides those that river's have too, and what else their files have.
 SEED = {"random_state": SEED_OPTION}
 SHARED = {"width": Field(int, least=0), "plain": Field(bool)}
+KNOWN = {"names": Ids, "columns": Columns}
 
 
 class _RowEstimator(RowModel, BaseEstimator):
@@ -87,10 +89,11 @@ class _RowEstimator(RowModel, BaseEstimator):
         tags = super().__sklearn_tags__()
         given = tags.input_tags
         given.sparse = given.allow_nan = given.string = given.categorical = True
+        tags.target_tags.multi_output = "multi_output" in self.TARGETS
         return tags
 
     def _fitted(self) -> Any:
-        if not self.__sklearn_is_fitted__():
+        if not hasattr(self, "_learner"):
             check_is_fitted(self)  # which takes longer, and says what to do
         return self._learner
 
@@ -129,7 +132,7 @@ class _RowEstimator(RowModel, BaseEstimator):
             X, *taught = found if y else (found,)
             sparse, names = scipy.sparse.issparse(X), self._places
             if reset:
-                self._start(names, True)
+                self._start((), self.n_features_in_)
             if self._columns.plain and not np.isnan(X.data if sparse else X).any():
                 return as_rows(X), *taught
             numbers = X.toarray() if sparse else X
@@ -140,10 +143,10 @@ class _RowEstimator(RowModel, BaseEstimator):
             validate_data(self, given.numbers, reset=reset, skip_check_array=True)
             table = given._replace(names=self._places)
         found = (check_X_y if y else check_array)(table.numbers, *y, **options)
-        if reset:
-            numeric = zip(table.names, table.is_numeric, strict=True)
-            plain = not (hasattr(self, "feature_names_in_") or table.categories)
-            self._start([name for name, is_numeric in numeric if is_numeric], plain)
+        if reset and (hasattr(self, "feature_names_in_") or table.categories):
+            self._start(itertools.compress(table.names, table.is_numeric), 0)
+        elif reset:
+            self._start((), self.n_features_in_)
         return table, *(found[1:] if y else ())
 
     @property
@@ -151,9 +154,9 @@ class _RowEstimator(RowModel, BaseEstimator):
         """The names of columns that come without any."""
         return [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
 
-    def _start(self, numeric: Iterable[Any], is_plain: bool) -> None:
-        self._columns = Columns(() if is_plain else numeric)
-        self._columns.plain = self.n_features_in_ if is_plain else 0
+    def _start(self, names: Iterable[Any], plain: int) -> None:
+        self._columns = Columns(names)
+        self._columns.plain = plain
         self._columns.limit = checks.count(self.max_categories, "max_categories")
 
     def _by_name(self, table: Table, reset: bool, learning: bool) -> Table:
@@ -309,12 +312,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     OPTIONS = ClassModel.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
     OWN = ("told",)
-    PARTS: ClassVar[dict[str, Any]] = {
-        "learner": ClassLearner,
-        "names": Ids,
-        "columns": Columns,
-        "classes": Ids,
-    }
+    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, **KNOWN, "classes": Ids}
     _order: Any = None  # of the learner's classes, where `classes_` has another
 
     def __init__(
@@ -336,8 +334,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn rows one by one, in their order.
 
-        A new class joins with its first row, unless the first call names all that may ever come, as
-        scikit-learn's rule is.
+        A new class joins with its first row, unless the first call names all that may ever come.
         """
         first = not self.__sklearn_is_fitted__()
         given = None if classes is None else self._checked_classes(classes, first)
@@ -548,11 +545,7 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     OPTIONS = RegressModel.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
     OWN = ("single",)
-    PARTS: ClassVar[dict[str, Any]] = {
-        "learner": RegressionLearner,
-        "names": Ids,
-        "columns": Columns,
-    }
+    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, **KNOWN}
     TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def __init__(
@@ -585,11 +578,6 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
         require(learner.outputs == 1 or not settings["single"], "outputs")
         return super()._restored(settings, learner, *parts)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
     def _taught(self, given: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
         targets = np.array(given, dtype=np.float64)
         if first:
@@ -597,10 +585,8 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
         targets = targets.reshape(len(targets), -1)
         sizes = self._columns.size, targets.shape[1]
         learner = self._new_learner(self.random_state, *sizes) if first else self._learner
-        if targets.shape[1] != learner.outputs:
-            raise ValueError(
-                f"y must have {learner.outputs} outputs, as before, got {targets.shape[1]}"
-            )
+        if (known := learner.outputs) != (given := targets.shape[1]):
+            raise ValueError(f"y must have {known} outputs, as before, got {given}")
         return learner, *self._checked(targets, sample_weight, "sample_weight")
 
     def _learn_one(self, X: Any, y: Any) -> bool:
