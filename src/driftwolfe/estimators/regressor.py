@@ -257,7 +257,7 @@ class RegressModel(RowModel):
     def _checked(self, targets: Array, given: Any, what: str) -> tuple[Indices, Array, Array]:
         """Return the rows of positive weight, their targets and their weights."""
         if not (np.abs(targets) <= LARGEST).all():
-            raise ValueError(f"y must be finite, between -{LARGEST:g} and {LARGEST:g}: rescale it")
+            raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}, no NaN: rescale it")
         weights = weights_of_rows(given, len(targets), what)
         order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
         return order, targets[order], weights[order]
