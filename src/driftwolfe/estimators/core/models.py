@@ -92,8 +92,8 @@ class SavedModel(Guarded, Watched):
     @reads_whole
     def _write(self, path: str | os.PathLike[str], kind: str, **settings: Any) -> None:
         """Write everything, for this class or a wrapper of that name, with settings of its own."""
-        parts = {name: getattr(self, f"_{name}") for name in self.PARTS}
-        write_state(path, kind, self._settings() | settings, parts)
+        given = self._settings() | settings  # first: it refuses models that have learned nothing
+        write_state(path, kind, given, {name: getattr(self, f"_{name}") for name in self.PARTS})
 
     @classmethod
     def _read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
