@@ -245,10 +245,7 @@ class RegressionLearner(MappedLearner, Looped):
 class RegressModel(RowModel):
     """What regressors of rows share."""
 
-    OPTIONS: ClassVar[dict[str, Any]] = {
-        **RowModel.OPTIONS,
-        "random_features": Field(int, least=0),
-    }
+    OPTIONS: ClassVar[dict[str, Any]] = {**RowModel.OPTIONS, "random_features": Field(int, least=0)}
     random_features: Any
 
     def _new_learner(self, seed: Any, features: int, outputs: int) -> RegressionLearner:

@@ -15,25 +15,17 @@ from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
-    LONG,
     MOST_CATEGORIES,
     PLAIN,
     Columns,
     Table,
     frame_table,
     in_order,
+    is_plain,
     number_of,
     record_table,
 )
-from driftwolfe.estimators.core.ids import (
-    SIMPLE,
-    Ids,
-    check_keys,
-    is_frame,
-    plain_key,
-    plain_keys,
-    several,
-)
+from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
@@ -223,7 +215,7 @@ class _RowModel(RowModel):
     @writes_or_undoes
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
-        self._learn(_table_of(X), y, w)
+        self._learn(frame_table(X), y, w)
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
@@ -236,7 +228,7 @@ class _RowModel(RowModel):
         if (row := self._row(x)) is None:
             return False
         if row is not self._latest[2] and (row.places < 0).any():
-            plain = _is_plain([*x.values()]) and bool((np.abs(row.values) <= LARGEST).all())
+            plain = is_plain([*x.values()]) and bool((np.abs(row.values) <= LARGEST).all())
             return plain and self._learn_new(x, target)
         return self._teach(self._learner, row, target, ONE)
 
@@ -260,7 +252,7 @@ class _RowModel(RowModel):
         alike = len(names) == len(known) and all(map(is_, names, known))
         if alike and all(map(is_, values, same)):  # the row that was predicted
             return row
-        if plain := _is_plain(values):
+        if plain := is_plain(values):
             numbers = np.fromiter(values, np.float64, len(values))
             if alike:
                 row = SparseRows(row.starts, row.places, numbers)
@@ -396,7 +388,7 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
         """Return the probabilities of the labels seen so far, one column each."""
         import pandas as pd
 
-        found = self._predict(_table_of(X))
+        found = self._predict(frame_table(X))
         return pd.DataFrame(found, index=getattr(X, "index", None), columns=pd.Index(self.classes))
 
     @reads
@@ -477,7 +469,7 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
         """Return the prediction for every row."""
         import pandas as pd
 
-        found = self._predict(_table_of(X))
+        found = self._predict(frame_table(X))
         targets = np.zeros(len(X)) if found is None else found[:, 0]
         return pd.Series(targets, index=getattr(X, "index", None))
 
@@ -491,18 +483,3 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
         targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
         learner = self._learner or self._new_learner(self.seed, 0, 1)
         return learner, *self._checked(targets, w, "w")
-
-
-def _is_plain(values: list[Any]) -> bool:
-    """Whether all are numbers of common types: for speed."""
-    if PLAIN.issuperset(map(type, values)):
-        return True
-    others = set(map(type, values)) - PLAIN
-    return others == {int} and max(values) < LONG and min(values) > -LONG
-
-
-def _table_of(X: Any) -> Table:
-    """The rows of a frame, checked."""
-    if not is_frame(X):
-        raise TypeError(f"X must be a data frame, got {type(X).__name__}")
-    return frame_table(X)

@@ -280,6 +280,14 @@ def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
     return numbers, (np.array(codes), list(known)) if known else {}
 
 
+def is_plain(values: list[Any]) -> bool:
+    """Whether all are numbers of common types: for speed."""
+    if PLAIN.issuperset(map(type, values)):
+        return True
+    others = set(map(type, values)) - PLAIN
+    return others == {int} and max(values) < LONG and min(values) > -LONG
+
+
 def number_of(value: Any, *what: Any) -> float:
     """Return a number that is not written as text; `what` are a word for it and its name."""
     named = " ".join([what[0], *map(repr, what[1:])])
