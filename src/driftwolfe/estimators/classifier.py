@@ -218,7 +218,7 @@ class ClassExperts(Looped):
 
     def learn(self, rows: SparseRows, labels: Indices, parts: Array, views: Views = None) -> bool:
         """Learn rows of one round of the cover, without `views` mapped ones; at its end, restart experts."""
-        if not self._learn_all(rows, labels, parts, views):
+        if not self._learn(rows, labels, parts, views):
             return False
         self.t += labels.size
         if self.t % BLOCK == 0:

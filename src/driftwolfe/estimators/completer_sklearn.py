@@ -95,19 +95,15 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
     @reads
     def predict(self, X: Any) -> Array:
         """Return a rating for each row."""
-        if not hasattr(self, "completer_"):
-            check_is_fitted(self)  # which takes longer, and says what to do
-        return self.completer_.predict(X)
+        return self._fitted().predict(X)
 
     def _alarm(self) -> DriftAlarm:
-        check_is_fitted(self)
-        return self.completer_.alarm_
+        return self._fitted().alarm_
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, as `MatrixCompleter.save` does."""
-        check_is_fitted(self)
-        self.completer_._write(path, type(self).__name__, wrapper={"passes": self.passes})
+        self._fitted()._write(path, type(self).__name__, wrapper={"passes": self.passes})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
@@ -124,6 +120,11 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+    def _fitted(self) -> MatrixCompleter:
+        if not hasattr(self, "completer_"):
+            check_is_fitted(self)  # which takes longer, and says what to do
+        return self.completer_
 
     def _new_completer(self) -> MatrixCompleter:
         options = self.get_params()

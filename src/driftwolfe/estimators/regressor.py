@@ -159,9 +159,6 @@ class RegressionLearner(MappedLearner, Looped):
             found += [f"{kind}, {rows}" for kind in kinds]
         return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
 
-    def _learn(self, rows: SparseRows, targets: Array, parts: Array) -> bool:
-        return self._learn_all(rows, targets, parts)
-
     def _ended(self, t: int) -> bool:
         return bool((self.state.norms[0] <= self._limits).all())
 

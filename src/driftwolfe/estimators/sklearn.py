@@ -393,8 +393,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
             require(dtype.kind in "biufUSO" and small, "labels")
             classes = np.array(labels, dtype=dtype)
             model.classes_ = np.unique(classes)
-            number = learner.experts.classes
-            require(classes.shape == model.classes_.shape == (number,), "classes")
+            require(classes.shape == model.classes_.shape == (learner.sizes[0],), "classes")
             model._sort()
         return model
 
@@ -519,9 +518,8 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     of the targets' deviation. Features and targets are at most 1e100 in size; features below 1e-100 count as 0, of
     which a warning tells.
 
-    Work per row grows with the square of the features up to 256, and beyond with the nonzero entries of a row:
-    then only means and experts in balls are left. Several threads may predict or save at the same time, or one
-    may learn; other calls raise a RuntimeError.
+    Work per row grows with the square of the features up to 256; beyond, with the nonzero entries, and only means
+    and experts in balls are left. Threads may predict or save at the same time, as for `TraceNormClassifier`.
 
     References
     ----------

@@ -329,7 +329,7 @@ class Looped(LoopPart):
         # Several threads may predict.
         return known.at, known.spare if learning else np.empty(known.spare.size)
 
-    def _learn_all(self, rows: SparseRows, targets: Any, parts: Array, *maps: Any) -> bool:
+    def _learn(self, rows: SparseRows, targets: Any, parts: Array, *maps: Any) -> bool:
         """Learn rows; return False, and do nothing, if the only one has a number out of range."""
         done, count = 0, rows.number
         while done < count:
