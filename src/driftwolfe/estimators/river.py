@@ -221,6 +221,7 @@ class _RowModel(RowModel):
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
         sizes = learner.sizes if learner else (0,) * len(keys)
         require(sizes == tuple(map(len, keys)), "classes or features")
+        require(getattr(learner, "outputs", 1) == 1, "outputs")
         return super()._restored(settings, learner, *keys)
 
     def _learn_one(self, x: Any, target: Any) -> bool:
@@ -472,11 +473,6 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
         found = self._predict(frame_table(X))
         targets = np.zeros(len(X)) if found is None else found[:, 0]
         return pd.Series(targets, index=getattr(X, "index", None))
-
-    @classmethod
-    def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
-        require(learner is None or learner.outputs == 1, "outputs")
-        return super()._restored(settings, learner, *keys)
 
     def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
         checks.refuse_masked(given, "y")
