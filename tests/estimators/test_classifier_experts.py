@@ -21,7 +21,7 @@ from driftwolfe.estimators.classifier import (
     ClassLearner,
 )
 from driftwolfe.estimators.core import shared_kernels
-from driftwolfe.estimators.core.models import SLACK
+from driftwolfe.estimators.core.models import ONE, SLACK
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
@@ -89,15 +89,8 @@ def shaped(rng, kind, rows, columns):
     return made
 
 
-PROJECTIONS = {
-    "compiled": classifier.few_columns,
-    "numpy": classifier.project_columns,
-}
-KINDS = (
-    "any",
-    "of low rank",
-    *(f"{kind} columns" for kind in ("repeated", "zero", "falling", "equal")),
-)
+PROJECTIONS = {"compiled": classifier.few_columns, "numpy": classifier.project_columns}
+KINDS = "any", "of low rank", *(f"{k} columns" for k in ("repeated", "zero", "falling", "equal"))
 #: Squares are summed, over 30 rows, with errors of 30 units of rounding: their roots have errors of this.
 LOST = 1e-7
 
@@ -162,7 +155,7 @@ def test_experts_use_either_projection(classes, monkeypatch):
     experts.project()
     after = np.hstack(experts.tables[:2]).reshape(5, -1, classes)
     assert bool(calls) == (classes > FEW_CLASSES)
-    for i, radius in enumerate(experts.scales[1][: after.shape[1]]):
+    for i, radius in enumerate(experts._radii[: after.shape[1]]):
         expected = projected(before[:, i], radius)
         np.testing.assert_allclose(after[:, i], expected, atol=1e-5)
         assert experts.norms[0, i] == pytest.approx(trace_norm(expected), rel=1e-6)
@@ -230,31 +223,27 @@ def drifting(rows, rng):
     return Z, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
 
 
-def test_the_mixture_loses_little_to_any_expert_on_any_interval():
-    rng = np.random.default_rng(2)
-    rows = 1200
-    Z, y = drifting(rows, rng)
-    experts = ClassExperts(RADII, 3, 4, adaptive=True)
-    mixture, own = play(experts, Z, y)
-    number = len(own[0])
-    table = np.array([losses[:number] for losses in own])
-    for start in range(0, rows, 37):
+@pytest.fixture(scope="module")
+def drifted():
+    Z, y = drifting(1024, np.random.default_rng(3))
+    return Z, y, *play(ClassExperts(RADII, 3, 4, adaptive=True), Z, y)
+
+
+def test_the_mixture_loses_little_to_any_expert_on_any_interval(drifted):
+    _, y, mixture, own = drifted
+    table = np.array([losses[: len(own[0])] for losses in own])
+    for start in range(0, len(y), 37):
         ahead = (mixture[start:, None] - table[start:]).cumsum(axis=0)
-        ends = np.arange(start + 1, rows + 1)
+        ends = np.arange(start + 1, len(y) + 1)
         assert (ahead <= np.log(len(own[-1]) * ends)[:, None] + 0.01).all()
 
 
-def test_on_intervals_of_the_cover_the_loss_is_near_that_of_the_best_matrix():
-    rng = np.random.default_rng(3)
-    rows = 1024
-    Z, y = drifting(rows, rng)
-    experts = ClassExperts(RADII, 3, 4, adaptive=True)
-    mixture, own = play(experts, Z, y)
-    G = 2.0 * np.sqrt(2.0)
+def test_on_intervals_of_the_cover_the_loss_is_near_that_of_the_best_matrix(drifted):
+    (Z, y, mixture, own), G = drifted, 2.0 * np.sqrt(2.0)
     for radius in RADII:
         ball = TraceNormBall((3, 4), radius)
         for length in (16, 64, 256):
-            for start in range(length, rows - length + 1, length):
+            for start in range(length, len(y) - length + 1, length):
                 piece = slice(start, start + length)
                 loss = MulticlassLogistic(Z[piece], y[piece], 3)
                 best = np.zeros((3, 4))
@@ -389,9 +378,10 @@ def test_random_features_are_those_described():
     length = max(usual, np.linalg.norm(values) / 2.0)
     np.testing.assert_allclose(ferns, values / length, rtol=1e-9)
     # Cuts are means plus so many deviations of the first rows.
-    ahead = (random.cuts - X[:START].mean(axis=0)[random.tests]) / X[:START].std(axis=0)[
-        random.tests
-    ]
+    means, deviations = (
+        part[random.tests] for part in (X[:START].mean(axis=0), X[:START].std(axis=0))
+    )
+    ahead = (random.cuts - means) / deviations
     assert abs(ahead.mean()) < 0.15 and abs(ahead.std() - 1.0) < 0.1
 
 
@@ -603,10 +593,10 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
                 for e in (0, places.size // 2, int(places.argmax())):  # also of unknown places
                     bad = values.copy()
                     bad[e] = wild
-                    assert not single.learn_one(single.one_row(places, bad), np.array([1]))
+                    assert not single.learn(single.one_row(places, bad), np.array([1]), ONE)
                     assert not asked(places, bad).size
             assert state_of(single) == before
-        assert single.learn_one(single.one_row(*entries(X[k])), y[k : k + 1])
+        assert single.learn(single.one_row(*entries(X[k])), y[k : k + 1], ONE)
     whole.learn(*labelled(X, y))
     assert state_of(single) == state_of(whole)
     # Rows of very different lengths.
@@ -653,7 +643,7 @@ def test_the_map_for_many_features_takes_over():
     for table, size in zip(experts.tables[:2], experts.sizes[:2], strict=True):
         for matrix in table.reshape(len(table), size, 3).transpose(1, 0, 2):
             norm = trace_norm(matrix)
-            assert norm <= experts.scales[1][first] * (1.0 + 1e-6)
+            assert norm <= experts._radii[first] * (1.0 + 1e-6)
             assert experts.norms[0, first] == pytest.approx(norm, rel=1e-6)
             assert experts.norms[1, first] == pytest.approx((matrix**2).sum(), rel=1e-6)
             first += 1
@@ -695,9 +685,8 @@ def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(inter
     np.testing.assert_allclose(back, weights_of_features)
     _, places, entries = mapped(many, X[:1])
     scales = np.sqrt((weights @ X**2) / (weights @ (X != 0.0)))
-    length = max(
-        np.sqrt(lengths / weights.sum()), np.linalg.norm(np.append(intercept, X[0] / scales)) / 2
-    )
+    own = np.linalg.norm(np.append(intercept, X[0] / scales))
+    length = max(np.sqrt(lengths / weights.sum()), own / 2)
     expected = np.append(float(intercept), (X[0] / scales)[X[0] != 0.0]) / length
     np.testing.assert_allclose(entries, expected)
     assert places.tolist() == [0, *(1 + np.flatnonzero(X[0]))]
@@ -713,9 +702,8 @@ def test_one_wild_row_does_not_make_all_others_small():
         expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
         assert length == pytest.approx(expected)
     totals = np.array([0.5, 0.0])
-    assert shared_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(
-        np.sqrt(1e9)
-    )  # the first of all counts as it is
+    # The first of all counts as it is.
+    assert shared_kernels.divisor.py_func(totals, 1e9, 0.5) == pytest.approx(np.sqrt(1e9))
     assert totals.tolist() == [0.5, 0.5e9]
     # Looked at, not counted.
     assert shared_kernels.divisor.py_func(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))

@@ -211,9 +211,9 @@ def test_a_thousand_classes_one_by_one():
 
 
 def test_room_for_classes_is_not_seen(tmp_path):
-    rows = [({"a": float(k % 7), "b": float(k % 5)}, k % min(k + 1, 90)) for k in range(180)]
+    rows = [({"a": float(k % 7), "b": float(k % 5)}, k % min(k + 1, 70)) for k in range(140)]
     model = learned(rows)
-    assert model._learner.experts.room > model._learner.experts.classes == 90
+    assert model._learner.experts.room > model._learner.experts.classes == 70
     model.save(tmp_path / "model")
     loaded = RiverTraceNormClassifier.load(tmp_path / "model")
     for x, y in rows:

@@ -236,10 +236,8 @@ def test_a_ranker_ranks_as_it_recommends():
     pairs = np.random.default_rng(1).integers(0, (12, 30), (200, 2)).tolist()
     model = RiverRecommender()
     model.learn_many(pairs)
-    ranked, (items, scores) = (
-        model.rank(3, {*range(30), "unknown"}),
-        model.recommender.recommend(3, 30, return_scores=True),
-    )
+    ranked = model.rank(3, {*range(30), "unknown"})
+    items, scores = model.recommender.recommend(3, 30, return_scores=True)
     assert set(ranked) == {*range(30), "unknown"} and set(ranked[: len(items)]) == set(items)
     # Both orders follow the same probabilities, in double and in single precision.
     told = [model.predict_one(3, item) for item in ranked]

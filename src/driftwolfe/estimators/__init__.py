@@ -18,7 +18,7 @@ _HOMES = {
     "AdaptiveSets": ("intervals", None),
     "DriftAlarm": ("alarm", None),
     "MatrixCompleter": ("completer", None),
-    "MatrixCompletionRegressor": ("sklearn", "estimators"),
+    "MatrixCompletionRegressor": ("completer_sklearn", "estimators"),
     "Recommender": ("recommender", None),
     "RiverMatrixCompleter": ("river", "river"),
     "RiverRecommender": ("river", "river"),

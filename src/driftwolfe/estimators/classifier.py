@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.ids import decode_keys, encode_keys
 from driftwolfe.estimators.core.models import (
     BLOCK,
-    LARGEST_RADIUS,
-    LIMIT_OPTION,
-    RADII_OPTION,
+    NO_PARTS,
+    NO_TABLE,
     SLACK,
-    SMALLEST_RADIUS,
     UNBOUND,
+    Looped,
     MappedLearner,
-    bound,
+    Radii,
+    RowModel,
     checked_radii,
 )
 from driftwolfe.estimators.core.rows import (
@@ -29,12 +28,12 @@ from driftwolfe.estimators.core.rows import (
     TESTS,
     WAVES,
     FeatureMap,
-    LoopPart,
     RandomViews,
     SparseRows,
+    copies,
+    longer,
     weights_of_rows,
 )
-from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.lanczos import threshold_falling
@@ -48,84 +47,63 @@ RADII = (10.0, 40.0, 160.0)
 LEARNERS = ("pola", "pold")
 #: What experts may see: features as they are, or random features too.
 KINDS = ("random", "linear")
-#: Rounds of the cover are `BLOCK` rows: no expert lives shorter.
-#: Of the cover's lengths 1, 2, 4, ... rounds, every second is used: 1, 4, 16, ...
-LEVEL_BITS = 2
-#: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
-FIRST_LEVELS = 5
-#: With more classes, tables have room for a quarter more.
-EXACT_CLASSES, MOST_CLASSES = 64, 10_000
-#: With more classes there are no random views: ferns would take 0.25 MB for each, and most of the time.
-RANDOM_CLASSES = 256
-#: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
-FEW_CLASSES = 12
+#: Of the cover's lengths 1, 2, 4, ... rounds of `BLOCK` rows every second is used, five from the first row on.
+LEVEL_BITS, FIRST_LEVELS = 2, 5
+#: Up to so many classes projections are a compiled loop (with more, LAPACK is quicker), tables have no room for
+#: more, there are random views (ferns would take 0.25 MB for each, and most of the time), and there is memory.
+FEW_CLASSES, EXACT_CLASSES, RANDOM_CLASSES, MOST_CLASSES = 12, 64, 256, 10_000
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
 LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
 #: Rows over which the last experts of such a view are running means of the others, and between the moves of these
 #: from row 512 on, as each goes through all leaves of ferns.
 WINDOWS, MOVES = (512, 4096), 64
-#: A view with less weight rests for 1, 3, then 7 rounds at a time; the first view never does.
-IDLE, LONGEST_REST = 0.001, 7
-#: What a view rests that does not exist, or not yet.
-FOREVER = -1
+#: A view with less weight rests for 1, 3, then 7 rounds at a time; one that does not exist, or not yet, for ever.
+IDLE, LONGEST_REST, FOREVER = 0.001, 7, -1
 #: Tables of points, one for each view.
 VIEWS = ("points", "noisy", "waves", "ferns")
 #: Rows before random features are drawn, from the features and scales known by then.
 START = 32
 _REAL, _SOME = np.float64, (len(VIEWS),)
-_NO_LABELS, _NO_PARTS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
-#: Options as files hold them, besides a seed.
-OPTIONS = {
-    "radii": RADII_OPTION,
-    "learner": Field(str, among=LEARNERS),
-    "fit_intercept": Field((bool, int), least=0, most=1),
-    "features": Field(str, among=KINDS),
-    "max_categories": LIMIT_OPTION,
-    "class_weight": Field(str, optional=True),
-}
-
-
+_NO_LABELS = np.zeros(0, np.int64)
 #: What maps the rows of up to 256 features.
 Views: TypeAlias = tuple[FeatureMap, RandomViews] | None
 
 
-class ClassExperts(LoopPart):
+class ClassExperts(Looped):
     r"""POLA's experts for the multiclass logistic loss, weighted by their likelihood.
 
     The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts class
     probabilities softmax(Y z), and after each row takes a step
 
-    .. math:: Y \leftarrow P(Y - \eta \nabla f(Y)), \qquad \eta = \frac{D}{G \sqrt L}
-              = \frac{\rho}{\sqrt{2 L}}
+    .. math:: Y \leftarrow P(Y - \eta \nabla f(Y)), \qquad \eta = D/(G \sqrt L) = \rho/\sqrt{2 L}
 
-    with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P
-    projects Y onto the ball once a bound on its trace norm passes 1.5 rho; only probabilities are
-    played, and no point of the ball gets farther away, which is all that the regret needs.
+    with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P projects Y onto
+    the ball once a bound on its trace norm passes 1.5 rho: no point of the ball gets farther away, which is all
+    that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
     its radius, with the weight of the one before. A fixed share 1/(t+1) of all weight is spread evenly. With
     `adaptive` False experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
 
     The guarantee of `TraceNormClassifier`: the logarithmic loss is 1-mixable, so the mixture loses at
-    most :math:`\ln(N e)` to any of N experts over the rows s to e. An expert loses at most
+    most :math:`\ln(N e)` to any of N experts, of all views, over the rows s to e. An expert loses at most
     :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L` to any Z in its ball on
     each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
 
     With `random` there are three more views. The second sees the same z and takes every label for drawn at random
     with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two experts of each
     of these take no steps: every 64 rows they move to the weighted mean of the view's others by a fraction of
-    64/512 or 64/4,096, of 16/t every 16 at first, which averages out the noise of steps. A view with less than
-    a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn, and
-    keep their weights, as if they had said what the others say (Freund et al. 1997). The bound above is for the
-    first view, which never rests; N counts the experts of all.
+    64/512 or 64/4,096, of 16/t every 16 at first. A view, but for the first, with less than a thousandth of all
+    weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn, and keep their weights, as
+    if they had said what the others say (Freund et al. 1997).
     """
 
     adaptive: Annotated[bool, Field(bool)]
     views: Annotated[int, Field(int, among=(1, len(VIEWS)), size="views")]
     classes: Annotated[int, Field(int, least=1, below=1 << 53, size="classes")]
     t: Annotated[int, COUNT]
-    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    radii: Radii
     # A row per entry of what a view sees; classes within experts.
     points: Annotated[Array, Field(_REAL, ("width", "plain classes"))]
     noisy: Annotated[Array, Field(_REAL, ("width", "side classes"))]
@@ -137,15 +115,9 @@ class ClassExperts(LoopPart):
     weights: Annotated[Array, Field(_REAL, ("experts",), 0.0)]  # within each view
     view_weights: Annotated[Array, Field(_REAL, ("views",), 0.0, sums=True)]
     losses: Annotated[Array, Field(_REAL, (BLOCK,), 0.0)]  # of the rows of this block
-    _bound: Any = UNBOUND  # no part of the state
 
     def __init__(
-        self,
-        radii: tuple[float, ...],
-        classes: int,
-        features: int,
-        adaptive: bool,
-        random: bool = False,
+        self, radii: Any, classes: int, features: int, adaptive: bool, random: bool = False
     ) -> None:
         self.adaptive, self.views = adaptive, len(VIEWS) if random else 1
         self.classes, self.t, self.radii = classes, 0, np.array(radii)
@@ -183,8 +155,6 @@ class ClassExperts(LoopPart):
             limits = ROUNDING * self._limits[own]
             require((self.norms[0, own] <= limits).all(), "norms of experts")
             stacked = table.reshape(len(table), size, self.classes)
-            largest = np.abs(stacked).max(axis=(0, 2), initial=0.0)
-            require((largest <= limits).all(), "experts")  # so that squares have a range
             squares = np.einsum("jic,jic->i", stacked, stacked)
             require((squares <= limits**2).all(), "experts")
             first = own.stop
@@ -209,33 +179,28 @@ class ClassExperts(LoopPart):
         return [self.plain, *[self.moving + len(WINDOWS)] * (self.views - 1)]
 
     @property
-    def lengths(self) -> Indices:
-        """The interval length of every expert, in rows; of means, those averaged over."""
-        first = BLOCK << (LEVEL_BITS * (np.arange(self.plain) // self.radii.size))
-        each = *np.repeat(LENGTHS, self.side.size), *WINDOWS
-        return np.array([*first, *each * (self.views - 1)])
-
-    @property
     def names(self) -> list[str]:
         views = np.repeat(("", "doubtful, ", "waves, ", "ferns, ")[: self.views], self.sizes)
-        each = zip(views, *(part.tolist() for part in (*self.scales, self.lengths)), strict=True)
-        return [
-            f"{view}radius {radius:g}, {length:,} rows"
-            if step
-            else f"{view}mean of {length:,} rows"
-            for view, step, radius, length in each
-        ]
+        kinds = (
+            f"radius {radius:g}, {length:,} rows" if step else f"mean of {length:,} rows"
+            for step, radius, length in zip(self._steps, self._radii, self.lengths, strict=True)
+        )
+        return [view + kind for view, kind in zip(views.tolist(), kinds, strict=True)]
 
     def set_steps(self) -> None:
-        """Set the radius and the step size of every expert."""
-        each = *np.resize(self.side, self.moving), *[self.side[-1]] * len(WINDOWS)
-        first = np.resize(self.radii, self.plain)
-        self._radii: Array = np.array([*first, *each * (self.views - 1)])
+        """Set interval lengths in rows, of means those averaged over, radii and step sizes of all experts."""
+        plain, means = self.plain, len(WINDOWS)
+
+        def of_all(first: Any, other: Any) -> Array:
+            return np.array([*first, *[*other] * (self.views - 1)])
+
+        first = BLOCK << (LEVEL_BITS * (np.arange(plain) // self.radii.size))
+        self.lengths = of_all(first, [*np.repeat(LENGTHS, self.side.size), *WINDOWS])
+        other = *np.resize(self.side, self.moving), *[self.side[-1]] * means
+        self._radii = of_all(np.resize(self.radii, plain), other)
         self._limits = (1.0 + SLACK) * self._radii
-        self._lengths = self.lengths
-        moves = *[1.0] * self.moving, *[0.0] * len(WINDOWS)
-        moves = *[1.0] * self.plain, *moves * (self.views - 1)
-        self._steps: Array = moves * self._radii / np.sqrt(2.0 * self.lengths)
+        moves = of_all([1.0] * plain, [1.0] * self.moving + [0.0] * means)
+        self._steps = moves * self._radii / np.sqrt(2.0 * self.lengths)
 
     @property
     def all_weights(self) -> Array:
@@ -247,30 +212,15 @@ class ClassExperts(LoopPart):
         """The points of the experts, a table for each view."""
         return self.points[: self.width], self.noisy[: self.width], self.waves, self.ferns
 
-    @property
-    def scales(self) -> tuple[Array, Array]:
-        """The step size and the radius of every expert."""
-        return self._steps, self._radii
-
     def probabilities(self, rows: SparseRows, views: Views = None) -> Array:
-        """Return the probabilities of classes, up to the first row with a number out of range."""
         out = np.zeros((rows.number, self.classes))
-        return out[: self._follow(rows, _NO_LABELS, _NO_PARTS, 0, out, views)]
+        return out[: self._follow(rows, _NO_LABELS, NO_PARTS, 0, out, views)]
 
     def learn(self, rows: SparseRows, labels: Indices, parts: Array, views: Views = None) -> bool:
-        """Learn rows of one round of the cover; at its end, restart experts.
-
-        Return False, and do nothing, if the only one has a number out of range. Without `views`, rows are mapped.
-        """
-        done, number = 0, labels.size
-        while done < number:
-            found = self._follow(rows, labels, parts, done, _NO_ANSWERS, views)
-            if found == done:
-                return False
-            if found < 0:
-                self.project(self._limits)
-            done = abs(found)
-        self.t += number
+        """Learn rows of one round of the cover, without `views` mapped ones; at its end, restart experts."""
+        if not self._learn(rows, labels, parts, views):
+            return False
+        self.t += labels.size
         if self.t % BLOCK == 0:
             self._end_round()
         return True
@@ -278,27 +228,16 @@ class ClassExperts(LoopPart):
     def _follow(
         self, rows: SparseRows, labels: Indices, parts: Array, begin: int, out: Array, views: Views
     ) -> int:
-        """Learn rows, or, where there are no labels, predict them; return what the loop returns."""
-        known = self._bound
-        if known.latest is not LoopPart.latest:
-            known = self._bound = bound(known, self._held(views), self._sizes, views)
-        spare = (
-            known.spare if labels.size else np.empty(known.spare.size)
-        )  # several threads may predict
-        given = *rows, labels, parts, begin, self.t, known.at, out, spare
-        return kernels().follow.unchecked(*given)
+        at, spare = self._given(labels.size > 0, views)
+        return kernels().follow.unchecked(*rows, labels, parts, begin, self.t, at, out, spare)
 
     def _held(self, views: Views) -> tuple[Any, ...]:
-        """Return the arrays that the loop is given."""
-        held: tuple[Any, ...] = (self.losses, self.rests, self.view_weights, self.weights)
-        held += (self.norms, self._steps, self._limits)
-        held += (self.points, self.noisy, self.waves, self.ferns)
-        if views is not None:
-            held += (*views[0].held, *(views[1].held if self.views > 1 else ()))
-        return held
+        held = (self.losses, self.rests, self.view_weights, self.weights, self.norms, self._steps)
+        tables = self._limits, self.points, self.noisy, self.waves, self.ferns
+        first = () if views is None else views[0].held
+        return *held, *tables, *first, *(views[1].held if views and self.views > 1 else ())
 
     def _sizes(self, views: Views) -> tuple[list[int], int]:
-        """Return the sizes that the loop is given, and that of working memory."""
         features, waves, ferns, constant = -1, 0, 0, 0
         if views is not None:
             features, waves = views[0].features, views[1].offsets.size
@@ -326,9 +265,9 @@ class ClassExperts(LoopPart):
             self.classes, self._bound = classes, UNBOUND
         if features > len(self.points):
             room = max(features, 2 * len(self.points))
-            self.points, self.noisy = _longer(self.points, room), _longer(self.noisy, room)
+            self.points, self.noisy = longer(self.points, room), longer(self.noisy, room)
         if len(self.waves) and features > self.width:  # z is behind them
-            self.waves = _longer(self.waves, len(self.waves) + features - self.width)
+            self.waves = longer(self.waves, len(self.waves) + features - self.width)
         self.width = max(self.width, features)
 
     def start_views(self, waves: int, ferns: int) -> None:
@@ -347,20 +286,17 @@ class ClassExperts(LoopPart):
                 steady = v and self.last_rests[v] == 0 and self.t >= WINDOWS[0]
                 gap = MOVES if steady else BLOCK
                 if self.t % gap == 0:
-                    rates = gap / np.minimum(WINDOWS, self.t) if v else _NO_PARTS
+                    rates = gap / np.minimum(WINDOWS, self.t) if v else NO_PARTS
                     sources = np.empty(self.side.size, np.int64) if v else heaviest
-                    held = self.weights, self.norms, self._lengths, rates, sources
+                    held = self.weights, self.norms, self.lengths, rates, sources
                     kernels().end_round.unchecked(table, *held, first, t, self.room)
-                if v and self.view_weights[v] < IDLE:
-                    self.last_rests[v] = self.rests[v] = min(
-                        2 * self.last_rests[v] + 1, LONGEST_REST
-                    )
-                else:
-                    self.last_rests[v] = 0
+                idle = v and self.view_weights[v] < IDLE
+                rest = min(2 * self.last_rests[v] + 1, LONGEST_REST) if idle else 0
+                self.last_rests[v] = self.rests[v] = rest
             elif self.rests[v] > 0:
                 self.rests[v] -= 1
             first += size
-        if self._lengths[self.plain - 1] <= self.t:
+        if self.lengths[self.plain - 1] <= self.t:
             self._lengthen(heaviest)
 
     def _lengthen(self, sources: Indices) -> None:
@@ -376,7 +312,6 @@ class ClassExperts(LoopPart):
         self.set_steps()
 
     def project(self, limits: Any = 0.0) -> None:
-        """Project the experts of norms above these limits onto their balls; compute those norms."""
         tables, by = self.tables, few_columns if self.classes <= FEW_CLASSES else project_columns
         for i in (self.norms[0] > limits).nonzero()[0].tolist():
             view, place = 0, i
@@ -387,19 +322,18 @@ class ClassExperts(LoopPart):
 
 
 def few_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
-    """As `project_columns`, by a compiled loop."""
+    """Do as `project_columns`, by a compiled loop."""
     work = np.zeros((2 * columns + 1, columns)), np.empty((columns + 1, len(table)))
     return kernels().project_columns.unchecked(table, first, radius, *work)
 
 
 def project_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
     """Project columns of a table onto the ball; return their trace norm and squared norm."""
-    point, used, wide = table[:, first : first + columns], None, False
+    own, used = table[:, first : first + columns], np.arange(0)
     if columns > EXACT_CLASSES:  # most leaves of ferns are not used at first
-        used = np.flatnonzero(point.any(axis=1))
-        wide = used.size < columns
-    if wide:
-        point = point[used]
+        used = np.flatnonzero(own.any(axis=1))
+    wide = columns > EXACT_CLASSES and used.size < columns
+    point = own[used] if wide else own
     with one_blas_thread():
         squares, vectors = eigh(point @ point.T if wide else point.T @ point)
         values = np.sqrt(np.maximum(squares, 0.0))[::-1]
@@ -408,18 +342,8 @@ def project_columns(table: Array, first: int, columns: int, radius: float) -> tu
         kept = threshold_falling(values, radius)
         factors = np.divide(kept, values, out=np.zeros_like(kept), where=kept > 0.0)[::-1]
         turned = vectors * factors @ vectors.T
-        if wide:
-            table[used, first : first + columns] = turned @ point
-        else:
-            point[:] = point @ turned
+        own[used if wide else ...] = turned @ point if wide else point @ turned
     return radius, float(kept @ kept)
-
-
-def _longer(table: Array, rows: int) -> Array:
-    """Return the table with rows of zeros below it."""
-    longer = np.zeros((rows, table.shape[1]))
-    longer[: len(table)] = table
-    return longer
 
 
 def check_number(classes: int) -> None:
@@ -439,55 +363,14 @@ LEAST_BALANCE = 0.01
 BALANCE = 10.0
 
 
-def weighed(
-    option: Any, keys: list[Any], labels: Indices, counts: Array, given: Any, what: str
-) -> tuple[Any, Array]:
-    """Return the weights of rows times those of their classes, and how many rows of each class there are then.
-
-    Labels are keys and their numbers; `counts` are the rows of each before, `given` the weights of rows.
-    """
-    if option is None:
-        return given, counts
-    weights = np.array(weights_of_rows(1.0 if given is None else given, labels.size, what))
-    if isinstance(option, Mapping):
-        factors = [option.get(key, 1.0) for key in keys]
-        return weights * weights_of_rows(factors, labels.size, "class_weight"), counts
-    if not (isinstance(option, str) and option == "balanced"):
-        kinds = 'None, "balanced" or a dict of weights by label'
-        raise ValueError(f"class_weight must be {kinds}, got {option!r:.80}")
-    counts = np.append(counts, np.zeros(max(0, labels.max(initial=-1) + 1 - counts.size)))
-    for k, label in enumerate(labels.tolist()):
-        counts[label] += weights[k]
-        rarest = max(counts[counts > 0.0].min(initial=np.inf), LEAST_BALANCE * counts.max())
-        weights[k] *= min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
-    return weights, counts
-
-
-def written_weight(option: Any) -> str | None:
-    """Return the option `class_weight` as files have it."""
-    if isinstance(option, Mapping):
-        pairs = [(key, float(weight)) for key, weight in option.items()]
-        return encode_keys(pairs).tobytes().decode("ascii")
-    return None if option is None else str(option)
-
-
-def read_weight(written: str | None) -> Any:
-    """Return what was written."""
-    if written is None or written == "balanced":
-        return written
-    return dict(decode_keys(np.frombuffer(written.encode(), np.uint8)))
-
-
 class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
     RADII, LOSSES = RADII, "experts"
-    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     random: RandomViews
     experts: ClassExperts
-    counts: Annotated[
-        Array, Field(_REAL, ("counted",), 0.0)
-    ]  # rows of each class, if these are balanced
+    # Rows of each class, if these are balanced.
+    counts: Annotated[Array, Field(_REAL, ("counted",), 0.0)]
 
     def __init__(
         self,
@@ -504,13 +387,11 @@ class ClassLearner(MappedLearner):
         if kind not in KINDS:
             raise ValueError(f'features must be "random" or "linear", got {kind!r}')
         check_number(classes)
-        self.seed = checks.count(seed or 0, "random_state", least=0, most=(1 << 32) - 1)
-        self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
-        self.experts = ClassExperts(
-            *(checked_radii(radii, RADII), classes, features + 1, learner == "pola"),
-            random=kind == "random",
-        )
-        self.renewal, self.counts, self.alarm = 1, np.zeros(0), DriftAlarm()
+        super().__init__(features, bool(fit_intercept), seed or 0)
+        self.random, self.counts = RandomViews(), np.zeros(0)
+        sizes = classes, features + 1
+        given = checked_radii(radii, RADII), *sizes, learner == "pola", kind == "random"
+        self.experts = ClassExperts(*given)
 
     def check(self) -> None:
         super().check()
@@ -550,8 +431,8 @@ class ClassLearner(MappedLearner):
     def predict(self, rows: SparseRows) -> Array:
         if self.map.full:
             return self.experts.probabilities(rows, (self.map, self.random))
-        mapped = self.map.rows(rows, _NO_PARTS)
-        return self.experts.probabilities(mapped) if mapped else _NO_ANSWERS
+        mapped = self.map.rows(rows, NO_PARTS)
+        return self.experts.probabilities(mapped) if mapped else NO_TABLE
 
     def _renew(self, t: int) -> None:
         """Recompute the maps, if it is time; draw random features at the start."""
@@ -594,3 +475,62 @@ class ClassLearner(MappedLearner):
         if features > self.map.features:
             self.map.grow(features)
         self.experts.grow(classes, features + 1)
+
+
+class ClassModel(RowModel):
+    """What classifiers of rows share."""
+
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        **RowModel.OPTIONS,
+        "learner": Field(str, among=LEARNERS),
+        "fit_intercept": Field((bool, int), least=0, most=1),
+        "features": Field(str, among=KINDS),
+        "class_weight": Field(str, optional=True),
+    }
+    learner: Any
+    fit_intercept: Any
+    features: Any
+    class_weight: Any
+
+    def _new_learner(self, seed: Any, classes: int, features: int) -> ClassLearner:
+        options = self.radii, self.learner, self.fit_intercept
+        return ClassLearner(*options, classes, features, self.features, seed)
+
+    def _weighed(
+        self, learner: ClassLearner, keys: list[Any], labels: Indices, given: Any, what: str
+    ) -> tuple[Indices, Array, dict[str, Array]]:
+        """Return which rows to learn, with which weights, and how many of each class there are then.
+
+        Labels are keys and their numbers; weights are those given times those of classes.
+        """
+        option, counts, number = self.class_weight, learner.counts, labels.size
+        if isinstance(option, Mapping):
+            factors = [option.get(key, 1.0) for key in keys]
+            given = weights_of_rows(given, number, what)
+            given = given * weights_of_rows(factors, number, "class_weight")
+        elif isinstance(option, str) and option == "balanced":
+            given = np.array(weights_of_rows(given, number, what))
+            counts = longer(counts, max(counts.size, labels.max(initial=-1) + 1))
+            for k, label in enumerate(labels.tolist()):
+                counts[label] += given[k]
+                rarest = max(counts[counts > 0.0].min(initial=np.inf), LEAST_BALANCE * counts.max())
+                given[k] *= min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
+        elif option is not None:
+            kinds = 'None, "balanced" or a dict of weights by label'
+            raise ValueError(f"class_weight must be {kinds}, got {option!r:.80}")
+        return *copies(given, number, what), {"counts": counts}
+
+    def _settings(self) -> dict[str, Any]:
+        weight = self.class_weight
+        if isinstance(weight, Mapping):
+            pairs = [(key, float(each)) for key, each in weight.items()]
+            weight = encode_keys(pairs).tobytes().decode("ascii")
+        own = {"fit_intercept": bool(self.fit_intercept), "class_weight": weight}
+        return super()._settings() | own
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        weight = settings["class_weight"]
+        if weight not in (None, "balanced"):
+            weight = dict(decode_keys(np.frombuffer(weight.encode(), np.uint8)))
+        return super()._restored(settings | {"class_weight": weight}, *parts)

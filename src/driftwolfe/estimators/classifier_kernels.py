@@ -39,24 +39,17 @@ _INNER = _MAP + HELD
 _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = range(_INNER + HELD, _INNER + HELD + 7)
 #: Features that a wave sees, and tests of a fern.
 MOST_INPUTS, TESTS = 3, 5
-#: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...
-_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES, _GONE = range(3, 13)
-#: How many these are.
-WORK = 13
-#: A fern says nothing of a row that could be in more of its leaves; each counts as so many rows more.
+#: Rows of working memory, the first three as views see them: z, waves, ferns; leaves, features, ...; their number.
+_LEAVES, _X, _WORK, _COSINES, _SCORES, _SLOPE, LOGS, _GAINS, _CHANCES, _GONE, WORK = range(3, 14)
+#: A fern says nothing of a row that could be in more of its leaves; each leaf counts as so many rows more.
 MOST_WAYS, RARE = 4, 0.1
-#: The second view takes a label for drawn at random with this probability.
-NOISE = 0.1
-#: Smaller probabilities count as this where views are weighed.
-LEAST = 1e-300
+#: The second view takes a label for drawn at random with a probability; smaller ones count as the least.
+NOISE, LEAST = 0.1, 1e-300
 
 
 @jit(allocates=False)
 def _spread(at, places, entries, x, gone, leaves, chances):
-    """Write the leaves in which a row with gaps could be, and their chances by their frequencies; return how many.
-
-    Of a fern that leaves more than `MOST_WAYS` open there are none.
-    """
+    """Write the leaves in which a row with gaps could be, and their chances by frequency; return how many."""
     tests, cuts, counts = places_at(at[_TESTS]), numbers_at(at[_CUTS]), numbers_at(at[_COUNTS])
     n = 0
     for i in range(at[_FEATURES]):
@@ -82,10 +75,7 @@ def _spread(at, places, entries, x, gone, leaves, chances):
 
 @jit(allocates=False)
 def _see(at, places, values, entries, part, spare):
-    """Compute a row as the views see it, and count it with weight `part`.
-
-    Return the number of its leaves, 0 where ferns rest; -1 if a value is out of range.
-    """
+    """Compute and count a row as views see it; return the number of leaves, 0 at rest, -1 if it is out of range."""
     d, number, row, rests = at[_FEATURES], at[_WAVES], at[_ROW], places_at(at[_RESTS])
     # An address too, or `map_row` would be compiled twice.
     z, waves, ferns = pointer(spare, 0), pointer(spare, row), pointer(spare, 2 * row)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.core.models import (
     BLOCK,
-    LARGEST_RADIUS,
-    LIMIT_OPTION,
-    RADII_OPTION,
+    NO_PARTS,
+    NO_TABLE,
     SLACK,
-    SMALLEST_RADIUS,
-    UNBOUND,
+    Looped,
     MappedLearner,
-    bound,
+    Radii,
+    RowModel,
     checked_radii,
 )
 from driftwolfe.estimators.core.rows import (
@@ -24,16 +22,15 @@ from driftwolfe.estimators.core.rows import (
     LARGEST,
     LARGEST_SCALE,
     SMALLEST_WEIGHT,
-    FeatureMap,
-    LoopPart,
     SparseRows,
+    longer,
     weights_of_rows,
 )
 from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.lanczos import threshold_falling
-from driftwolfe.state import Field
+from driftwolfe.state import Field, declared
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.regressor_kernels")
@@ -42,7 +39,6 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-_NO_PARTS, _NO_TABLE = np.zeros(0), np.zeros((0, 0))
 #: Random features use up to so many features each.
 MOST_INPUTS = 3
 MOST_RANDOM = 1 << 12
@@ -51,12 +47,6 @@ _REAL, _WINDOWS = np.float64, ("windows",)
 _BY_FEATURE, _BY_WINDOW = ("directions",), ("means", "moments", "cross", "narrow", "wide")
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-LARGEST_SCALE, LARGEST_SCALE)
-#: Options as files hold them, besides a seed.
-OPTIONS = {
-    "radii": RADII_OPTION,
-    "random_features": Field(int, least=0),
-    "max_categories": LIMIT_OPTION,
-}
 
 
 class RegressionState(NamedTuple):
@@ -83,7 +73,7 @@ class RegressionState(NamedTuple):
     losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: mean errors
 
 
-class RegressionLearner(MappedLearner):
+class RegressionLearner(MappedLearner, Looped):
     r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
 
     The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
@@ -93,53 +83,42 @@ class RegressionLearner(MappedLearner):
     """
 
     RADII, LOSSES = RADII, "state"
-    radii: Annotated[Array, Field(_REAL, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
+    radii: Radii
     random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
-    seed: Annotated[int, Field(int, least=0, below=1 << 32)]
     state: RegressionState
-    _bound: Any = UNBOUND  # no part of the state
 
     def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
         self.radii = np.array(checked_radii(radii, RADII))
         self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
-        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
-        self.map = FeatureMap(features, True)
-        self.renewal, self.alarm = 1, DriftAlarm()
-        balls, d = len(self.radii) * len(LENGTHS), features if features <= FULL_FEATURES else 0
-        experts, windows = kernels().PLAIN + balls, 2 * len(kernels().WINDOWS)
-        self.state = RegressionState(
-            clock=np.zeros(1, np.int64),
-            targets=np.zeros((5, outputs)),
-            weights=np.full((outputs, experts), 1.0 / experts),
-            points=np.zeros((features + 1, balls * outputs)),
-            norms=np.zeros((2, balls)),
-            totals=np.zeros(windows),
-            ages=np.zeros(windows, np.int64),
-            centres=np.zeros((windows, outputs)),
-            losses=np.zeros(BLOCK),
-            **self._of_features(d, windows, outputs),
-        )
+        super().__init__(features, True, seed)
+        self.state = self._empty(features, outputs)
         self.derive()
 
-    def _of_features(self, features: int, windows: int, outputs: int) -> dict[str, Array]:
-        """Return the arrays of up to 256 features: random ones, of one to three each, and empty windows."""
-        rng, number = np.random.default_rng(self.seed), self.random if features else 0
-        directions, width = np.zeros((features, number)), features + number
-        for column in directions.T:
-            used = rng.permutation(features)[: rng.integers(1, MOST_INPUTS + 1)]
+    def _empty(self, features: int, outputs: int) -> RegressionState:
+        """Return the state before the first row, with random features of one to three features each."""
+        rng, full = np.random.default_rng(self.seed), features if features <= FULL_FEATURES else 0
+        drawn, balls = self.random if full else 0, len(self.radii) * len(LENGTHS)
+        sizes = {"outputs": outputs, "experts": kernels().PLAIN + balls, "mapped": features + 1}
+        sizes |= {"balls": balls, "balls outputs": balls * outputs, "full": full, "drawn": drawn}
+        sizes |= {"windows": 2 * len(kernels().WINDOWS), "width": full + drawn}
+        fields = cast(dict[str, Field], declared(RegressionState)).items()
+        shapes = {
+            name: [sizes.get(size, size) for size in field.shape or ()] for name, field in fields
+        }
+        state = RegressionState(**{name: np.zeros(shapes[name], own.kind) for name, own in fields})
+        for column in state.directions.T:
+            used = rng.permutation(full)[: rng.integers(1, MOST_INPUTS + 1)]
             column[used] = rng.normal(size=used.size) / np.sqrt(used.size)
-        found = {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
-        found |= {name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")}
-        found |= {"means": np.zeros((windows, width))}
-        return found | {"moments": np.zeros((windows, width, width))}
+        state.offsets[:] = rng.uniform(0.0, 2.0 * np.pi, drawn)
+        state.weights[:] = 1.0 / sizes["experts"]
+        return state
 
     def derive(self) -> None:
         # The radius and the step size of every expert in a ball.
         self._radii: Array = np.repeat(self.radii, len(LENGTHS))
         self._limits = (1.0 + SLACK) * self._radii
-        self._steps: Array = self._radii / np.sqrt(
-            self.outputs * np.resize(LENGTHS, self._radii.size)
-        )
+        lengths = np.resize(LENGTHS, self._radii.size)
+        self._steps: Array = self._radii / np.sqrt(self.outputs * lengths)
 
     def check(self) -> None:
         super().check()
@@ -180,53 +159,32 @@ class RegressionLearner(MappedLearner):
             found += [f"{kind}, {rows}" for kind in kinds]
         return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
 
-    def _learn(self, rows: SparseRows, targets: Array, parts: Array) -> bool:
-        done = 0
-        while done < rows.number:
-            found = self._follow(rows, targets, parts, done, _NO_TABLE)
-            if found == done:
-                return False
-            if found < 0:
-                self._project()
-            done = abs(found)
-        return True
-
     def _ended(self, t: int) -> bool:
         return bool((self.state.norms[0] <= self._limits).all())
 
-    def _project(self) -> None:
-        """Project the experts in balls that are too far outside."""
+    def project(self, limits: Any) -> None:
         norms, m = self.state.norms, self.outputs
-        for i in (norms[0] > self._limits).nonzero()[0]:
+        for i in (norms[0] > limits).nonzero()[0]:
             own = self.state.points[:, i * m : (i + 1) * m]
             left, values, right = svd(own)
             kept = threshold_falling(values, self._radii[i])
             own[:] = left * kept @ right
             norms[:, i] = kept.sum(), (kept * kept).sum()
 
-    def learn_one(self, row: SparseRows, targets: Array) -> bool:
-        sound = all(abs(each) <= LARGEST for each in targets[0].tolist())
-        return sound and super().learn_one(row, targets)
-
     def predict(self, rows: SparseRows) -> Array:
-        out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, _NO_PARTS)
-        return out[: self._follow(mapped, _NO_TABLE, _NO_PARTS, 0, out) if mapped else 0]
+        out, mapped = np.empty((rows.number, self.outputs)), self.mapped(rows, NO_PARTS)
+        return out[: self._follow(mapped, NO_TABLE, NO_PARTS, 0, out) if mapped else 0]
 
     def _follow(
         self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
     ) -> int:
-        """Learn rows, or, where there are no weights, predict them; return what the loop returns."""
-        known = self._bound
-        if known.latest is not LoopPart.latest:
-            held = self.state, *self.map.held, self._steps, self._limits
-            known = self._bound = bound(known, held, self._sizes)
-        spare = (
-            known.spare if parts.size else np.empty(known.spare.size)
-        )  # several threads may predict
-        return kernels().follow.unchecked(*rows, targets, parts, begin, known.at, out, spare)
+        at, spare = self._given(parts.size > 0)
+        return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
+
+    def _held(self) -> tuple[Any, ...]:
+        return self.state, *self.map.held, self._steps, self._limits
 
     def _sizes(self) -> tuple[list[int], int]:
-        """Return the sizes that the loop is given, and that of working memory."""
         (d, random), (outputs, experts) = self.state.directions.shape, self.state.weights.shape
         width, balls = d + random, self._radii.size
         row = max(width, d + 1, experts, balls * outputs)
@@ -238,8 +196,7 @@ class RegressionLearner(MappedLearner):
         known = self.map.features
         if features <= known:
             return
-        points = np.zeros((max(features + 1, 2 * known), self.state.points.shape[1]))
-        points[: known + 1] = self.state.points[: known + 1]
+        points = longer(self.state.points[: known + 1], max(features + 1, 2 * known))
         self.state = self.state._replace(points=points)
         if self.map.full and features > FULL_FEATURES:
             # The map for many features, with the same experts in balls; the others keep only means.
@@ -248,7 +205,7 @@ class RegressionLearner(MappedLearner):
             if self.t:
                 points[: known + 1] = self.map.from_features(weights, intercepts)
                 self.state.norms[0] = np.inf
-                self._project()
+                self.project(self._limits)
             self._move(0)
         elif self.map.full:
             self._move(features)
@@ -257,13 +214,18 @@ class RegressionLearner(MappedLearner):
     def _move(self, features: int) -> None:
         """Make room for so many features in all windows, or take it away for none."""
         old, state = len(self.state.directions), self.state
-        changed: dict[str, Any] = self._of_features(features, len(state.means), self.outputs)
         if old and features:  # else nothing is known of random features either
             more = [old] * (features - old)  # random ones come last
             changed = {name: np.insert(getattr(state, name), more, 0.0, 0) for name in _BY_FEATURE}
             for name in _BY_WINDOW:
                 changed[name] = np.insert(getattr(state, name), more, 0.0, axis=1)
             changed["moments"] = np.insert(changed["moments"], more, 0.0, axis=2)
+        else:
+            empty, names = (
+                self._empty(features, self.outputs),
+                (*_BY_FEATURE, "offsets", *_BY_WINDOW),
+            )
+            changed = {name: getattr(empty, name) for name in names}
         self.state = state._replace(**changed)
 
     @classmethod
@@ -277,8 +239,19 @@ class RegressionLearner(MappedLearner):
         return super().__getstate__() | {"state": self.state._replace(points=points)}
 
 
-def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
-    """Return the rows of positive weight, and their weights; one number is for all rows, None is 1."""
-    weights = weights_of_rows(1.0 if given is None else given, number, what)
-    order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
-    return order, weights[order]
+class RegressModel(RowModel):
+    """What regressors of rows share."""
+
+    OPTIONS: ClassVar[dict[str, Any]] = {**RowModel.OPTIONS, "random_features": Field(int, least=0)}
+    random_features: Any
+
+    def _new_learner(self, seed: Any, features: int, outputs: int) -> RegressionLearner:
+        return RegressionLearner(self.radii, self.random_features, seed, features, outputs)
+
+    def _checked(self, targets: Array, given: Any, what: str) -> tuple[Indices, Array, Array]:
+        """Return the rows of positive weight, their targets and their weights."""
+        if not (np.abs(targets) <= LARGEST).all():
+            raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}, no NaN: rescale it")
+        weights = weights_of_rows(given, len(targets), what)
+        order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
+        return order, targets[order], weights[order]

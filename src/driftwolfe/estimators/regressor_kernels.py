@@ -43,21 +43,17 @@ FIRST_WIDE = 2
 #: Experts besides those in balls: the last target; of every window its mean, its ridge regression and that
 #: of changes; and with random features.
 PLAIN = 1 + 4 * len(WINDOWS) - FIRST_WIDE
-#: Rows' worth of uncorrelated data in ridge regressions.
-RIDGE = 1.0
-#: Ridge regressions of a window with less weight are fitted so many times more rarely.
-IDLE, PATIENCE = 0.001, 4.0
-#: Standardised features are clipped at this before random features are computed.
-CLIP = 4.0
-#: Rows that the running mean of errors looks back.
-MEMORY = 512.0
+#: Rows' worth of uncorrelated data in ridge regressions; those of a window with less weight are fitted so many
+#: times more rarely.
+RIDGE, IDLE, PATIENCE = 1.0, 0.001, 4.0
+#: Standardised features are clipped at this before random ones are computed; rows that the mean error looks back.
+CLIP, MEMORY = 4.0, 512.0
 #: Largest error of the mean prediction, in units: one wild row does not decide which expert is best.
 LARGEST_ERROR = 4.0
 #: Predictions may leave the range of targets so far by this fraction of it.
 BEYOND = 0.25
 #: Rows of `RegressionState.targets`.
 LOW, HIGH, LAST, ERROR, SQUARES = range(5)
-
 
 #: Where the loops find sizes (features, random ones, outputs, experts, those in balls, a row of working
 #: memory) and the addresses of the arrays of `regressor.RegressionState`, of the map, and of the balls.

@@ -11,27 +11,25 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import ClassLearner
+from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
-    LONG,
     MOST_CATEGORIES,
     PLAIN,
     Columns,
     Table,
     frame_table,
     in_order,
+    is_plain,
     number_of,
     record_table,
 )
-from driftwolfe.estimators.core.frames import is_frame
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys, several
-from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
-from driftwolfe.estimators.core.rows import LARGEST, SparseRows, copies
+from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
+from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor import RegressionLearner
+from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -133,10 +131,8 @@ class RiverMatrixCompleter(_PairModel):
         completer, settings = MatrixCompleter._read(path, cls.__name__)
         own, options = settings["wrapper"], completer.settings
         check_fields({"seed": Field(int, least=0, optional=True)}, own, cls.__name__)
-        seed = own["seed"]
-        require((seed or 0) == options["seed"], "seeds")
-        options["n_factors"] = options.pop("rank")
-        model = cls(**{**options, "seed": seed})
+        require((own["seed"] or 0) == options["seed"], "seeds")
+        model = cls(n_factors=options.pop("rank"), **options | own)
         model.completer = completer
         return model
 
@@ -196,7 +192,7 @@ class _RowModel(RowModel):
     """What models of rows share; features are numbered as they appear."""
 
     OPTIONAL = "learner"
-    _learn: Any
+    AIM: ClassVar[str]  # what is learned of a row
     _latest: Any = ((), (), None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:
@@ -219,32 +215,30 @@ class _RowModel(RowModel):
     @writes_or_undoes
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
-        self._learn(_table_of(X), y, w)
+        self._learn(frame_table(X), y, w)
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
         sizes = learner.sizes if learner else (0,) * len(keys)
         require(sizes == tuple(map(len, keys)), "classes or features")
-        cls.PARTS["learner"].check_options(settings, learner)
-        model = super()._restored(settings, learner, *keys)
-        model._columns.limit = model.max_categories
-        return model
+        require(getattr(learner, "outputs", 1) == 1, "outputs")
+        return super()._restored(settings, learner, *keys)
 
     def _learn_one(self, x: Any, target: Any) -> bool:
         """Learn a row that needs few checks, for speed; return False, and do nothing, for others."""
         if (row := self._row(x)) is None:
             return False
         if row is not self._latest[2] and (row.places < 0).any():
-            plain = _is_plain([*x.values()]) and bool((np.abs(row.values) <= LARGEST).all())
+            plain = is_plain([*x.values()]) and bool((np.abs(row.values) <= LARGEST).all())
             return plain and self._learn_new(x, target)
-        return self._teach(self._learner, row, target)
+        return self._teach(self._learner, row, target, ONE)
 
     @not_undone
     def _learn_new(self, x: dict[Any, Any], target: Any) -> bool:
         """Learn a row of numbers with new columns, as `_learn_one` does."""
         self._columns.add(in_order(plain_key(name) for name in x))
         self._grow()
-        return bool(self._learner.learn_one(self._row(x), target))
+        return bool(self._learner.learn(self._row(x), target, ONE))
 
     def _grow(self) -> None:
         super()._grow()
@@ -259,7 +253,7 @@ class _RowModel(RowModel):
         alike = len(names) == len(known) and all(map(is_, names, known))
         if alike and all(map(is_, values, same)):  # the row that was predicted
             return row
-        if plain := _is_plain(values):
+        if plain := is_plain(values):
             numbers = np.fromiter(values, np.float64, len(values))
             if alike:
                 row = SparseRows(row.starts, row.places, numbers)
@@ -304,17 +298,27 @@ class _RowModel(RowModel):
         table = table.with_gaps(self._absent(table.names))
         return self._learner and self._learner.predict(self._columns.rows(table))
 
-    def _learn_parts(self, table: Table, targets: Any, parts: Array, more: Any = ()) -> None:
-        """Learn a table, of which columns that do not come may be missing."""
-        cut = min(max(0, FIRST_USUAL - self._learner.t), len(parts))
-        for own in slice(cut), slice(cut, len(parts)):
-            if own.stop > (own.start or 0):
-                some = table.taken(own)
+    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
+        """Learn the rows of a table that has been checked, with targets and weights that have not."""
+        limit, given = checks.count(self.max_categories, "max_categories"), list(y)
+        if len(given) != (number := len(table.numbers)):
+            raise ValueError(
+                f"y must hold a {self.AIM} for each of {number} rows, got {len(given)}"
+            )
+        learner, order, targets, parts, *more = self._taught(given, w)
+        if not order.size:
+            return
+        self._columns.limit, self._learner = limit, learner
+        # Columns that do not come may be missing, once enough rows are known.
+        cut = min(max(0, FIRST_USUAL - learner.t), order.size)
+        for own in slice(0, cut), slice(cut, order.size):
+            if own.stop > own.start:
+                some = table.taken(order[own])
                 some = some.with_gaps(self._absent(some.names))
-                self._learn_more(some, targets[own], parts[own], more)
+                self._learn_more(some, targets[own], parts[own], *more)
 
 
-class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
+class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
     """A classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
     Classes and features may appear at any time. A feature that does not come counts as missing if it was not 0
@@ -337,7 +341,8 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     Accuracy: 91...%
     """
 
-    OPTIONS = SETTINGS = classifier.OPTIONS | {"seed": SEED_OPTION}
+    OPTIONS = SETTINGS = ClassModel.OPTIONS | {"seed": SEED_OPTION}
+    AIM = "label"
     PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "columns": Columns}
 
     def __init__(
@@ -384,7 +389,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
         """Return the probabilities of the labels seen so far, one column each."""
         import pandas as pd
 
-        found = self._predict(_table_of(X))
+        found = self._predict(frame_table(X))
         return pd.DataFrame(found, index=getattr(X, "index", None), columns=pd.Index(self.classes))
 
     @reads
@@ -394,47 +399,21 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
 
         found = self.predict_proba_many(X).to_numpy()
         best = found.argmax(axis=1) if found.size else []
-        return pd.Series(
-            [self._classes.names[k] for k in best] or [None] * len(X),
-            index=getattr(X, "index", None),
-        )
+        labels = [self._classes.names[k] for k in best] or [None] * len(X)
+        return pd.Series(labels, index=getattr(X, "index", None))
 
-    def _settings(self) -> dict[str, Any]:
-        weight = classifier.written_weight(self.class_weight)
-        own = {"fit_intercept": bool(self.fit_intercept), "class_weight": weight}
-        return super()._settings() | own
-
-    @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        weight = classifier.read_weight(settings["class_weight"])
-        return super()._restored(settings | {"class_weight": weight}, *parts)
-
-    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
-        """Learn the rows of a table that has been checked, with labels and weights that have not."""
-        limit = checks.count(self.max_categories, "max_categories")
-        labels = plain_keys(list(y), "a label")
+    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
+        labels = plain_keys(given, "a label")
         if None in labels:
             raise ValueError("a label is missing (None); leave such rows out or give it a name")
-        if len(labels) != len(table.numbers):
-            raise ValueError(
-                f"y must hold a label for each of {len(table.numbers)} rows, got {len(labels)}"
-            )
-        classifier.check_number(len(self._classes.numbers.keys() | set(labels)))
-        learner = self._learner or ClassLearner(
-            *(self.radii, self.learner, self.fit_intercept, 1, 0, self.features, self.seed)
-        )
+        check_number(len(self._classes.numbers.keys() | set(labels)))
+        learner = self._learner or self._new_learner(self.seed, 1, 0)
         numbers, _ = self._classes.number(labels)
-        weights, counts = classifier.weighed(
-            *(self.class_weight, labels, numbers, learner.counts, w, "w")
-        )
-        order, parts = copies(weights, len(labels), "w")
-        if order.size:
-            self._columns.limit, self._learner = limit, learner
-            labels = [labels[k] for k in order.tolist()]
-            self._learn_parts(table.taken(order), labels, parts, {"counts": counts})
+        order, *more = self._weighed(learner, labels, numbers, w, "w")
+        return learner, order, [labels[k] for k in order.tolist()], *more
 
 
-class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
+class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
     """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
 
     Features may appear at any time. A feature that does not come counts as missing if it was not 0 in half of
@@ -457,7 +436,8 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     MAE: 0.18...
     """
 
-    OPTIONS = SETTINGS = regressor.OPTIONS | {"seed": SEED_OPTION}
+    OPTIONS = SETTINGS = RegressModel.OPTIONS | {"seed": SEED_OPTION}
+    AIM = "target"
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
     def __init__(
@@ -490,43 +470,12 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
         """Return the prediction for every row."""
         import pandas as pd
 
-        found = self._predict(_table_of(X))
-        return pd.Series(
-            np.zeros(len(X)) if found is None else found[:, 0], index=getattr(X, "index", None)
-        )
+        found = self._predict(frame_table(X))
+        targets = np.zeros(len(X)) if found is None else found[:, 0]
+        return pd.Series(targets, index=getattr(X, "index", None))
 
-    @classmethod
-    def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
-        require(learner is None or learner.outputs == 1, "outputs")
-        return super()._restored(settings, learner, *keys)
-
-    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
-        """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        limit = checks.count(self.max_categories, "max_categories")
-        given, number = list(y), len(table.numbers)
+    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
         checks.refuse_masked(given, "y")
         targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
-        if len(targets) != number:
-            raise ValueError(f"y must hold a target for each of {number} rows, got {len(targets)}")
-        if not (np.abs(targets) <= LARGEST).all():
-            raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
-        order, parts = regressor.checked_weights(w, number, "w")
-        if order.size:
-            options, self._columns.limit = (self.radii, self.random_features, self.seed), limit
-            self._learner = self._learner or RegressionLearner(*options, 0, 1)
-            self._learn_parts(table.taken(order), targets[order], parts)
-
-
-def _is_plain(values: list[Any]) -> bool:
-    """Whether all are numbers of common types: for speed."""
-    if PLAIN.issuperset(map(type, values)):
-        return True
-    others = set(map(type, values)) - PLAIN
-    return others == {int} and max(values) < LONG and min(values) > -LONG
-
-
-def _table_of(X: Any) -> Table:
-    """The rows of a frame, checked."""
-    if not is_frame(X):
-        raise TypeError(f"X must be a data frame, got {type(X).__name__}")
-    return frame_table(X)
+        learner = self._learner or self._new_learner(self.seed, 0, 1)
+        return learner, *self._checked(targets, w, "w")

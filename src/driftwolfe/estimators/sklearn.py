@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,32 +14,29 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from driftwolfe.estimators import classifier, regressor
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import ClassLearner
-from driftwolfe.estimators.completer import MatrixCompleter
+from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.core.columns import (
     MOST_CATEGORIES,
     Columns,
     Table,
-    frame_table,
     in_range,
-    object_table,
-    objects,
+    table_or_numbers,
 )
-from driftwolfe.estimators.core.frames import is_frame
-from driftwolfe.estimators.core.ids import Ids, check_labels, columns, several
-from driftwolfe.estimators.core.models import SEED_OPTION, RowModel, Watched
-from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, copies, sound
-from driftwolfe.estimators.regressor import RegressionLearner
+from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
+from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
+from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
+from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes_or_undoes
+from driftwolfe.points.access import reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
-from driftwolfe.state import Field, check_fields
+from driftwolfe.state import Field
 from driftwolfe.storage import refused, require
 
-#: What files of both have besides options.
-SHARED = {"random_state": SEED_OPTION, "width": Field(int, least=0), "plain": Field(bool)}
+#: Options of both besides those that river's have too, and what else their files have.
+SEED = {"random_state": SEED_OPTION}
+SHARED = {"width": Field(int, least=0), "plain": Field(bool)}
+KNOWN = {"names": Ids, "columns": Columns}
 
 
 class _RowEstimator(RowModel, BaseEstimator):
@@ -47,7 +44,8 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     _single = True  # whether there is one output, as a number
     _said: frozenset[Any] = frozenset()  # columns of which a warning told
-    _taught: Any  # returns the learner, which rows it learns, and what they teach
+    _told = False  # whether all classes that may come were named
+    OWN: ClassVar[tuple[str, ...]]  # attributes, after a "_", that files have among settings
     TARGETS: ClassVar[dict[str, Any]] = {}  # options of checks
 
     @writes_or_undoes
@@ -89,12 +87,13 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        allowed = tags.input_tags
-        allowed.sparse = allowed.allow_nan = allowed.string = allowed.categorical = True
+        given = tags.input_tags
+        given.sparse = given.allow_nan = given.string = given.categorical = True
+        tags.target_tags.multi_output = "multi_output" in self.TARGETS
         return tags
 
     def _fitted(self) -> Any:
-        if not self.__sklearn_is_fitted__():
+        if not hasattr(self, "_learner"):
             check_is_fitted(self)  # which takes longer, and says what to do
         return self._learner
 
@@ -104,6 +103,8 @@ class _RowEstimator(RowModel, BaseEstimator):
         try:
             rows, targets = self._validated(X, sound(y, "y"), reset=first)
             learner, order, *taught = self._taught(targets, sample_weight, first, *more)
+            if first and not (self._told or order.size):
+                raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
             given = rows.taken(order), *taught
             if first:
                 self._learner = learner
@@ -124,46 +125,38 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     def _validated(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
         """Return rows, as a table unless they are mere numbers, and targets if given, by scikit-learn's checks."""
-        X, table = objects(sound(X, "X")), None
-        options = {
-            "dtype": np.float64,
-            "ensure_all_finite": "allow-nan",
-            **(self.TARGETS if y else {}),
-        }
-        if is_frame(X):
-            table = self._by_name(frame_table(X), reset, bool(y))
-        elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2:
-            table = object_table(X, range(X.shape[1]))
-            if not table.categories:
-                X, table = table.numbers, None
-            else:
-                validate_data(self, table.numbers, reset=reset, skip_check_array=True)
-                table = table._replace(names=self._places())
-        if table is None:
-            found = validate_data(self, X, *y, reset=reset, accept_sparse="csr", **options)
-            X, sparse = found[0] if y else found, scipy.sparse.issparse(found[0] if y else found)
+        given, targets = table_or_numbers(sound(X, "X")), self.TARGETS if y else {}
+        options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", **targets}
+        if not isinstance(given, Table):
+            found = validate_data(self, given, *y, reset=reset, accept_sparse="csr", **options)
+            X, *taught = found if y else (found,)
+            sparse, names = scipy.sparse.issparse(X), self._places
             if reset:
-                self._start(self._places(), True)
+                self._start((), self.n_features_in_)
             if self._columns.plain and not np.isnan(X.data if sparse else X).any():
-                return as_rows(X), *(found[1:] if y else ())
-            numbers, names = X.toarray() if sparse else X, self._places()
-            table = Table(names, in_range(numbers, names), [True] * len(names), {})
+                return as_rows(X), *taught
+            numbers = X.toarray() if sparse else X
+            return Table(names, in_range(numbers, names), [True] * len(names), {}), *taught
+        if is_frame(X):
+            table = self._by_name(given, reset, bool(y))
         else:
-            found = (check_X_y if y else check_array)(table.numbers, *y, **options)
-            if reset:
-                numeric = zip(table.names, table.is_numeric, strict=True)
-                plain = not (hasattr(self, "feature_names_in_") or table.categories)
-                self._start([name for name, is_numeric in numeric if is_numeric], plain)
+            validate_data(self, given.numbers, reset=reset, skip_check_array=True)
+            table = given._replace(names=self._places)
+        found = (check_X_y if y else check_array)(table.numbers, *y, **options)
+        if reset and (hasattr(self, "feature_names_in_") or table.categories):
+            self._start(itertools.compress(table.names, table.is_numeric), 0)
+        elif reset:
+            self._start((), self.n_features_in_)
         return table, *(found[1:] if y else ())
 
+    @property
     def _places(self) -> list[Any]:
         """The names of columns that come without any."""
         return [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
 
-    def _start(self, numeric: Iterable[Any], is_plain: bool) -> None:
-        """Begin with these columns of numbers, by place or by name."""
-        self._columns = Columns(() if is_plain else numeric)
-        self._columns.plain = self.n_features_in_ if is_plain else 0
+    def _start(self, names: Iterable[Any], plain: int) -> None:
+        self._columns = Columns(names)
+        self._columns.plain = plain
         self._columns.limit = checks.count(self.max_categories, "max_categories")
 
     def _by_name(self, table: Table, reset: bool, learning: bool) -> Table:
@@ -178,8 +171,8 @@ class _RowEstimator(RowModel, BaseEstimator):
                 self.feature_names_in_ = np.array(names, dtype=object)
         if kinds != {True} or not hasattr(self, "feature_names_in_"):
             validate_data(self, table.numbers, reset=False, skip_check_array=True)
-            return table._replace(names=self._places())
-        known, given = self._places(), set(names)
+            return table._replace(names=self._places)
+        known, given = self._places, set(names)
         gone = [name for name in known if name not in given]
         new = [name for name in names if name not in {*known}]
         if len(gone) == len(known):
@@ -202,45 +195,46 @@ class _RowEstimator(RowModel, BaseEstimator):
     def _names(self) -> Ids:
         return Ids(getattr(self, "feature_names_in_", ()))
 
+    @_names.setter
+    def _names(self, names: Ids) -> None:
+        if names.names:
+            self.feature_names_in_ = np.array(names.names, dtype=object)
+
     def _settings(self) -> dict[str, Any]:
-        seed, width = self._fitted().seed, self.n_features_in_
-        plain = bool(self._columns.plain)
-        return super()._settings() | {"random_state": seed, "width": width, "plain": plain}
+        found = {name: getattr(self, f"_{name}") for name in self.OWN}
+        found |= {"random_state": self._fitted().seed, "width": self.n_features_in_}
+        return super()._settings() | found | {"plain": bool(self._columns.plain)}
 
     @classmethod
     def _restored(
-        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *_: Ids
+        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *classes: Ids
     ) -> Self:
-        cls.PARTS["learner"].check_options(settings, learner)
-        loaded = cls(**{name: settings[name] for name in (*cls.OPTIONS, "random_state")})
-        columns.plain = settings["width"] if settings["plain"] else 0
-        columns.limit = loaded.max_categories
+        model = super()._restored(settings, learner, names, columns, *classes)
+        model.n_features_in_ = width = settings["width"]
+        columns.plain = width if settings["plain"] else 0
         require(columns.size == learner.map.features, "columns")
-        loaded._learner, loaded._columns = learner, columns
-        loaded.n_features_in_ = settings["width"]
-        if names.names:
-            texts = all(type(name) is str for name in names.names)
-            require(texts and len(names) == loaded.n_features_in_, "names of features")
-            loaded.feature_names_in_ = np.array(names.names, dtype=object)
-        return loaded
+        texts = all(type(name) is str for name in names.names)
+        require(texts and len(names) in (0, width), "names of features")
+        for name in cls.OWN:
+            setattr(model, f"_{name}", settings[name])
+        return model
 
 
-class TraceNormClassifier(ClassifierMixin, _RowEstimator):
+class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows descend on the
     logistic loss in trace-norm balls, and restart when their interval ends. There are four groups of them, called
     views: on the features; on the features, taking one label in ten for drawn at random; on waves, cosines of two
-    or three features; and on ferns, the leaves of random trees. The last three views also have experts that are
-    running means of the others. Class probabilities are averaged, weighted by the probabilities that experts gave
-    to the labels so far: those of experts within each view, then those of the views.
+    or three features; and on ferns, the leaves of random trees; the last three with running means of the others.
+    Class probabilities are averaged, weighted by the probabilities that experts gave to the labels so far: those
+    of experts within each view, then those of the views.
 
     .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
               p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
 
-    A view with less than a thousandth of all weight rests for up to 7 of 8 blocks of 16 rows, so that
-    a linear stream takes less time. Random features start with row 33, on the features known by then,
-    if these, and the classes, are at most 256.
+    A view with less than a thousandth of all weight rests for up to 7 of 8 blocks of 16 rows. Random features
+    start with row 33, on the features known by then, if these, and the classes, are at most 256.
 
     Parameters
     ----------
@@ -271,41 +265,36 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
 
     Notes
     -----
-    What is missing (NaN, None), texts, categories and frames: see docs/howto/rows.md.
+    What is missing (NaN, None), texts, categories and frames: see docs/howto/rows.md. Rows are learned in their
+    order, by `fit` too, which starts anew: if they are sorted, by label say, and it means nothing, shuffle first.
 
-    Rows are learned in their order, by `fit` too: it starts anew and goes through them once, as one call of
-    `partial_fit` does. If rows are sorted, by label say, and the order means nothing, shuffle them first.
-
-    On every interval I of the cover (so, with logarithmically many terms, on every interval), for
-    every radius rho, the log loss of the rows as they came is at most
+    On every interval I of the cover (so, with logarithmically many terms, on every interval), for every radius
+    rho, the log loss of the rows as they came is at most
 
     .. math:: \min_{\lVert Z\rVert_* \le \rho} \sum_{t \in I} f_t(Z)
               + 1.3 \cdot 4\sqrt2\, \rho \sqrt{|I|} + \ln(4 N e^2)
 
     with e the last row of I and N linear experts, where :math:`f_t` is the loss on the rescaled row
-    :math:`z_t`, whose norm is at most 2. The other views can only lower the loss, but for the
-    logarithm: against the mixture of any of them, on rows on which it does not rest, the excess is at
-    most :math:`\ln(4 e)`. While they do not rest, experts on waves and ferns have the first two terms
-    too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
+    :math:`z_t`, whose norm is at most 2. Against the mixture of any other view, on rows on which it does not rest,
+    the excess is at most :math:`\ln(4 e)`. While they do not rest, experts on waves and ferns have the first two
+    terms too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
     doubt labels descend on a loss that is not convex, and have none, nor have means.
 
-    Features are at most 1e100 in size; those below 1e-100 count as 0, of which a warning tells. A whole
-    number w as the weight of a row is the same as w copies of it, up to 100. What is learned
-    does not depend on how rows are split into calls, nor on whether they are sparse.
+    Features are at most 1e100 in size; those below 1e-100 count as 0, of which a warning tells. A row of weight w,
+    a whole number up to 100, is the same as w copies of it. How rows are split into calls, and whether they are
+    sparse, makes no difference.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError. Work
-    per row and memory grow with experts x classes x features, with 3 experts for each of 5 to 10 lengths and 8 in
-    each further view, for 98 features more with waves; beyond 256 features the work grows with the nonzero
-    entries of a row. Ferns take 128 entries per row and 4,096 rows of memory.
+    per row and memory grow with experts (15 to 30, and 8 in each further view) x classes x features (beyond 256,
+    the nonzero ones); waves add 98 features, ferns 128 entries of 4,096.
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI. Hazan and Seshadhri (2009), Efficient learning algorithms for changing
-    environments, ICML, for mixtures on intervals under exp-concave losses. Ross, Mineiro and
-    Langford (2013), Normalized online learning, UAI. Rahimi and Recht (2007), Random features for
-    large-scale kernel machines, NeurIPS. Ozuysal et al. (2010), Fast keypoint recognition using random
-    ferns, TPAMI. Freund et al. (1997), Using and combining predictors that specialize, STOC.
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive regret
+    guarantees, AAAI. Hazan and Seshadhri (2009), Efficient learning algorithms for changing environments, ICML.
+    Ross, Mineiro and Langford (2013), Normalized online learning, UAI. Rahimi and Recht (2007), Random features
+    for large-scale kernel machines, NeurIPS. Ozuysal et al. (2010), Fast keypoint recognition using random ferns,
+    TPAMI. Freund et al. (1997), Using and combining predictors that specialize, STOC.
 
     Examples
     --------
@@ -320,15 +309,10 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     array([False,  True])
     """
 
-    OPTIONS = classifier.OPTIONS
+    OPTIONS = ClassModel.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
-    PARTS: ClassVar[dict[str, Any]] = {
-        "learner": ClassLearner,
-        "names": Ids,
-        "columns": Columns,
-        "classes": Ids,
-    }
-    _told = False  # whether `classes` named all that may come
+    OWN = ("told",)
+    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, **KNOWN, "classes": Ids}
     _order: Any = None  # of the learner's classes, where `classes_` has another
 
     def __init__(
@@ -350,8 +334,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn rows one by one, in their order.
 
-        A new class joins with its first row, unless the first call names all that may ever come, as
-        scikit-learn's rule is.
+        A new class joins with its first row, unless the first call names all that may ever come.
         """
         first = not self.__sklearn_is_fitted__()
         given = None if classes is None else self._checked_classes(classes, first)
@@ -386,42 +369,33 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     def coef_(self) -> Array:
         """The weighted mean of the linear experts in units of the features, (n_classes, n_features).
 
-        With one row for two classes, as usual. An approximation: probabilities are averaged, not
-        matrices, and very long rows are shortened. Experts on random features are left out: where
-        these have weight (`expert_weights_`), predictions differ.
+        With one row for two classes, as usual. Predictions differ: probabilities are averaged, not matrices, very
+        long rows are shortened, and experts on random features may have weight (`expert_weights_`).
         """
-        return self._coefficients()[0]
+        return self._coefficient(0)
 
     @property
     @reads
     def intercept_(self) -> Array:
         """The constant parts of the scores in the mean of the linear experts, shape (n_classes,)."""
-        return self._coefficients()[1]
+        return self._coefficient(1)
 
     def _settings(self) -> dict[str, Any]:
-        settings, weight = super()._settings(), classifier.written_weight(self.class_weight)
-        own = {"labels": self.classes_.dtype.str, "told": self._told, "class_weight": weight}
-        return settings | own
+        return super()._settings() | {"labels": self.classes_.dtype.str}
 
     @classmethod
-    def _restored(
-        cls, settings: dict[str, Any], learner: Any, names: Ids, columns: Columns, *keys: Ids
-    ) -> Self:
-        weight = classifier.read_weight(settings["class_weight"])
-        given = settings | {"class_weight": weight}, learner, names, columns
-        loaded = super()._restored(*given)
-        loaded._classes, loaded._told = keys[0], settings["told"]
+    def _restored(cls, settings: dict[str, Any], learner: Any, *parts: Any) -> Self:
+        model = super()._restored(settings, learner, *parts)
         with refused("this archive holds classes that do not fit together"):
-            dtype, labels = np.dtype(settings["labels"]), keys[0].names
+            dtype, labels = np.dtype(settings["labels"]), model._classes.names
             # At most 64 MB: a file of a few bytes can name a type of any width.
             small = dtype.itemsize * len(labels) <= 1 << 26
             require(dtype.kind in "biufUSO" and small, "labels")
             classes = np.array(labels, dtype=dtype)
-            require(classes.shape == (learner.experts.classes,), "classes")
-            loaded.classes_ = np.unique(classes)
-            require(loaded.classes_.size == classes.size, "classes")
-            loaded._sort()
-        return loaded
+            model.classes_ = np.unique(classes)
+            require(classes.shape == model.classes_.shape == (learner.sizes[0],), "classes")
+            model._sort()
+        return model
 
     def _learn(self, X: Any, y: Any, *given: Any) -> None:
         check_labels(y, "a label")
@@ -436,8 +410,6 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
 
     def _checked_classes(self, classes: Any, first: bool) -> NDArray[Any]:
         """Return the classes, sorted, if they are those of the first call."""
-        if classes is None:
-            return self.classes_
         several(classes, "classes")
         checks.refuse_masked(classes, "classes")
         check_labels(classes, "a class")
@@ -445,19 +417,14 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         if not given.size:
             raise ValueError("classes must name at least one class, got none")
         if not first and not np.array_equal(given, self.classes_):
-            raise ValueError(
-                f"classes must be those of the first call, {self.classes_.tolist()}, "
-                f"got {given.tolist()}"
-            )
+            known, named = self.classes_.tolist(), given.tolist()
+            raise ValueError(f"classes must be those of the first call, {known}, got {named}")
         return given
 
     def _taught(
         self, labels: Any, sample_weight: Any, first: bool, classes: Any = None, new: bool = False
     ) -> tuple[Any, ...]:
-        """Return the learner, which rows to learn, their labels or the numbers of these, and weights.
-
-        With `classes` given at first these are all; with `new`, the first ones join one by one. Set `classes_`.
-        """
+        """Classes given at first are all that may come; with `new`, the first ones join one by one."""
         check_classification_targets(labels)
         if first:
             self._classes, self._told = Ids(), classes is not None
@@ -467,35 +434,21 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         numbers, unknown = self._classes.number(keys)
         if unknown and self._told:
             raise ValueError(
-                f"y holds labels {sorted(unknown)} that are not among the classes "
-                f"{self.classes_.tolist()}; name all classes that will ever come in the first call of "
-                "partial_fit, or none there"
+                f"y holds labels {sorted(unknown)} that are not among the classes {self.classes_.tolist()}; "
+                "name all classes that will ever come in the first call of partial_fit, or none there"
             )
         if unknown and not first:
-            kinds = [
-                "number" if each.dtype.kind in "biuf" else each.dtype.kind
-                for each in (self.classes_, labels)
-            ]
-            if kinds[0] != kinds[1]:
-                raise ValueError(
-                    f"labels must be like those so far, {self.classes_.tolist()!r:.200}"
-                )
+            kinds = {self.classes_.dtype.kind, labels.dtype.kind}
+            if len(kinds) > 1 and not kinds <= {*"biuf"}:
+                known = self.classes_.tolist()
+                raise ValueError(f"labels must be like those so far, {known!r:.200}")
             self.classes_ = np.unique(np.concatenate((self.classes_, labels)))
-        classifier.check_number(self.classes_.size)
-        counts = np.zeros(0) if first else self._learner.counts
-        given = self.class_weight, keys, numbers, counts, sample_weight, "sample_weight"
-        weights, counts = classifier.weighed(*given)
-        order, parts = copies(weights, labels.size, "sample_weight")
-        if first and classes is None and not order.size:
-            raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-        options = self.radii, self.learner, self.fit_intercept
-        sizes, drawn = (
-            (max(1, len(self._classes)), self._columns.size),
-            (self.features, self.random_state),
-        )
-        learner = ClassLearner(*options, *sizes, *drawn) if first else self._learner
+        check_number(self.classes_.size)
+        sizes = max(1, len(self._classes)), self._columns.size
+        learner = self._new_learner(self.random_state, *sizes) if first else self._learner
+        order, *more = self._weighed(learner, keys, numbers, sample_weight, "sample_weight")
         taught = [keys[k] for k in order.tolist()] if unknown else numbers[order]
-        return learner, order, taught, parts, {"counts": counts}
+        return learner, order, taught, *more
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
@@ -508,25 +461,21 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         if number[0] == self.classes_.size or self.classes_[number[0]] != y[0]:
             return False
         number = number if self._order is None else self._order[number]
-        return self._teach(self._learner, row, number)
+        return self._teach(self._learner, row, number, ONE)
 
-    def _coefficients(self) -> tuple[Array, Array]:
-        weights, intercepts = self._fitted().coefficients()
-        if self._order is not None:
-            weights, intercepts = weights[self._order], intercepts[self._order]
-        if self.classes_.size == 2:
-            return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
-        return weights, intercepts
+    def _coefficient(self, which: int) -> Array:
+        found: Array = self._fitted().coefficients()[which]
+        found = found if self._order is None else found[self._order]
+        return found[1:] - found[:1] if self.classes_.size == 2 else found
 
 
-class TraceNormRegressor(RegressorMixin, _RowEstimator):
+class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     r"""Regression for streams that drift, with one or several outputs and nothing to tune.
 
-    Features and targets are rescaled online. Several experts predict: the last target; means, ridge
-    regressions and ridge regressions of changes (of the target from the row before, by those of the
-    features) over the last 8, 32, 128, 512 rows and over all; ridge regressions with random features;
-    and gradient descent on Huber's loss in trace-norm balls. Their predictions are averaged, weighted
-    by their losses so far, for every output apart.
+    Features and targets are rescaled online. Several experts predict: the last target; means, ridge regressions
+    and ridge regressions of changes (of the target from the row before, by those of the features) over the last 8,
+    32, 128, 512 rows and over all; ridge regressions with random features; and gradient descent on Huber's loss in
+    trace-norm balls. Their predictions are averaged, weighted by their losses so far, for every output apart.
 
     Parameters
     ----------
@@ -547,35 +496,30 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
 
     Notes
     -----
-    What is missing (NaN, None), texts, categories and frames: see docs/howto/rows.md.
+    What is missing (NaN, None), texts, categories and frames: see docs/howto/rows.md. Rows are learned in their
+    order, by `fit` too, which starts anew; how they are split into calls makes no difference. `predict` takes
+    every row for the next one: the last target and row are those learned last.
 
-    Rows are learned in their order, by `fit` too: it starts anew and goes through them once. What is
-    learned does not depend on how they are split into calls. `predict` takes every row for the next
-    one: the last target and row are those learned last.
-
-    For one output let :math:`\hat y_t` be the prediction for row t as it was learned, :math:`f_t`
-    Huber's loss in units :math:`u_t` (1.33 times the running mean of errors, at least a quarter of the
-    present one), N the number of experts, and :math:`\Delta_t` the range of their losses. For any
-    sequence of experts :math:`e_t` with S switches, from the second row on and for rows of weight 1,
+    For one output let :math:`\hat y_t` be the prediction for row t as it was learned, :math:`f_t` Huber's loss in
+    units of 1.33 times the running mean of errors (at least a quarter of the present one), N the number of
+    experts, and :math:`\Delta_t` the range of their losses. For any sequence of experts :math:`e_t` with S
+    switches, from the second row on and for rows of weight 1,
 
     .. math:: \sum_t f_t(\hat y_t) - f_t(\hat y_{t, e_t}) \le
               \frac{(S + 1) \ln (N T)}{0.8} + 0.1 \sum_t \Delta_t^2
 
-    by fixed share with share 1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma. An expert
-    in a ball of radius :math:`\rho` has, on every interval I of 64 to 262,144 rows, for the one of three
-    step sizes that suits it, regret at most :math:`7.3\, \rho \sqrt{m |I|}` against any matrix in the
-    ball, for m outputs and the losses, in units of the targets' deviation, that it descends on, before
-    predictions are clipped to the range of targets and a quarter more. The other experts have no
-    guarantee of their own, and the bounds on sums of :math:`\Delta_t^2` are large where experts differ much.
+    by fixed share with share 1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma. On every interval I of
+    64 to 262,144 rows one of the experts in a ball of radius :math:`\rho` has regret at most
+    :math:`7.3\, \rho \sqrt{m |I|}` against any matrix in it, for m outputs and the losses, in units of the
+    targets' deviation, that it descends on, before predictions are clipped to the range of targets and a quarter
+    more. The other experts have no guarantee.
 
-    Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a
-    thousandth of the targets' deviation: experts with long steps amplify rounding errors. Features and
-    targets are at most 1e100 in size; features below 1e-100 count as 0, of which a warning tells.
+    Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a thousandth
+    of the targets' deviation. Features and targets are at most 1e100 in size; features below 1e-100 count as 0, of
+    which a warning tells.
 
-    Work per row grows with the square of the features up to 256 (time to fit included), and beyond
-    with the nonzero entries of a row: then only means and experts in balls are left.
-
-    Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError.
+    Work per row grows with the square of the features up to 256; beyond, with the nonzero entries, and only means
+    and experts in balls are left. Threads may predict or save at the same time, as for `TraceNormClassifier`.
 
     References
     ----------
@@ -596,13 +540,10 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     array([-5.,  5.])
     """
 
-    OPTIONS = regressor.OPTIONS
+    OPTIONS = RegressModel.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
-    PARTS: ClassVar[dict[str, Any]] = {
-        "learner": RegressionLearner,
-        "names": Ids,
-        "columns": Columns,
-    }
+    OWN = ("single",)
+    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, **KNOWN}
     TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def __init__(
@@ -630,40 +571,21 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         predicted = self._predict(X)
         return predicted[:, 0] if self._single else predicted
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"single": self._single}
-
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *parts: Any) -> Self:
-        loaded = super()._restored(settings, learner, *parts)
-        loaded._single = settings["single"]
-        require(learner.outputs == 1 or not loaded._single, "outputs")
-        return loaded
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+        require(learner.outputs == 1 or not settings["single"], "outputs")
+        return super()._restored(settings, learner, *parts)
 
     def _taught(self, given: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
-        """Return the learner, which rows to learn, their targets as a table, and weights."""
         targets = np.array(given, dtype=np.float64)
         if first:
             self._single = targets.ndim == 1
-        if not (np.abs(targets) <= LARGEST).all():
-            raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}: rescale it")
         targets = targets.reshape(len(targets), -1)
-        if not first and targets.shape[1] != self._learner.outputs:
-            raise ValueError(
-                f"y must have {self._learner.outputs} outputs, as before, got {targets.shape[1]}"
-            )
-        order, parts = regressor.checked_weights(sample_weight, len(targets), "sample_weight")
-        if first and not order.size:
-            raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-        options = self.radii, self.random_features, self.random_state
         sizes = self._columns.size, targets.shape[1]
-        learner = RegressionLearner(*options, *sizes) if first else self._learner
-        return learner, order, targets[order], parts
+        learner = self._new_learner(self.random_state, *sizes) if first else self._learner
+        if (known := learner.outputs) != (given := targets.shape[1]):
+            raise ValueError(f"y must have {known} outputs, as before, got {given}")
+        return learner, *self._checked(targets, sample_weight, "sample_weight")
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
@@ -673,115 +595,5 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:
             return False
-        return self._teach(self._learner, row, y.reshape(1, -1))
-
-
-class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator):
-    """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
-
-    Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
-    to X. Rows are learned in their order, which matters if tastes drift.
-
-    Parameters
-    ----------
-    loss, learner, radii, rank, weighting, memory, keep_seen
-        As for `MatrixCompleter`.
-    passes
-        Times that `fit` goes over the rows: the first time in order, then shuffled.
-    random_state
-        A whole number: the seed of all that is random.
-
-    Attributes
-    ----------
-    completer_
-        The `MatrixCompleter` behind it.
-    n_features_in_
-        2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([["ann", "up"], ["bob", "up"], ["ann", "heat"]], dtype=object)
-    >>> model = MatrixCompletionRegressor().fit(X, [5.0, 4.0, 2.0])
-    >>> bool(model.predict([("bob", "heat")]) < model.predict([("bob", "up")]))
-    True
-    """
-
-    def __init__(
-        self,
-        *,
-        loss: str = "huber",
-        learner: str = "both",
-        radii: Sequence[float] = (0.3, 1.0),
-        rank: int = 4,
-        weighting: float = 0.75,
-        memory: int = 131_072,
-        passes: int = 1,
-        random_state: int = 0,
-        keep_seen: bool = True,
-    ) -> None:
-        self.loss, self.learner, self.radii, self.rank = loss, learner, radii, rank
-        self.weighting, self.memory, self.keep_seen = weighting, memory, keep_seen
-        self.passes, self.random_state = passes, random_state
-
-    @writes_or_undoes
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn all rows from scratch; a row of weight 2 is the same as two."""
-        passes = checks.count(self.passes, "passes")
-        completer, pairs = self._new_completer(), list(zip(*columns(X), strict=True))
-        ratings = checks.finite_array(y, "y", (len(pairs),))
-        random = np.random.default_rng(self.random_state)
-        completer.partial_fit(pairs, ratings, sample_weight)
-        weights = None if sample_weight is None else np.broadcast_to(sample_weight, len(pairs))
-        for _ in range(passes - 1):
-            order = random.permutation(len(pairs))
-            own = None if weights is None else weights[order]
-            completer.partial_fit([pairs[row] for row in order.tolist()], ratings[order], own)
-        self.completer_, self.n_features_in_ = completer, 2
-        return self
-
-    @writes_or_undoes
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows; a row of weight 2 is the same as two."""
-        completer = getattr(self, "completer_", None) or self._new_completer()
-        completer.partial_fit(X, y, sample_weight)
-        self.completer_, self.n_features_in_ = completer, 2
-        return self
-
-    @reads
-    def predict(self, X: Any) -> Array:
-        """Return a rating for each row."""
-        if not hasattr(self, "completer_"):
-            check_is_fitted(self)  # which takes longer, and says what to do
-        return self.completer_.predict(X)
-
-    def _alarm(self) -> DriftAlarm:
-        check_is_fitted(self)
-        return self.completer_.alarm_
-
-    @reads_whole
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, as `MatrixCompleter.save` does."""
-        check_is_fitted(self)
-        self.completer_._write(path, type(self).__name__, wrapper={"passes": self.passes})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
-        """Read what `save` wrote."""
-        completer, settings = MatrixCompleter._read(path, cls.__name__)
-        options, own = completer.settings, settings["wrapper"]
-        check_fields({"passes": Field((int, float), least=1)}, own, cls.__name__)
-        options["random_state"] = options.pop("seed")
-        model = cls(**options, passes=checks.count(own["passes"], "passes"))
-        model.completer_, model.n_features_in_ = completer, 2
-        return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
-
-    def _new_completer(self) -> MatrixCompleter:
-        options = self.get_params()
-        del options["passes"]
-        return MatrixCompleter(seed=options.pop("random_state"), **options)
+        sound = all(abs(each) <= LARGEST for each in y.ravel().tolist())
+        return sound and self._teach(self._learner, row, y.reshape(1, -1), ONE)

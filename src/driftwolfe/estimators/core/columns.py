@@ -9,8 +9,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.frames import frame
-from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, is_missing, plain_key
+from driftwolfe.estimators.core.ids import (
+    SIMPLE,
+    Ids,
+    check_keys,
+    frame,
+    is_frame,
+    is_missing,
+    plain_key,
+)
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows, dense_rows
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
@@ -91,7 +98,12 @@ class Columns(Ids):
     @property
     def labels(self) -> list[Any]:
         """A name for every feature, for people."""
-        return [*range(self.plain), *map(_label, self.names)]
+        found: list[Any] = [*range(self.plain), *self.names]
+        for place, name in enumerate(found):
+            if _is_mark(name):
+                gap = name[0] == GAP
+                found[place] = f"{name[1]} is missing" if gap else f"{name[1]}={name[2]}"
+        return found
 
     def place(self, key: Any) -> int:
         """Return the number of a feature, -1 of an unknown one."""
@@ -191,12 +203,6 @@ def _is_mark(name: Any) -> bool:
     return type(name) is tuple and len(name) > 1 and name[0] in (CATEGORY, GAP)
 
 
-def _label(name: Any) -> Any:
-    if not _is_mark(name):
-        return name
-    return f"{name[1]} is missing" if name[0] == GAP else f"{name[1]}={name[2]}"
-
-
 #: Types of columns as narwhals calls them, with their parameters cut off.
 _TEXTS, _CATEGORIES = {"String", "Binary", "Object", "Unknown"}, {"Categorical", "Enum"}
 #: Types of categories that files have; others become texts.
@@ -222,34 +228,37 @@ def frame_table(X: Any) -> Table:
     return Table(names, in_range(numbers, names), numeric, categories)
 
 
-def objects(X: Any) -> Any:
-    """Return lists, and arrays of texts, as arrays: of objects where not all are numbers; others as they are."""
+def table_or_numbers(X: Any) -> Any:
+    """Return frames, and arrays or lists with texts among them, as tables; others as they are."""
+    if is_frame(X):
+        return frame_table(X)
     if isinstance(X, list | tuple):
         X, given = np.asarray(X), X
-        X = np.array(given, dtype=object) if X.dtype.kind in "US" else X
-    texts = isinstance(X, np.ndarray) and X.dtype.kind in "US"
-    return X.astype(object) if texts else X
+        X = np.array(given, dtype=object) if X.dtype.kind in "US" else X  # numbers as they are
+    if isinstance(X, np.ndarray) and X.dtype.kind in "US":
+        X = X.astype(object)
+    if not isinstance(X, np.ndarray) or X.dtype != object or X.ndim != 2:
+        return X
+    table = _table(X.T.tolist(), [*range(X.shape[1])], len(X))
+    return table if table.categories else table.numbers
 
 
-def object_table(X: Any, names: Collection[Any]) -> Table:
-    """Return the rows of an array of objects: numbers, texts and what is missing."""
-    numbers = np.full(X.shape, np.nan)
+def _table(columns: list[list[Any]], names: list[Any], rows: int) -> Table:
+    """Return columns of numbers, texts and what is missing as a table."""
+    numbers = np.full((rows, len(names)), np.nan)
     categories: dict[int, Any] = {}
-    for j, name in enumerate(names):
-        numbers[:, j], found = _cells(X[:, j].tolist(), name)
+    for j, cells in enumerate(columns):
+        numbers[:, j], found = _cells(cells, names[j])
         categories |= found and {j: found}
-    return Table(list(names), in_range(numbers, names), [False] * len(names), categories)
+    return Table(names, in_range(numbers, names), [False] * len(names), categories)
 
 
 def record_table(x: Any) -> Table:
     """Return a dict of features as a table of one row."""
     if not isinstance(x, Mapping):
         raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
-    cells = np.empty((1, len(x)), dtype=object)
-    for j, value in enumerate(x.values()):
-        cells[0, j] = value
-    checks.refuse_masked(cells[0].tolist(), "the row")
-    return object_table(cells, list(x))
+    checks.refuse_masked([*x.values()], "the row")
+    return _table([[value] for value in x.values()], [*x], 1)
 
 
 def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
@@ -269,6 +278,14 @@ def _cells(cells: list[Any], name: Any, categorical: bool = False) -> Any:
         else:
             numbers[k] = number_of(cell, "feature", name)
     return numbers, (np.array(codes), list(known)) if known else {}
+
+
+def is_plain(values: list[Any]) -> bool:
+    """Whether all are numbers of common types: for speed."""
+    if PLAIN.issuperset(map(type, values)):
+        return True
+    others = set(map(type, values)) - PLAIN
+    return others == {int} and max(values) < LONG and min(values) > -LONG
 
 
 def number_of(value: Any, *what: Any) -> float:

@@ -1,4 +1,4 @@
-"""Ids of users, items, classes and features: checked, numbered, paired, and written to files."""
+"""Ids of users, items, classes and features: checked, numbered, read from pairs and frames, written to files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators.core.frames import frame, is_frame
 from driftwolfe.points import checks
 from driftwolfe.state import Field
 from driftwolfe.storage import require
@@ -207,6 +206,30 @@ def _decoded(item: Any) -> Any:
     return _KEYS[tag][2](content)
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame, of any library."""
+    kinds = "iloc", "__dataframe__", "__arrow_c_stream__"
+    return any(hasattr(X, name) for name in kinds) and hasattr(X, "columns")
+
+
+def frame(X: Any, what: str) -> tuple[Any, Any]:
+    """Return a data frame of any library as narwhals sees it, and narwhals."""
+    try:
+        import narwhals.stable.v2 as narwhals
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "data frames need narwhals; install it with: pip install 'driftwolfe[estimators]'",
+            name=error.name,
+        ) from error
+    try:
+        return narwhals.from_native(X, eager_only=True), narwhals
+    except TypeError:
+        kinds = "a frame of pandas, polars or arrow, in memory"
+        raise TypeError(f"{what} must be {kinds}, got {type(X).__name__}") from None
+    except narwhals.exceptions.DuplicateError:
+        raise ValueError("the frame names a feature twice") from None
+
+
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     """Return the users and the items of pairs, or raise an error that says what is wrong with them."""
     if checks.has_masked_entries(pairs, depth=1):
@@ -222,9 +245,7 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
                 column.tolist() if isinstance(column, np.ndarray) else column.to_list()
                 for column in (table[:, 0], table[:, 1])
             )
-        elif hasattr(
-            pairs, "tocsr"
-        ):  # sparse: to iterate over a malformed one reads foreign memory
+        elif hasattr(pairs, "tocsr"):  # to iterate over a malformed one reads foreign memory
             raise TypeError
         else:
             rows = list(pairs)

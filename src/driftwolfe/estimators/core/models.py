@@ -40,12 +40,10 @@ class Watch(Part):
         require(self.alarm.n_updates_ == self.t - self.t % BLOCK, "alarms")
 
     def take(self, losses: Array) -> None:
-        """Take the losses of rows."""
         for loss in losses.tolist():
             self.take_one(loss)
 
     def take_one(self, loss: float) -> None:
-        """Take the loss of a row."""
         t = self.t + 1
         self.losses[self.t % BLOCK] = loss
         if t % BLOCK == 0:
@@ -94,7 +92,7 @@ class SavedModel(Guarded, Watched):
     @reads_whole
     def _write(self, path: str | os.PathLike[str], kind: str, **settings: Any) -> None:
         """Write everything, for this class or a wrapper of that name, with settings of its own."""
-        given = {**self._settings(), **settings}
+        given = self._settings() | settings  # first: it refuses models that have learned nothing
         write_state(path, kind, given, {name: getattr(self, f"_{name}") for name in self.PARTS})
 
     @classmethod
@@ -103,12 +101,10 @@ class SavedModel(Guarded, Watched):
         settings, *parts = read_state(path, kind, cls.SETTINGS, cls.PARTS, cls.OPTIONAL)
         return cls._restored(settings, *parts), settings
 
-    def _teach(self, learner: Any, rows: SparseRows, targets: Any, parts: Any = None) -> bool:
+    def _teach(self, learner: Any, rows: SparseRows, targets: Any, parts: Array) -> bool:
         """Let the learner learn; an interrupt leaves it as before or as after that, or half written."""
         t, weight = learner.t, learner.map.totals.item(0)
         try:
-            if parts is None:
-                return learner.learn_one(rows, targets)
             return learner.learn(rows, targets, parts)
         except BaseException:
             half_written(self, learner.settled, t, weight, rows.number, parts)
@@ -130,15 +126,23 @@ class SavedModel(Guarded, Watched):
 class RowModel(SavedModel):
     """A model of rows by columns: what is new in a row joins before it is learned."""
 
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "radii": Field((str, list, int, float), items=Field((int, float))),
+        "max_categories": Field(int, least=1, below=1 << 32),
+    }
+    radii: Any
     max_categories: Any
+    _taught: Any  # returns the learner, which rows it learns, their targets, weights, and counts
     _learner: Any
     _columns: Columns
     _classes = Ids()  # none
 
-    @not_undone
-    def _learn_growing(self, *given: Any) -> None:
-        """Learn rows with what is new in them; an interrupt leaves the model half written."""
-        self._learn_pieces(*given)
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        cls.PARTS["learner"].check_options(settings, parts[0])
+        model = super()._restored(settings, *parts)
+        model._columns.limit = model.max_categories
+        return model
 
     def _learn_more(self, rows: Any, targets: Any, parts: Array, more: Any = ()) -> None:
         """Learn rows as `_learn_pieces` does; if nothing in them is new, an interrupt is settled."""
@@ -150,10 +154,7 @@ class RowModel(SavedModel):
             vars(self._learner).update(more)
 
     def _learn_pieces(self, rows: Any, targets: Any, parts: Array, more: Any = ()) -> None:
-        """Learn rows that have been checked, a table or numbers, and set attributes of the learner.
-
-        Targets are an array, or a list of labels if some are new.
-        """
+        """Learn checked rows, and set attributes of the learner; targets are a list of labels if some are new."""
         columns, classes = self._columns, self._classes
         table, labels = isinstance(rows, Table), targets if isinstance(targets, list) else []
         new = columns.new(rows, self._learner.t) if table else {}
@@ -169,6 +170,8 @@ class RowModel(SavedModel):
             self._learner.learn(some, aims, parts[own])
         vars(self._learner).update(more)
 
+    _learn_growing = not_undone(_learn_pieces)  # an interrupt leaves the model half written
+
     def _grow(self) -> None:
         """Let the learner make room for what is known."""
         sizes = len(self._classes), self._columns.size
@@ -176,7 +179,7 @@ class RowModel(SavedModel):
 
 
 def not_fitted(model: Any) -> Exception:
-    """Return scikit-learn's error for a model that has learned nothing; one like it where that is not installed."""
+    """Return scikit-learn's error for a model that has learned nothing, or one like it."""
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
@@ -241,12 +244,11 @@ class UsersAndItems(SavedModel):
         return super()._restored(settings, *parts)
 
 
-#: Options of several models as files hold them.
-RADII_OPTION = Field((str, list, int, float), items=Field((int, float)))
 SEED_OPTION = Field(int, least=0, below=1 << 32)
-LIMIT_OPTION = Field(int, least=1, below=1 << 32)
 #: Squares of scores do not overflow.
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
+#: The radii of experts.
+Radii = Annotated[Array, Field(np.float64, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
 #: By which fraction the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
@@ -276,118 +278,8 @@ def renewal_gap(features: int, t: int) -> int:
     return max(1, features // 16, int(RENEWAL * t))
 
 
-#: The weight of one row.
-ONE = np.ones(1)
-
-
-class MappedLearner(LoopPart, ABC):
-    """What learners on top of a feature map share."""
-
-    RADII: ClassVar[tuple[float, ...]]  # default ones
-    LOSSES: ClassVar[str]  # the attribute that has those of the rows of this block
-    map: FeatureMap
-    renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
-    alarm: DriftAlarm
-
-    def check(self) -> None:
-        gap = renewal_gap(self.map.features, self.t)
-        require(self.t < self.renewal <= self.t + gap, "rounds")
-        require(self.alarm.n_updates_ == self.t - self.t % BLOCK, "alarms")
-
-    @classmethod
-    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
-        """Raise ValueError unless the options of a file are sound, and those of its learner."""
-        checked_radii(options["radii"], cls.RADII)
-
-    @property
-    @abstractmethod
-    def t(self) -> int:
-        """Rounds played."""
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]:
-        """What each expert is."""
-
-    @property
-    @abstractmethod
-    def expert_weights(self) -> Array:
-        """The weights of the experts, a row for each output if there may be several."""
-
-    @property
-    @abstractmethod
-    def sizes(self) -> tuple[int, ...]:
-        """What ids are for: the number of classes, if there are some, and of features."""
-
-    def _renew(self, t: int) -> None:
-        """Recompute the map, if it is time, and at the end of a block let the alarm see its losses."""
-        ended = t % BLOCK == 0
-        if ended:
-            self.alarm.take(getattr(self, self.LOSSES).losses)
-        if t >= self.renewal or (ended and self.map.is_behind):
-            self.map.renew()
-            self.renewal = t + renewal_gap(self.map.features, t)
-
-    def learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
-        """Learn rows with weights; return False, and do nothing, if the only one has a number out of range."""
-        done, count, t = 0, rows.number, self.t
-        some, aims, weights = rows, targets, parts
-        while done < count:
-            # Up to the next renewal of the map or end of a round at a time.
-            end = done + min(BLOCK - t % BLOCK, self.renewal - t, count - done)
-            if count > 1:
-                own = slice(done, end)
-                some, aims, weights = rows.stretch(done, end), targets[own], parts[own]
-            given = self.mapped(some, weights)
-            if given is None or not self._learn(given, aims, weights):
-                return False
-            done, t = end, t + end - done
-            self._renew(t)
-        return True
-
-    def settled(self, t: int, weight: float, number: int, parts: Array | None) -> bool:
-        """Complete what was interrupted after the only row, of round t; return whether it was, or not begun."""
-        least = 1.0 if parts is None else parts.min(initial=1.0)
-        if weight + least == weight:  # then the weight of all rows does not tell
-            return False
-        if self.map.totals[0] == weight:
-            return True
-        t += 1
-        quiet = number == 1 and self.map.full and t % BLOCK > 0 and t < self.renewal
-        return quiet and self._ended(t)
-
-    @abstractmethod
-    def _ended(self, t: int) -> bool:
-        """Count the row that was learned, unless an expert is to be projected; return whether."""
-
-    def learn_one(self, row: SparseRows, targets: Any) -> bool:
-        """Learn one row; return False, and do nothing, if a number is out of range."""
-        t = self.t + 1
-        given = row if self.map.full else self.mapped(row, ONE)
-        if given is None or not self._learn(given, targets, ONE):
-            return False
-        if t >= self.renewal or t % BLOCK == 0:
-            self._renew(t)
-        return True
-
-    @abstractmethod
-    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
-        """Learn rows, those of many features mapped, up to the end of a round at most."""
-
-    @abstractmethod
-    def predict(self, rows: SparseRows) -> Array:
-        """Return what is predicted for every row; none if a number is out of range."""
-
-    def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
-        """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
-        return rows if self.map.full else self.map.rows(rows, parts)
-
-    def one_row(self, places: Indices, values: Array) -> SparseRows:
-        """Return one row, its entries sorted by place where sums depend on it; -1 is an unknown place."""
-        if not self.map.full:
-            order = places.argsort()
-            places, values = places[order], values[order]
-        return SparseRows(ends(places.size), places, values)
+#: The weight of one row, those of rows to predict, and what the loop does not write to.
+ONE, NO_PARTS, NO_TABLE = np.ones(1), np.zeros(0), np.zeros((0, 0))
 
 
 class Bound(NamedTuple):
@@ -417,3 +309,119 @@ def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given
     places = [array.__array_interface__["data"][0] for array in (*arrays, spare)]
     at = np.array([*numbers, *places])
     return Bound(held, at.__array_interface__["data"][0], spare, at, latest=LoopPart.latest)
+
+
+class Looped(LoopPart):
+    """A part with experts that a compiled loop lets learn and predict; the last arguments are what maps rows."""
+
+    _bound: Any = UNBOUND  # no part of the state
+    _limits: Array  # to which norms experts may grow
+    _held: Any  # returns the arrays that the loop is given
+    _sizes: Any  # returns the sizes that the loop is given, and that of working memory
+    _follow: Any  # lets the loop learn rows, or predict those without labels or weights
+    project: Any  # projects the experts of norms above these limits onto their balls
+
+    def _given(self, learning: bool, *maps: Any) -> tuple[int, Array]:
+        """Return the address of what the loop is given, and working memory."""
+        known = self._bound
+        if known.latest is not LoopPart.latest:
+            known = self._bound = bound(known, self._held(*maps), self._sizes, *maps)
+        # Several threads may predict.
+        return known.at, known.spare if learning else np.empty(known.spare.size)
+
+    def _learn(self, rows: SparseRows, targets: Any, parts: Array, *maps: Any) -> bool:
+        """Learn rows; return False, and do nothing, if the only one has a number out of range."""
+        done, count = 0, rows.number
+        while done < count:
+            found = self._follow(rows, targets, parts, done, NO_TABLE, *maps)
+            if found == done:
+                return False
+            if found < 0:
+                self.project(self._limits)
+            done = abs(found)
+        return True
+
+
+class MappedLearner(LoopPart, ABC):
+    """What learners on top of a feature map share.
+
+    They have `names`, what each expert is; `expert_weights`, with a row for each output if there may be several;
+    `sizes`, how many classes, if any, and features; `predict`, which returns nothing if a number is out of range.
+    """
+
+    RADII: ClassVar[tuple[float, ...]]  # default ones
+    LOSSES: ClassVar[str]  # the attribute that has those of the rows of this block
+    map: FeatureMap
+    renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
+    alarm: DriftAlarm
+    seed: Annotated[int, SEED_OPTION]  # of random features
+    _learn: Any  # learns rows of one round, those of many features mapped
+    _ended: Any  # counts the row that was learned, and returns whether no expert is to be projected
+
+    def __init__(self, features: int, intercept: bool, seed: Any) -> None:
+        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
+        self.map = FeatureMap(features, intercept)
+        self.renewal, self.alarm = 1, DriftAlarm()
+
+    def check(self) -> None:
+        gap = renewal_gap(self.map.features, self.t)
+        require(self.t < self.renewal <= self.t + gap, "rounds")
+        require(self.alarm.n_updates_ == self.t - self.t % BLOCK, "alarms")
+
+    @classmethod
+    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
+        """Raise ValueError unless the options of a file are sound, and those of its learner."""
+        checked_radii(options["radii"], cls.RADII)
+
+    @property
+    @abstractmethod
+    def t(self) -> int:
+        """Rounds played."""
+
+    def _renew(self, t: int) -> None:
+        """Recompute the map, if it is time, and at the end of a block let the alarm see its losses."""
+        ended = t % BLOCK == 0
+        if ended:
+            self.alarm.take(getattr(self, self.LOSSES).losses)
+        if t >= self.renewal or (ended and self.map.is_behind):
+            self.map.renew()
+            self.renewal = t + renewal_gap(self.map.features, t)
+
+    def learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
+        """Learn rows with weights; return False, and do nothing, if the only one has a number out of range."""
+        done, count, t = 0, rows.number, self.t
+        some, aims, weights = rows, targets, parts
+        while done < count:
+            # Up to the next renewal of the map or end of a round at a time.
+            end = done + min(BLOCK - t % BLOCK, self.renewal - t, count - done)
+            if count > 1:
+                own = slice(done, end)
+                some, aims, weights = rows.stretch(done, end), targets[own], parts[own]
+            given = self.mapped(some, weights)
+            if given is None or not self._learn(given, aims, weights):
+                return False
+            done, t = end, t + end - done
+            self._renew(t)
+        return True
+
+    def settled(self, t: int, weight: float, number: int, parts: Array) -> bool:
+        """Complete what was interrupted after the only row, of round t; return whether it was, or not begun."""
+        least = parts.min(initial=1.0)
+        if weight + least == weight:  # then the weight of all rows does not tell
+            return False
+        if self.map.totals[0] == weight:
+            return True
+        t += 1
+        quiet = number == 1 and self.map.full and t % BLOCK > 0 and t < self.renewal
+        return quiet and self._ended(t)
+
+    def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
+        """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
+        return rows if self.map.full else self.map.rows(rows, parts)
+
+    def one_row(self, places: Indices, values: Array) -> SparseRows:
+        """Return one row, its entries sorted by place where sums depend on it; -1 is an unknown place."""
+        if not self.map.full:
+            order = places.argsort()
+            places, values = places[order], values[order]
+        return SparseRows(ends(places.size), places, values)

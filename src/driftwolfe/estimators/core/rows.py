@@ -99,21 +99,27 @@ def dense_rows(X: Array) -> SparseRows:
     return SparseRows(starts, entries % width, flat[entries])
 
 
+def longer(array: Array, *sizes: int) -> Array:
+    """Return an array with zeros after its entries, up to the sizes given; new rows take no memory yet."""
+    found = np.zeros((*sizes, *array.shape[len(sizes) :]))
+    found[tuple(map(slice, array.shape))] = array
+    return found
+
+
 @lru_cache(256)
 def ends(entries: int) -> Indices:
     """Return the starts of one row of so many entries."""
     return np.array((0, entries))
 
 
-#: A row of larger weight is learned as so many copies.
+#: A row of larger weight is learned as so many copies; larger weights are refused, smaller ones count as 0.
 MOST_COPIES = 100
-#: Larger weights are refused, smaller ones count as 0.
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 
 
 def weights_of_rows(given: Any, number: int, what: str) -> Array:
-    """Return a weight for each of `number` rows, checked; one number is for all."""
-    weights = checks.real_array(given, what)
+    """Return a weight for each of `number` rows, checked; one number is for all, None is 1."""
+    weights = checks.real_array(1.0 if given is None else given, what)
     if weights.ndim and weights.shape != (number,):
         raise ValueError(
             f"{what} must hold one number for each of {number} rows, got {weights.shape}"
@@ -136,8 +142,7 @@ def as_one_row(model: Any, X: Any) -> SparseRows | None:
 def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     """Return which of `number` rows to learn, and with which weights, where these weights are given.
 
-    One number is for all rows, None is 1. A row of weight w becomes the fewest equal copies of weight
-    at most 1, or 100 copies of larger weight.
+    A row of weight w becomes the fewest equal copies of weight at most 1, or 100 copies of larger weight.
     """
     if given is None:
         return np.arange(number), np.ones(number)
@@ -159,10 +164,8 @@ class LoopPart(Part):
             LoopPart.latest = object()
 
 
-#: Largest number of features for which second moments are kept and correlations removed.
-FULL_FEATURES = 256
-#: So few features have correlations whose decomposition BLAS does in one thread anyway.
-FEW_FEATURES = 24
+#: Up to so many features second moments are kept and correlations removed; up to so few BLAS takes one thread.
+FULL_FEATURES, FEW_FEATURES = 256, 24
 #: Exponent of that: 0 would only standardise, 1 whiten. Measured: 0.5 is better on small tables by up
 #: to a tenth of the log loss, 1 on Shuttle with flipped signs by a fortieth.
 POWER = 0.75
@@ -187,11 +190,9 @@ class FeatureMap(LoopPart):
     """
 
     constant: Annotated[float, Field(float, among=(0.0, 1.0))]  # 1 with an intercept
-    # The weight of all rows, and the sum of their squared norms.
+    # The weight of all rows, and the sum of their squared norms; the weight of rows in which a feature was not 0.
     totals: Annotated[Array, Field(_REAL, (2,), 0.0, LARGEST_SCALE)]
-    seen: Annotated[
-        Array, Field(_REAL, ("features",), 0.0)
-    ]  # weight of rows in which one was not 0
+    seen: Annotated[Array, Field(_REAL, ("features",), 0.0)]
     mean: Annotated[Array, Field(_REAL, ("full",), *_SCALE)]
     moments: Annotated[Array, Field(_REAL, ("full", "full"))]  # about the mean, lower triangle
     squares: Annotated[Array, Field(_REAL, ("others",))]  # sums, of many features
@@ -241,16 +242,11 @@ class FeatureMap(LoopPart):
         return *known, self.last, self.changes
 
     def rows(self, given: SparseRows, parts: Array) -> SparseRows | None:
-        """Return rows of many features mapped, None if one is out of range; count them if `parts` are given.
-
-        Entries of unknown places, which are -1, or too small are left out.
-        """
-        starts, places, values = given
-        room = values.size + starts.size - 1
-        out = np.empty_like(starts), np.empty(room, np.int64), np.empty(room)
+        """Return rows of many features mapped, None if one is out of range; count them if `parts` are given."""
+        room = given.values.size + given.number
+        out = np.empty_like(given.starts), np.empty(room, np.int64), np.empty(room)
         held = parts, self.constant, self.totals, self.seen, self.squares
-        sound = kernels().diagonal_rows.unchecked(starts, places, values, *held, *out)
-        return SparseRows(*out) if sound else None
+        return SparseRows(*out) if kernels().diagonal_rows.unchecked(*given, *held, *out) else None
 
     def renew(self) -> None:
         """Recompute the map; up to 256 features it is constant in between."""
@@ -286,24 +282,18 @@ class FeatureMap(LoopPart):
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far."""
         more = features - self.features
-        kept: tuple[str, ...] = ("squares",)
-        if self.full:
-            kept = ("mean", "centre", "moments", "table", "last", "changes")
-        for name in ("seen", *kept):
+        full = "mean", "centre", "moments", "table", "last", "changes"
+        for name in ("seen", *(full if self.full else ("squares",))):
             old = getattr(self, name)
-            new = np.zeros([size + more for size in old.shape])
-            new[tuple(map(slice, old.shape))] = old
-            setattr(self, name, new)
+            setattr(self, name, longer(old, *[size + more for size in old.shape]))
 
     def diagonal(self) -> FeatureMap:
         """Return the map for many features that has counted the same rows."""
-        other = FeatureMap(0, self.constant > 0.0)
-        other.full = False
-        other.seen = self.seen.copy()
-        other.squares = self.moments.diagonal() + self.totals[0] * self.mean**2
+        other, weight = FeatureMap(0, self.constant > 0.0), self.totals[0]
+        other.full, other.seen = False, self.seen.copy()
+        other.squares = self.moments.diagonal() + weight * self.mean**2
         # The mean of (x / scale)^2 is the fraction of rows in which x is not 0.
-        other.totals = self.totals * [1.0, 0.0]
-        other.totals[1] = self.seen.sum() + self.constant * self.totals[0]
+        other.totals = np.array([weight, self.seen.sum() + self.constant * weight])
         return other
 
     def to_features(self, inner: Array) -> tuple[Array, Array]:
@@ -384,8 +374,8 @@ class RandomViews(LoopPart):
         self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
         # Nothing is to be learned from a constant.
         self.cuts[scales == 0.0] = np.finfo(np.float64).max
-        self.inputs = np.zeros((WAVES, MOST_INPUTS), np.int64)
-        self.slopes = np.zeros((WAVES, MOST_INPUTS))
+        shape = WAVES, MOST_INPUTS
+        self.inputs, self.slopes = np.zeros(shape, np.int64), np.zeros(shape)
         for used, slope in zip(self.inputs, self.slopes, strict=True):
             chosen = 1 + rng.permutation(number)[: rng.integers(LEAST_INPUTS, MOST_INPUTS + 1)]
             used[: chosen.size] = chosen
@@ -402,8 +392,8 @@ class RandomViews(LoopPart):
     @property
     def held(self) -> tuple[Any, ...]:
         """The arrays of waves and ferns, those of their map first."""
-        waves: tuple[Any, ...] = *self.waves.held, self.inputs, self.slopes, self.offsets
-        return (*waves, self.tests, self.cuts, self.counts, self.totals)
+        waves = self.inputs, self.slopes, self.offsets
+        return *self.waves.held, *waves, self.tests, self.cuts, self.counts, self.totals
 
     def renew(self, t: int) -> None:
         """Recompute the map of the waves, if it is time."""
