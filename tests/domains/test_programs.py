@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 
 import driftwolfe as dw
 from domains.set_checks import check_set
-from driftwolfe.domains.highs import LinearMinimiser
+from driftwolfe.domains.programs import LinearMinimiser
 
 
 @pytest.fixture

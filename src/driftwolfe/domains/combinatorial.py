@@ -13,9 +13,9 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.domains.balls import group_labels, project_capped_sums
 from driftwolfe.domains.base import LMO, Domain, reach
 from driftwolfe.domains.boxes import BoxSection
-from driftwolfe.domains.highs import LinearMinimiser
+from driftwolfe.domains.flows import arcs_at, arcs_of, incidence
 from driftwolfe.domains.hull import comes_near, sweep
-from driftwolfe.domains.networks import arcs_at, arcs_of, incidence
+from driftwolfe.domains.programs import LinearMinimiser
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import tilt, tilted
