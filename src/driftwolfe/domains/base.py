@@ -34,9 +34,7 @@ DEVICE_SIZE = 100_000
 class Separation(NamedTuple):
     """What a set says of a point: how far towards it the set reaches, and a half-space between them."""
 
-    fraction: (
-        float  # the point at this fraction of the way from the centre is in K; 1: it is in K itself
-    )
+    fraction: float  # of the way from the centre that is in K; 1: the point itself is
     normal: Any  # <normal, z> <= level for all z in K, and more for the point outside
     level: float
     calls: int  # oracle calls made
@@ -237,8 +235,8 @@ class Domain(checks.Constructed, ABC):
             )
         return {name: getattr(self, attribute) for name, attribute in self._made_from}
 
-    def warm_up(self) -> None:  # most sets have nothing to do
-        """Do what the first call would otherwise wait for, such as compiling."""
+    def warm_up(self) -> None:
+        """Do what the first call would otherwise wait for, such as compiling: for most sets nothing."""
 
     @cached_property
     def dimension(self) -> int:
@@ -303,9 +301,13 @@ class Domain(checks.Constructed, ABC):
 
     def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         """Return points and weights, nearly those of `decompose`; any for a point outside."""
-        from driftwolfe.domains.hull import decompose  # which needs this module
+        from driftwolfe.domains.hull import approach  # which needs this module
 
-        return decompose(lmo, x, self.origin(), tolerance)
+        if not isinstance(x, np.ndarray):
+            raise NotImplementedError(
+                f"a {type(x).__name__} has no decomposition by lmo calls alone"
+            )
+        return approach(lmo, x, lmo(self.origin() - x), 0.5 * tolerance, tolerance).atoms
 
     # -- what helps it -----------------------------------------------------------------------
 
@@ -392,33 +394,22 @@ class DomainWrapper(Domain):
     _lmo, _contains = _of_inside("_lmo"), _of_inside("_contains")
 
 
-# All that `Domain` has, but what checks a point and calls another method.
-for _name in (
-    *("shape", "radius", "diameter", "center", "inner_radius"),
-    *("device", "stack_device", "stack_chosen"),
-    *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
-    *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
-    *(
-        "default_method",
-        "lmo_method",
-        "rank_one_atoms",
-        "known_by_lmo",
-        "dimension",
-        "cut_accuracy",
-    ),
-    "lmo_error",
-    *("cached_vertices", "lmo_with_error", "lmo_many_with_error", "project_many", "project_each"),
-    *("_project", "_gauge", "_gauge_subgradient", "_separate", "_decompose"),
-):
-    setattr(DomainWrapper, _name, _of_inside(_name))
+# All that `Domain` has, but what checks a point and then calls another method, or names the set.
+_OWN = {"lmo", "contains", "project", "gauge", "gauge_subgradient", "separate", "decompose"}
+_OWN |= {"arguments", "_made_from", "_abc_impl"}
+_SIZES = {"shape", "radius", "diameter", "center", "inner_radius"}
+_SIZES |= {"device", "stack_device", "stack_chosen"}
+for _name in (_SIZES | {*vars(Domain)}) - _OWN:
+    if not _name.startswith("__"):
+        setattr(DomainWrapper, _name, _of_inside(_name))
 
 
-def _counted(name: str, **call: int) -> Any:
-    """Return a method that counts its call and calls that of the set inside."""
+def _counted(name: str, kind: str, several: bool = False) -> Any:
+    """Return a method that counts its call, or one for each of several points, and calls that of the set inside."""
 
     @wraps(getattr(Domain, name), updated=())  # nothing of what makes it abstract
     def method(self: CountedDomain, given: Any, *more: Any) -> Any:
-        self.calls.add(**call)
+        self.calls.add(**{kind: len(given) if several else 1})
         return getattr(self.domain, name)(given, *more)
 
     return method
@@ -450,14 +441,6 @@ class CountedDomain(DomainWrapper, Stateful):
         self.calls.add(lmo=1)  # the call of the hot loop, written out for its speed
         return self.domain.lmo_with_error(direction, accuracy)
 
-    def project_many(self, stack: Array) -> Array:
-        self.calls.add(projection=len(stack))
-        return self.domain.project_many(stack)
-
-    def project_each(self, points: Sequence[Point]) -> list[Point]:
-        self.calls.add(projection=len(points))
-        return self.domain.project_each(points)
-
     def lmo_many_with_error(self, directions: Sequence[Point], *asked: Any) -> list[Answer]:
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, *asked)
@@ -467,11 +450,13 @@ class CountedDomain(DomainWrapper, Stateful):
         self.calls.add(membership=cut.calls)
         return cut
 
-    _lmo = _counted("_lmo", lmo=1)
-    _contains = _counted("_contains", membership=1)
-    _project = _counted("_project", projection=1)
-    _gauge = _counted("_gauge", gauge=1)
-    _gauge_subgradient = _counted("_gauge_subgradient", gauge=1)
+    _lmo = _counted("_lmo", "lmo")
+    _project = _counted("_project", "projection")
+    project_many = _counted("project_many", "projection", several=True)
+    project_each = _counted("project_each", "projection", several=True)
+    _gauge = _counted("_gauge", "gauge")
+    _gauge_subgradient = _counted("_gauge_subgradient", "gauge")
+    _contains = _counted("_contains", "membership")
 
     def __repr__(self) -> str:
         return f"count_calls({self.domain!r})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -203,10 +202,7 @@ class Simplex(BoxSection):
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
             stack_device=device,
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return self._size - 1
+        self.dimension = self._size - 1
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.sum() / self._size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -71,10 +70,7 @@ class TransportPolytope(BoxSection):
             diameter=math.sqrt(2 * np.vdot(most, self._lmo(-most))),
             inner_radius=float(center.min()) / math.sqrt((1 - 1 / m) * (1 - 1 / n)),
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return (self.rows.size - 1) * (self.columns.size - 1)
+        self.dimension = (m - 1) * (n - 1)
 
     def tangent(self, direction: Array) -> Array:
         centred = direction - direction.mean(axis=1, keepdims=True)
@@ -162,10 +158,7 @@ class Permutahedron(Domain):
             center=np.full(n, mean) if mean else None,
             inner_radius=float((self._room / self._lengths).min()),
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return int(self.values.size) - 1
+        self.dimension = n - 1
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()
@@ -315,6 +308,7 @@ class SpanningTreePolytope(Domain):
         radius = norm(self._lmo(2 * center - 1) - center)
         diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
+        self.dimension = len(self.edges) - 1
 
     @classmethod
     def from_networkx(cls, G: Any) -> Self:
@@ -330,10 +324,6 @@ class SpanningTreePolytope(Domain):
         """
         numbers = {vertex: number for number, vertex in enumerate(G)}
         return cls(len(numbers), [(numbers[a], numbers[b]) for a, b in G.edges()])
-
-    @cached_property
-    def dimension(self) -> int:
-        return int(self.center.size) - 1
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()  # all trees have as many edges
@@ -418,16 +408,13 @@ class PartitionMatroidPolytope(BoxSection):
             diameter=math.sqrt(exchanged.sum()),
             inner_radius=float(inner[self._movable].min()),
         )
+        self.dimension = int((self._sizes - self._bases)[self._movable].sum())
 
     def tangent(self, direction: Array) -> Array:
         if not self._bases:
             return direction
         level = direction - (self._sums(direction) / self._sizes)[self._labels]
         return np.where(self._movable[self._labels], level, 0.0)
-
-    @cached_property
-    def dimension(self) -> int:
-        return int((self._sizes - self._bases)[self._movable].sum())
 
     def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         fractions, starts = np.clip(x, 0.0, 1.0), np.empty(x.size)

@@ -377,6 +377,7 @@ class FlowPolytope(BoxSection):
         radius = min(box, slack * math.sqrt(square))
         across = min(norm(most[self._usable]), slack * math.sqrt(2 * (self._lmo(-most) @ most)))
         super().__init__(radius, center, diameter=across)
+        self.dimension = self._usable.size - self._incidence.shape[0]
 
     @classmethod
     def from_networkx(
@@ -418,10 +419,6 @@ class FlowPolytope(BoxSection):
 
     def can(self, operation: str) -> bool:
         return super().can(operation) and (self._paths or "gauge" not in operation)
-
-    @cached_property
-    def dimension(self) -> int:
-        return int(self._usable.size - self._incidence.shape[0])
 
     def tangent(self, direction: Array) -> Array:
         # The circulation nearest to the direction: what flows in flows out, everywhere.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from importlib import import_module
 from threading import Lock
 from typing import Any, cast
@@ -227,10 +226,7 @@ class LinearProgram(Domain):
             center=center if center.any() else None,
             inner_radius=float((self._room / self._lengths(self._rows)).min()),
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return len(self._normals) - self._normals.shape[1]
+        self.dimension = size - self._normals.shape[1]
 
     def tangent(self, direction: Array) -> Array:
         if not self._normals.size:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -417,6 +416,7 @@ class Spectrahedron(Domain):
             center=np.diag(eigenvalues.center),
             inner_radius=eigenvalues.inner_radius,
         )
+        self.dimension = self._side * (self._side + 1) // 2 - 1
         # Both need all eigenvalues.
         self.cheap_projection = self.cheap_membership = self._side < _LANCZOS_SIDE
         self.affordable_projection = self._side**2 <= FULL_SVD_ENTRIES
@@ -440,10 +440,6 @@ class Spectrahedron(Domain):
     def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         values, vectors = np.linalg.eigh(_symmetric_part(x))
         return [np.outer(self.scale * v, v) for v in vectors.T], np.maximum(values, 0.0)
-
-    @cached_property
-    def dimension(self) -> int:
-        return self._side * (self._side + 1) // 2 - 1
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):
