@@ -157,11 +157,11 @@ class Domain(checks.Constructed, ABC):
 
     def project_many(self, stack: Array) -> Array:
         """Return the projections of a `stack` of checked dense points along its first axis."""
-        return np.stack([self._project(y) for y in stack])
+        return np.stack([*map(self._project, stack)])
 
     def project_each(self, points: Sequence[Point]) -> list[Point]:
         """Return the projections of several checked points, computed together where the set can."""
-        return [self._project(y) for y in points]
+        return list(map(self._project, points))
 
     def gauge(self, y: Point) -> float:
         r"""Return :math:`\inf\{t \ge 0 : c + (y - c)/t \in K\}`, inf if there is no such t."""
@@ -215,9 +215,7 @@ class Domain(checks.Constructed, ABC):
     def tangent_many(self, stack: Array) -> Array:
         """Return `tangent` of several arrays."""
         first = stack[0]
-        if self.tangent(first) is first:
-            return stack
-        return np.stack([self.tangent(each) for each in stack])
+        return stack if self.tangent(first) is first else np.stack([*map(self.tangent, stack)])
 
     def restricted_to(self, shape: Shape) -> Domain | None:
         """Return the set of submatrices of that shape of K's points; None where K has no such form."""
@@ -244,8 +242,7 @@ class Domain(checks.Constructed, ABC):
         size = math.prod(self.shape)
         if self.tangent(probe := np.zeros(self.shape)) is probe:
             return size
-        units = (self._at(i, 1.0) for i in range(size))
-        return round(sum(float(self.tangent(unit).flat[i]) for i, unit in enumerate(units)))
+        return round(sum(float(self.tangent(self._at(i, 1.0)).flat[i]) for i in range(size)))
 
     @property
     def unwrapped(self) -> Domain:
@@ -416,12 +413,12 @@ def _counted(name: str, kind: str, several: bool = False) -> Any:
 
 
 class CountedDomain(DomainWrapper, Stateful):
-    """A set that counts its calls; `domain` is the set inside, with what is its own. See `count_calls`.
+    """A set that counts the calls of the set inside, `domain`, which has what is its own.
 
     Parameters
     ----------
     domain
-        The set inside.
+        The set inside; it is shared, not copied.
 
     Examples
     --------
@@ -465,11 +462,10 @@ class CountedDomain(DomainWrapper, Stateful):
 class CachedDomain(DomainWrapper):
     """A set on which learners cache the vertices found last, and try them before they call the LMO.
 
-    In all else it is the set inside. The cache belongs to a learner's experts: clones share nothing, and
-    files hold it. It saves calls of the LMO where the same vertices come back, as on polytopes, with
-    methods ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``; with a cache the method
-    ``"auto"`` is one of these. Learners that make no infeasible projections have no use for it.
-    `infeasible_projection` by itself caches the vertices of one call.
+    The cache belongs to a learner's experts: clones share nothing, and files hold it. It saves LMO calls where
+    the same vertices come back, as on polytopes, with methods ``"halfspace"`` and, except on trace-norm balls,
+    ``"corrective"``; with a cache ``"auto"`` is one of these. Learners that make no infeasible projections have
+    no use for it. `infeasible_projection` by itself caches the vertices of one call.
 
     Parameters
     ----------
@@ -501,12 +497,12 @@ class CachedDomain(DomainWrapper):
 
 
 def count_calls(domain: Domain) -> CountedDomain:
-    """Wrap a set so that it counts its oracle calls.
+    """Wrap a set so that it counts its oracle calls, see `CountedDomain`.
 
     Parameters
     ----------
     domain
-        The set; it is shared, not copied.
+        The set.
 
     Examples
     --------

@@ -33,12 +33,11 @@ class Oracle:
     method
         Method of `infeasible_projection`; the learner's bound allows for its tolerance.
     accuracy
-        Accuracy of `infeasible_projection`; None: 0.1, and no limit but the tolerance in the certified tuning.
+        Of `infeasible_projection`; None: 0.1, and no limit but the tolerance in the certified tuning.
     lmo_budget
-        LMO calls per round b, for all experts together; None: no limit. After every round t, at most
-        b t calls have been made. The certified tuning has the blocks and tolerances that b surely
-        affords with an exact oracle; the practical tuning keeps its own, and experts use what others
-        leave. Where the budget ends a projection early, `bound` allows for the distance that was left.
+        LMO calls per round b, for all experts together; None: no limit. After every round t, at most b t calls have
+        been made. The certified tuning has the blocks and tolerances that b surely affords with an exact oracle; the
+        practical tuning keeps its own. Where the budget ends a projection early, `bound` allows for what was left.
     schedule
         ``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round. `POLAR` has less regret with blocks.
@@ -72,19 +71,14 @@ class Oracle:
     def __post_init__(self) -> None:
         checks.one_of(self.method, "method", ("auto", *METHODS))
         checks.one_of(self.schedule, "schedule", ("blocks", "even"))
-        numbers: dict[str, float] = {
-            "seed": checks.count(self.seed, "seed", least=0, most=math.inf)
-        }
+        seed = checks.count(self.seed, "seed", least=0, most=math.inf)
+        object.__setattr__(self, "seed", seed)
         for name in ("accuracy", "lmo_budget", "tolerance_scale"):
             if (value := getattr(self, name)) is not None:
-                numbers[name] = checks.positive(value, name)
-        for name, number in numbers.items():
-            object.__setattr__(self, name, number)
+                object.__setattr__(self, name, checks.positive(value, name))
         if self.schedule == "even":
             if self.lmo_budget is None:
-                raise ValueError(
-                    'schedule="even" spreads a budget over the rounds; give lmo_budget=1.0'
-                )
+                raise ValueError('schedule="even" spreads a budget; give lmo_budget=1.0')
             pausing = ("auto", "halfspace")  # runs that can pause
             checks.one_of(self.method, "with an even schedule, method", pausing)
 
@@ -189,13 +183,13 @@ def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> floa
             f"{type(domain.unwrapped).__name__} has no known inner_radius, which bisection starts "
             "from; give the set one, or use a method that needs only its lmo"
         )
-    offset = y if domain.center is None else y - domain.center
+    offset, center = domain._from_center(y), domain.origin()
     length = norm(offset)
     if length == 0:
         return 0.0
     low, high = domain.inner_radius / length, domain.radius / length  # bounds on 1/t
     for _ in range(whole_above(math.log2(1 / accuracy))):
         middle = 0.5 * (low + high)
-        scaled = middle * offset if domain.center is None else domain.center + middle * offset
-        low, high = (middle, high) if domain.contains(scaled, atol=1e-12) else (low, middle)
+        inside = domain.contains(center + middle * offset, atol=1e-12)
+        low, high = (middle, high) if inside else (low, middle)
     return 1.0 / low

@@ -52,8 +52,7 @@ class Request(NamedTuple):
         accuracy, limit, gap, atoms = self.accuracy, self.max_lmo_calls, self.gap, self.atoms
         if atoms is None and domain.cached_vertices:
             atoms = Atoms(domain.cached_vertices)
-        far = norm(x if domain.center is None else x - domain.center)
-        if far > domain.radius * (1 + 1e-6):
+        if (far := norm(domain._from_center(x))) > domain.radius * (1 + 1e-6):
             raise ValueError(
                 f"x must be a point of the set, but lies {far:g} from its centre, "
                 f"outside the radius {domain.radius:g}; start from domain.origin()"
@@ -123,7 +122,7 @@ def _at_once(
 
 def in_hull(domain: Domain, y: Point) -> Point:
     """Return the nearest point of the set's affine hull, which is nearer to all of K."""
-    offset = y if domain.center is None else y - domain.center
+    offset = domain._from_center(y)
     along = domain.tangent(offset)
     if along is offset:
         return y
