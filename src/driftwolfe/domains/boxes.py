@@ -139,10 +139,8 @@ class LinfBall(Box):
 
     Parameters
     ----------
-    n
-        Number of coordinates, or a shape.
-    radius
-        Bound on each absolute value; the Euclidean radius is sqrt(n) times as large.
+    n, radius
+        Number of coordinates, or a shape, and the bound; the Euclidean radius is sqrt(n) times as large.
     device
         Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
@@ -171,10 +169,9 @@ class Simplex(BoxSection):
 
     Parameters
     ----------
-    n
-        Number of coordinates, at least 2, or a shape.
-    radius
-        The sum. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+    n, radius
+        Number of coordinates, at least 2, or a shape, and the sum. The Euclidean radius is
+        ``radius * sqrt(1 - 1 / n)``.
     device
         Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 

@@ -259,11 +259,9 @@ class SpanningTreePolytope(Domain):
 
     Parameters
     ----------
-    n_vertices
-        Number of vertices, named 0, 1, ..., n_vertices - 1.
-    edges
-        Pairs of vertices, one per coordinate; parallel edges are fine, loops are not. The complete
-        graph (pairs in lexicographic order) if not given. There must be several spanning trees.
+    n_vertices, edges
+        Number of vertices, named 0, 1, ..., and pairs of them, one per coordinate; parallel edges are fine, loops
+        are not. By default the complete graph (pairs in lexicographic order). There must be several spanning trees.
 
     Examples
     --------
@@ -312,9 +310,7 @@ class SpanningTreePolytope(Domain):
 
     @classmethod
     def from_networkx(cls, G: Any) -> Self:
-        """Return the spanning trees of a networkx graph, whose directions play no role.
-
-        Coordinates are in the order of ``G.edges()``, vertices are numbered in that of ``G.nodes``.
+        """Return the spanning trees of a networkx graph, coordinates as ``G.edges()``; directions play no role.
 
         Examples
         --------
@@ -474,14 +470,12 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
     r"""k of n, or mixtures of such choices: :math:`\{0 \le x \le 1 : \sum_i x_i = k\}`.
 
     With ``kind="independent"``, the sum is at most k. The oracle selects the k smallest entries in
-    O(n); the projection shifts and clips in O(n log n). Otherwise a `PartitionMatroidPolytope`.
+    O(n); the projection shifts and clips in O(n log n). It is a `PartitionMatroidPolytope` of one part.
 
     Parameters
     ----------
-    n
-        Number of coordinates.
-    k
-        How many are chosen: from 1 to n - 1 for bases, to n for independent sets.
+    n, k
+        Number of coordinates, and how many are chosen: from 1 to n - 1 for bases, to n for independent sets.
     kind
         ``"base"`` or ``"independent"``.
 

@@ -63,10 +63,8 @@ class TraceNormBall(NormBall):
 
     Parameters
     ----------
-    shape
-        ``(m, n)``.
-    radius
-        Bound on the sum of singular values; also the Euclidean radius. The diameter is twice it.
+    shape, radius
+        ``(m, n)``, and the bound, which is also the Euclidean radius.
     representation
         What `origin` returns, and so what learners compute with: ``"dense"``, ``"factored"``, or
         ``"auto"``: dense up to 12,000 entries, or 64,000 where the shorter side is at most 64.
@@ -389,10 +387,8 @@ class Spectrahedron(Domain):
 
     Parameters
     ----------
-    n
-        Side of the matrices, at least 2.
-    radius
-        The trace. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+    n, radius
+        Side of the matrices, at least 2, and the trace. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
 
     Examples
     --------
