@@ -98,7 +98,7 @@ def test_one_capacity_for_all_parts_and_many_parts_at_once(rng):
         (lambda: dw.UniformMatroidPolytope(4, 4), 'from 1 to 3 for n = 4 and kind "base", got 4'),
         (lambda: dw.UniformMatroidPolytope(4, 5, "independent"), "from 1 to 4"),
         (lambda: dw.UniformMatroidPolytope(4, 0), "k must be a whole number >= 1"),
-        (lambda: dw.UniformMatroidPolytope(4, 2, kind="bases"), 'kind must be "base" or'),
+        (lambda: dw.UniformMatroidPolytope(4, 2, kind="bases"), 'kind must be one of "base"'),
         (lambda: dw.PartitionMatroidPolytope([0, 0, 1], [1]), "one entry per part, 2, got 1"),
         (lambda: dw.PartitionMatroidPolytope([0, 0, 1], [1, 2]), "part 1 has 1 coordinates"),
         (lambda: dw.PartitionMatroidPolytope([0, 0, 1], [0, 1]), "capacity must be a whole number"),

@@ -370,7 +370,7 @@ class KSparsePolytope(Domain):
     n
         Number of coordinates, or a shape.
     k, radius
-        Number of non-zero entries of a vertex, from 1 to n, and their size; the Euclidean radius is sqrt(k) times that.
+        Number of non-zero entries of a vertex, from 1 to n, and their size: the Euclidean radius over sqrt(k).
 
     Examples
     --------

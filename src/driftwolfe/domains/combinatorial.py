@@ -87,9 +87,8 @@ class TransportPolytope(BoxSection):
 class BirkhoffPolytope(TransportPolytope):
     r"""Doubly stochastic matrices: :math:`\{X \ge 0 : X 1 = 1, X^\top 1 = 1\}`.
 
-    Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
-    worst; no projection of that cost is known. The centre is the uniform matrix. The gauge is
-    infinite where a row or column sum is not 1 (more than 1e-9 of the size away).
+    Mixtures of permutation matrices. The oracle solves an assignment problem, O(n^3) at worst; no projection of
+    that cost is known. The centre is the uniform matrix. The gauge is infinite where a sum is wrong.
 
     Parameters
     ----------
@@ -287,12 +286,10 @@ class SpanningTreePolytope(Domain):
             raise ValueError(f"edges must join vertices 0 to {number - 1}, got {least} and {most}")
         self.edges = pairs.astype(np.intp)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
-        loops = np.flatnonzero(self._tails == self._heads)
-        if loops.size:
+        if (loops := np.flatnonzero(self._tails == self._heads)).size:
             raise ValueError(f"edge {loops[0]} is a loop, which no tree can hold; leave it out")
         self._tilt = tilt(len(self.edges))
-        pieces = number - int(self._lmo(self._tilt).sum())
-        if pieces > 1:
+        if (pieces := number - int(self._lmo(self._tilt).sum())) > 1:
             raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
         if len(self.edges) == number - 1:
             raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
@@ -341,8 +338,7 @@ class PartitionMatroidPolytope(BoxSection):
     The parts p partition the coordinates. With ``kind="base"`` the sums equal the capacities, with
     ``"independent"`` they are at most those. The oracle selects the smallest entries of each part in
     O(n); the projection shifts and clips each part in O(n log n). The centre is uniform on each part,
-    with sum `capacity` for bases and half of that else. The gauge of bases is infinite where a sum
-    differs (more than 1e-9 of the size away).
+    with half the capacity where sets are independent. The gauge of bases is infinite where a sum differs.
 
     Parameters
     ----------
@@ -365,10 +361,8 @@ class PartitionMatroidPolytope(BoxSection):
     _made_from = (("parts", "_labels"), ("capacities", "_capacities"), ("kind", "kind"))
 
     def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
-        if kind not in ("base", "independent"):
-            raise ValueError(f'kind must be "base" or "independent", got {kind!r}')
-        self.kind = kind
-        self._bases = kind == "base"
+        checks.one_of(kind, "kind", ("base", "independent"))
+        self.kind, self._bases = kind, kind == "base"
         self._labels = group_labels(parts, "parts")
         self._sizes = np.bincount(self._labels)
         number = self._sizes.size
@@ -376,8 +370,7 @@ class PartitionMatroidPolytope(BoxSection):
         if len(given) != number:
             raise ValueError(f"capacities must have one entry per part, {number}, got {len(given)}")
         self._capacities = np.array([checks.count(limit, "capacity") for limit in given])
-        if (self._capacities > self._sizes).any():
-            part = int((self._capacities > self._sizes).argmax())
+        for part in np.flatnonzero(self._capacities > self._sizes)[:1]:
             size, limit = self._sizes[part], self._capacities[part]
             raise ValueError(f"part {part} has {size} coordinates, less than its capacity, {limit}")
         self._movable = self._capacities < self._sizes if self._bases else self._sizes > 0

@@ -22,16 +22,13 @@ from driftwolfe.points.ops import ProductPoint
 def _of_parts(name: str) -> Any:
     each = attrgetter(name)  # now: that of an `LMODomain` may grow
     doc = f"The root of the sum of squares of `{name}` of the parts."
-    return property(
-        lambda self: math.hypot(*map(each, self.domains)), lambda self, _: None, doc=doc
-    )
+    return property(lambda self: math.hypot(*map(each, self.domains)), lambda *_: None, doc=doc)
 
 
 class ProductDomain(Domain):
     r"""Several decisions made together: :math:`K_1 \times \dots \times K_m`.
 
-    Points are `ProductPoint`, with one part for each set; any sequence of parts is accepted. The gauge
-    is the largest of the parts'.
+    Points are `ProductPoint`, one part for each set; any sequence of parts is accepted. The gauge is the largest.
 
     Parameters
     ----------
@@ -64,17 +61,14 @@ class ProductDomain(Domain):
         if not self.domains:
             raise ValueError("domains must hold at least one set, got none")
         at_zero = all(domain.center is None for domain in self.domains)
-        super().__init__(
-            len(self.domains),
-            self.radius,
-            center=None if at_zero else self.origin(),
-            inner_radius=min(domain.inner_radius for domain in self.domains),
-        )
+        center = None if at_zero else self.origin()
+        inside = min(domain.inner_radius for domain in self.domains)
+        super().__init__(len(self.domains), self.radius, center=center, inner_radius=inside)
         self.shape = tuple(domain.shape for domain in self.domains)
         self.device = next((one.device for one in self.domains if one.device is not HOST), HOST)
         self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
-        self.lmo_error = max(domain.lmo_error for domain in self.domains)
         self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
+        self.lmo_error = max(domain.lmo_error for domain in self.domains)
 
     def warm_up(self) -> None:
         for domain in self.domains:
@@ -97,10 +91,8 @@ class ProductDomain(Domain):
         parts = value.parts if isinstance(value, ProductPoint) else value
         if not isinstance(parts, Sequence) or len(parts) != len(self.domains):
             raise ValueError(f"{name} must be a ProductPoint with {len(self.domains)} parts")
-        return ProductPoint(
-            domain.check_point(part, f"{name}[{index}]")
-            for index, (domain, part) in enumerate(zip(self.domains, parts, strict=True))
-        )
+        pairs = enumerate(zip(self.domains, parts, strict=True))
+        return ProductPoint(each.check_point(part, f"{name}[{i}]") for i, (each, part) in pairs)
 
     @cached_property
     def dimension(self) -> int:
@@ -159,9 +151,8 @@ class LMODomain(Domain):
 
     Without `radius` the new set asks the oracle, with directions of all signs, 2 n + 1 times in n <= 64
     dimensions, else 32 times. The radius is 5/4 of the largest distance met, or less where that is proved
-    (n <= 64, an exact oracle: exactly where coordinates of vertices take two values). It grows, and `diameter`
-    with it, when an answer lies outside. Learners have steps by the radius at the time when they were made
-    or loaded; their oracles and checks use the new one at once.
+    (n <= 64, an exact oracle). It grows, and `diameter` with it, when an answer lies outside. Learners have steps
+    by the radius at the time when they were made or loaded; their oracles and checks use the new one at once.
 
     Parameters
     ----------
@@ -279,9 +270,7 @@ class LMODomain(Domain):
         if self.can("contains"):
             return bool(self._functions["contains"](x.copy()))
         if self.error > 0:
-            raise NotImplementedError(
-                "an lmo with an error cannot tell whether a point is in the set; give contains="
-            )
+            raise NotImplementedError("an lmo with an error cannot tell membership; give contains=")
         return comes_near(self._lmo, x, self.origin(), slack)
 
     def _project(self, y: Array) -> Array:
@@ -413,9 +402,8 @@ class MembershipDomain(SeparationDomain):
     r"""A set given by a function that says whether a point is in it, and nothing more.
 
     What separates a point from it is the slope of the set's gauge, from differences: some 20 n + 100 tests
-    per cut in n dimensions. Such a cut may leave out a little of the set: where it is drawn, in a random
-    place within :math:`10^{-4} r` of the boundary, the slope is wrong by at most
-    :math:`1.2\cdot 10^{-5}\, n/r` in expectation, and cuts are farther out by that much
+    per cut in n dimensions. In a random place within :math:`10^{-4} r` of the boundary, that slope is wrong by at
+    most :math:`1.2\cdot 10^{-5}\, n/r` in expectation, and cuts are farther out by that much
     (`docs/theory/bandit.md`). So tolerances below the square of `cut_accuracy` are refused, about
     :math:`(5\cdot 10^{-5}\, n\kappa + 4\cdot 10^{-4}) R` with :math:`\kappa = R/r`. If you know more of the set,
     `SeparationDomain` and `LMODomain` are exact and quicker.
@@ -490,9 +478,8 @@ class MembershipDomain(SeparationDomain):
         for i in range(self.dimension):
             moved = place.copy()
             moved.flat[i] += step * r
-            reach, more = self._reach(
-                moved, middle * (1.0 - 2.0 * step), middle * (1.0 + 2.0 * step)
-            )
+            around = middle * (1.0 - 2.0 * step), middle * (1.0 + 2.0 * step)
+            reach, more = self._reach(moved, *around)
             slope[i] = (1.0 / reach - 1.0 / middle) / (step * r)
             calls += more
         normal = slope.reshape(self.shape)

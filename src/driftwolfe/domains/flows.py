@@ -72,10 +72,9 @@ def arc_bounds(capacities: Any, size: int) -> Array:
 
 def demand_triples(demands: Any) -> list[Demand]:
     """Return the demands that are not 0, with those between the same two vertices added up."""
+    rows = demands
     if isinstance(demands, Mapping):
-        rows = [
-            (*pair, amount) if type(pair) is tuple else pair for pair, amount in demands.items()
-        ]
+        rows = [(*pair, size) if type(pair) is tuple else pair for pair, size in demands.items()]
     elif isinstance(demands, np.ndarray) or hasattr(demands, "columns"):
         table = checks.real_array(np.asarray(demands), "demands")
         if table.ndim != 2 or table.shape[0] != table.shape[1]:
@@ -83,8 +82,6 @@ def demand_triples(demands: Any) -> list[Demand]:
         labels = [getattr(demands, axis, range(len(table))) for axis in ("index", "columns")]
         amounts = table.ravel().tolist()
         rows = [(*pair, size) for pair, size in zip(product(*labels), amounts, strict=True)]
-    else:
-        rows = demands
     found = dict[Arc, float]()
     try:
         triples = [(origin, goal, amount) for origin, goal, amount in rows]
@@ -96,9 +93,7 @@ def demand_triples(demands: Any) -> list[Demand]:
     for origin, goal, amount in triples:
         size = checks.nonnegative(amount, f"the demand from {origin!r} to {goal!r}")
         if size > 0 and origin == goal:
-            raise ValueError(
-                f"demands must join two vertices, but one is from {origin!r} to itself"
-            )
+            raise ValueError(f"demands must join two vertices, not lead from {origin!r} to itself")
         if size > 0:
             found[origin, goal] = found.get((origin, goal), 0.0) + size
     if not found:
@@ -137,9 +132,8 @@ class Network:
         #: The amount of each commodity, and of all; how much an arc can carry at most.
         self.totals = np.bincount(self.rows, self.amounts)
         self.total = float(self.totals.sum())
-        self.limits = np.minimum(
-            np.full(size, self.total), np.inf if capacities is None else capacities
-        )
+        unlimited = np.full(size, self.total)
+        self.limits = unlimited if capacities is None else np.minimum(unlimited, capacities)
         self.tight = bool((self.limits < self.total).any())
         self._touching = arcs_at(self.tails, self.heads, self.n_vertices)
         # Arcs by tail and head, parallel ones together, as the rows of a matrix.
@@ -323,8 +317,8 @@ class FlowPolytope(BoxSection):
     """
 
     _made_from = (
-        *(("graph", "edges"), ("source", "source"), ("target", "target")),
-        *(("capacities", "capacities"), ("demands", "demands")),
+        ("graph", "edges"),
+        *((name, name) for name in ("source", "target", "capacities", "demands")),
     )
 
     def __init__(
@@ -365,9 +359,8 @@ class FlowPolytope(BoxSection):
         self._tails, self._heads = net.tails[self._usable], net.heads[self._usable]
         # Rows of vertices on paths, but the last of each piece: what holds elsewhere holds there.
         balance = incidence(self._tails, self._heads, net.n_vertices)
-        number, pieces = scipy.sparse.csgraph.connected_components(balance @ balance.T)
-        last = np.zeros(number, dtype=np.intp)
-        np.maximum.at(last, pieces, np.arange(net.n_vertices))
+        _, pieces = scipy.sparse.csgraph.connected_components(balance @ balance.T)
+        last = net.n_vertices - 1 - np.unique(pieces[::-1], return_index=True)[1]
         self._incidence = balance[np.setdiff1d(np.union1d(self._tails, self._heads), last)]
         self._transposed = self._incidence.T.tocsr()
         # x_i^2 <= most_i x_i, so the oracle bounds squares; they are equal where vertices are paths.

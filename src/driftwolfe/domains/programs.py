@@ -24,6 +24,8 @@ _BOUNDED = 64
 #: the last bits are rounded, does not show. HiGHS itself keeps rows to 1e-9, and costs to 1e-7 where the largest
 #: is `_LARGEST`. A reduced cost of more than `_CERTAIN` is none of 0.
 _GRAIN, _LARGEST, _CERTAIN = 2.0**-36, 1024.0, 1e-6
+_HIGHS_OPTIONS: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}
+_HIGHS_OPTIONS["primal_feasibility_tolerance"] = 1e-9
 
 
 class LinearMinimiser:
@@ -40,10 +42,8 @@ class LinearMinimiser:
     ) -> None:
         self.A = scipy.sparse.csc_array(A, dtype=np.float64)
         rows, columns = self.A.shape
-        self.low, self.high = (np.broadcast_to(each, rows).astype(float) for each in (low, high))
-        self.lower, self.upper = (
-            np.broadcast_to(each, columns).astype(float) for each in (lower, upper)
-        )
+        self.low, self.high = (np.full(rows, each, float) for each in (low, high))
+        self.lower, self.upper = (np.full(columns, each, float) for each in (lower, upper))
         self.whole, self._solver = whole, cast(Any, None)
         self._lock = Lock()
 
@@ -69,19 +69,17 @@ class LinearMinimiser:
             return None
         if not self.A.nnz:  # it would have no basis
             return None
-        highs, model = highspy.Highs(), highspy.HighsLp()
-        options = {"output_flag": False, "threads": 1, "presolve": "off"}
-        for option, value in (options | {"primal_feasibility_tolerance": 1e-9}).items():
+        highs, model, n = highspy.Highs(), highspy.HighsLp(), self.A.shape[1]
+        for option, value in _HIGHS_OPTIONS.items():
             highs.setOptionValue(option, value)
         model.num_row_, model.num_col_ = self.A.shape
-        model.col_cost_ = np.zeros(self.A.shape[1])
+        model.col_cost_ = np.zeros(n)
         model.col_lower_, model.col_upper_ = self.lower, self.upper
         model.row_lower_, model.row_upper_ = self.low, self.high
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_, model.a_matrix_.index_ = self.A.indptr, self.A.indices
         model.a_matrix_.value_ = self.A.data
         highs.passModel(model)
-        n = self.A.shape[1]
         columns = np.arange(n, dtype=np.int32)
         lower, upper = np.append(self.lower, self.low), np.append(self.upper, self.high)
         movable, A = lower < upper, self.A.astype(np.longdouble)
@@ -145,8 +143,8 @@ class LinearProgram(Domain):
     install "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
 
     The centre is that of a largest ball in the set, within its affine hull: O(m^2 n) for m equalities and n
-    variables. `radius` is a bound, from bounds on the variables and one call of the oracle: exact if these hold
-    with equality at all vertices. Such bounds take a call each, up to 64 variables; for more, where none are given.
+    variables. `radius` is a bound, exact if bounds on the variables hold with equality at all vertices. Such bounds
+    take a call of the oracle each, up to 64 variables; for more, where none are given.
 
     Parameters
     ----------
@@ -181,15 +179,13 @@ class LinearProgram(Domain):
         self.bounds = _bounds(bounds, [A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None])
         (lower, upper), size, sparse = self.bounds.T.copy(), len(self.bounds), scipy.sparse
         given = [
-            each for each in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)) if each[1] is not None
+            (A, b) for A, b in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)) if b is not None
         ]
         A = sparse.vstack([sparse.csr_array((0, size)), *(A for A, _ in given)], format="csr")
         lengths = sparse.linalg.norm(A, axis=1)
         scale = 1.0 / np.where(lengths > 0, lengths, 1.0)  # so that slacks are distances
-        A, b = (
-            sparse.csr_array(sparse.diags_array(scale) @ A),
-            scale * np.concatenate([[], *(b for _, b in given)]),
-        )
+        A = sparse.csr_array(sparse.diags_array(scale) @ A)
+        b = scale * np.concatenate([[], *(b for _, b in given)])
         n_ub = 0 if self.b_ub is None else self.b_ub.size
         rows, above, equal = A[:n_ub], b[:n_ub], A[n_ub:]
         low = np.where(np.arange(b.size) < n_ub, -math.inf, b)
@@ -265,16 +261,13 @@ class LinearProgram(Domain):
 
     def _largest_ball(self, rows: Any, above: Array, length: float) -> tuple[float, Array]:
         """Return radius and centre of a largest ball in the set; of several, the mean of two far apart."""
-        known, size = self._program, rows.shape[1]
+        known, sparse = self._program, scipy.sparse
         radii = np.append(np.zeros(known.A.shape[0]), self._lengths(rows))
-        ball = LinearMinimiser(
-            scipy.sparse.hstack((scipy.sparse.vstack((known.A, rows)), radii[:, None])),
-            np.append(known.low, np.full(above.size, -math.inf)),
-            np.append(known.high, above),
-            np.append(known.lower, 0.0),
-            np.append(known.upper, length),
-        )
-        aside = 1e-4 * (tilt(size) - 0.5)
+        A = sparse.hstack((sparse.vstack((known.A, rows)), radii[:, None]))
+        low = np.append(known.low, np.full(above.size, -math.inf))
+        bounds = np.append(known.lower, 0.0), np.append(known.upper, length)
+        ball = LinearMinimiser(A, low, np.append(known.high, above), *bounds)
+        aside = 1e-4 * (tilt(rows.shape[1]) - 0.5)
         found = [ball(np.append(sign * aside, -1.0)) for sign in (1.0, -1.0)]
         return float(min(each[-1] for each in found)), 0.5 * (found[0] + found[1])[:-1]
 
@@ -290,11 +283,10 @@ class LinearProgram(Domain):
         """Say which row no point keeps, or along which ray the set is unbounded; nothing if neither."""
         known, (m, n) = self._program, self._program.A.shape
         slack = scipy.sparse.eye_array(m, format="csc")
-        elastic = LinearMinimiser(
-            scipy.sparse.hstack((known.A, slack, -slack)),
-            *(known.low, known.high),
-            *(np.append(known.lower, np.zeros(2 * m)), np.append(known.upper, [math.inf] * 2 * m)),
-        )
+        A = scipy.sparse.hstack((known.A, slack, -slack))
+        upper = np.append(known.upper, np.full(2 * m, math.inf))
+        lower = np.append(known.lower, np.zeros(2 * m))
+        elastic = LinearMinimiser(A, known.low, known.high, lower, upper)
         misses = elastic(np.repeat([0.0, 1.0], (n, 2 * m)))[n:].reshape(2, m).sum(axis=0)
         if misses.max(initial=0.0) > _ROUNDED:
             i = int(misses.argmax())
@@ -304,10 +296,8 @@ class LinearProgram(Domain):
                 f"{misses[i]:.3g} or more; correct it, or what is against it"
             )
         bounds = (known.low, known.high, known.lower, known.upper)
-        walls = [np.where(np.isfinite(bound), 0.0, math.inf) for bound in bounds]
-        cone = LinearMinimiser(
-            known.A, -walls[0], walls[1], -walls[2].clip(0, 1), walls[3].clip(0, 1)
-        )
+        low, high, lower, upper = (np.where(np.isfinite(each), 0.0, math.inf) for each in bounds)
+        cone = LinearMinimiser(known.A, -low, high, -lower.clip(0, 1), upper.clip(0, 1))
         ray = max(cone(generic), cone(-generic), key=norm)
         parts = [f"{ray[i]:+.3g} x[{i}]" for i in np.flatnonzero(ray)]
         way = " ".join(parts[:5]) + " ..." * (len(parts) > 5)
@@ -345,10 +335,8 @@ def _bounds(given: Any, columns: list[int]) -> Array:
             f"each; got bounds of shape {pairs.shape} and rows of {columns or 'no'} entries"
         )
     pairs = np.where(np.isnan(pairs), [-math.inf, math.inf], pairs)
-    wrong = np.flatnonzero(
-        (pairs[:, 0] > pairs[:, 1]) | (pairs == [math.inf, -math.inf]).any(axis=1)
-    )
-    if wrong.size:
+    empty = (pairs[:, 0] > pairs[:, 1]) | (pairs == [math.inf, -math.inf]).any(axis=1)
+    if (wrong := np.flatnonzero(empty)).size:
         low, high = pairs[wrong[0]].tolist()
         raise ValueError(f"the set is empty: x[{wrong[0]}] has bounds ({low:g}, {high:g})")
     return pairs
@@ -392,10 +380,8 @@ def from_cvxpy(variable: Any, constraints: Any, **options: Any) -> LMODomain:
             costs.value = direction / (np.abs(direction).max() or 1.0)
             problem.solve(**{"warm_start": False, **options})  # answers depend on costs alone
             if variable.value is None or "optimal" not in problem.status:
-                raise ValueError(
-                    f"the model is {problem.status}: constraints must bound {variable.name()} and leave it "
-                    "several values"
-                )
+                must = f"constraints must bound {variable.name()} and leave it several values"
+                raise ValueError(f"the model is {problem.status}: {must}")
             return getattr(variable.value, "toarray", lambda: variable.value)()
 
     return LMODomain(variable.shape, lmo)

@@ -100,10 +100,7 @@ class TraceNormBall(NormBall):
         device: str = "cpu",
     ) -> None:
         sizes = checks.matrix_shape(shape)
-        if representation not in ("auto", "dense", "factored"):
-            raise ValueError(
-                f'representation must be "auto", "dense" or "factored", got {representation!r}'
-            )
+        checks.one_of(representation, "representation", ("auto", "dense", "factored"))
         super().__init__(sizes, radius, math.sqrt(min(sizes)))
         self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
         entries, thin = math.prod(sizes), min(sizes) <= _CHEAP_SIDE
@@ -122,7 +119,6 @@ class TraceNormBall(NormBall):
                 f'device "{device}" is for factored points; leave representation="dense" out'
             )
         self.factored = self.factored or self.device is not HOST
-        #: What points are: "factored" or "dense".
         self.representation = "factored" if self.factored else "dense"
 
     def origin(self) -> Point:
@@ -131,11 +127,10 @@ class TraceNormBall(NormBall):
         return FactoredMatrix.zeros(self.shape, self.device.name)
 
     def warm_up(self) -> None:
-        if self.device is HOST:
-            if self.factored:
-                factored_kernels("low_rank_entries")
-            else:
-                kernels("nearest_rows")
+        if self.device is HOST and self.factored:
+            factored_kernels("low_rank_entries")
+        elif self.device is HOST:
+            kernels("nearest_rows")
 
     @property
     def default_method(self) -> str:
@@ -173,9 +168,8 @@ class TraceNormBall(NormBall):
             return list(map(self.lmo_with_error, directions, accuracies, enough))
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
         least = [math.inf if each is None else -each / self.scale for each in enough]
-        return list(
-            map(self._atom, directions, leading_triplet_of_each(directions, tolerances, least))
-        )
+        tops = leading_triplet_of_each(directions, tolerances, least)
+        return list(map(self._atom, directions, tops))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
         count_products(top.products)
@@ -203,16 +197,14 @@ class TraceNormBall(NormBall):
 
     def project_each(self, points: Sequence[Point]) -> list[Point]:
         entries = math.prod(self.shape) * len(points)
-        alone = self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES
-        if alone:
+        if self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES:
             return super().project_each(points)
         most = _ON_HOST * min(self.shape)
-        narrow = [y.rank + y.nnz <= most for y in points]
-        wide = [y for y, few in zip(points, narrow, strict=True) if not few]
+        wide = [y for y in points if y.rank + y.nnz > most]
         found = iter(self._project_stack(wide) if wide else ())
         return [
-            self._project(y.to("cpu")).to(y.device.name) if few else next(found)
-            for y, few in zip(points, narrow, strict=True)
+            next(found) if y in wide else self._project(y.to("cpu")).to(y.device.name)
+            for y in points
         ]
 
     def _project_stack(self, points: Sequence[FactoredMatrix]) -> list[Point]:

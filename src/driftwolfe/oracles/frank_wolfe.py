@@ -264,9 +264,8 @@ def approach(
     if pair.dense:
         return Approach(pair.x, reached, calls, Memory())
     length = max(0.0, reached) / pair.distance if pair.squared > 0 else 0.0
-    reached = (
-        2.0 * radius * pair.distance if rough else reached
-    )  # a step too small to gain anything
+    if rough:  # a step too small to gain anything
+        reached = 2.0 * radius * pair.distance
     return Approach(pair.x, reached, calls, Memory(pair.scalars, hint, known.buffer, length))
 
 
@@ -331,17 +330,10 @@ class Run:
       half-space that holds K, once :math:`g \le \sqrt{tolerance}\, d` and any accuracy is reached.
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        stop: Stopping,
-        method: str,
-        pair: Pair,
-        calls: int = 0,
-        atoms: Atoms | None = None,
-    ) -> None:
-        self.domain, self.stop, self.method = domain, stop, method
-        self.pair, self.calls, self.atoms = pair, calls, atoms
+    def __init__(self, domain: Domain, stop: Stopping, method: str, pair: Pair) -> None:
+        self.domain, self.stop, self.method, self.pair = domain, stop, method, pair
+        self.calls = 0
+        self.atoms: Atoms | None = None
 
     def near(self) -> bool:
         """Whether x and y are as near as asked."""
@@ -384,9 +376,8 @@ class Run:
     def known(self) -> Point | None:
         """Return a vertex found before whose gap proves that the run must go on, if there is one."""
         vertex = self.atoms.best(self.pair.direction()) if self.atoms else None
-        return (
-            vertex if vertex is not None and self.pair.gap_at(vertex) > self.final_gap() else None
-        )
+        proves = vertex is not None and self.pair.gap_at(vertex) > self.final_gap()
+        return vertex if proves else None
 
     def accept(self, gap: float) -> InfeasibleProjection | None:
         """Return the result if the certified gap is small enough, else None."""
@@ -499,7 +490,8 @@ class HalfspaceRun(Run):
     def __init__(
         self, domain: Domain, x: Point, y: Point, stop: Stopping, atoms: Atoms | None = None
     ) -> None:
-        super().__init__(domain, stop, "halfspace", Pair(x, y), atoms=atoms)
+        super().__init__(domain, stop, "halfspace", Pair(x, y))
+        self.atoms = atoms
         # With an error of 3/8 sqrt(tolerance) ||x - y|| the run still ends.
         self._hint = 3 / 8 * math.sqrt(stop.tolerance) / domain.radius
         squared = (2.0 * domain.radius) ** 2

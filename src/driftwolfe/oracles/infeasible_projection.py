@@ -35,9 +35,9 @@ class Oracle:
     accuracy
         Of `infeasible_projection`; None: 0.1, and no limit but the tolerance in the certified tuning.
     lmo_budget
-        LMO calls per round b, for all experts together; None: no limit. After every round t, at most b t calls have
-        been made. The certified tuning has the blocks and tolerances that b surely affords with an exact oracle; the
-        practical tuning keeps its own. Where the budget ends a projection early, `bound` allows for what was left.
+        LMO calls per round b, for all experts together; None: no limit. After every round t, at most b t calls
+        have been made. The certified tuning has the blocks and tolerances that b surely affords with an exact
+        oracle; the practical tuning keeps its own. Where the budget ends a projection early, `bound` allows for it.
     schedule
         ``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round. `POLAR` has less regret with blocks.

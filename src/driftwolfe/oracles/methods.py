@@ -137,10 +137,10 @@ def exact(domain: Domain, asked: Request) -> InfeasibleProjection:
 
 def halfspace(domain: Domain, asked: Request) -> InfeasibleProjection:
     """Project infeasibly by one Frank-Wolfe run and one half-space step, see `HalfspaceRun`."""
-    y, accurate = in_hull(domain, asked.y), asked.accuracy is not None
+    y, near = in_hull(domain, asked.y), asked.accuracy is not None or asked.gap is not None
     if asked.gap is None:  # the bound on its calls needs ||x - y|| <= D
         y = clip_to_ball(y, domain.center, domain.radius)
-    found = _at_once(domain, asked, "halfspace", y, accurate or asked.gap is not None)
+    found = _at_once(domain, asked, "halfspace", y, test=near)
     if found is None:
         run = HalfspaceRun(domain, asked.x, y, _stopping(domain, asked), asked.atoms)
         while found is None:
@@ -195,11 +195,11 @@ def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
     if (inside := _at_once(domain, asked, "corrective", y)) is not None:
         return inside
     found: Span | Hull
-    run = Run(domain, _stopping(domain, asked), "corrective", Pair(asked.x, y), atoms=asked.atoms)
+    run = Run(domain, _stopping(domain, asked), "corrective", Pair(asked.x, y))
     if domain.rank_one_atoms:
-        found, run.atoms = Span(asked.x, y, domain.radius), None  # which hold what was found before
+        found = Span(asked.x, y, domain.radius)  # which holds what was found before
     elif isinstance(y, np.ndarray):
-        found = Hull(asked.x)
+        found, run.atoms = Hull(asked.x), asked.atoms
     else:
         raise ValueError(
             f'method "corrective" needs dense points or a TraceNormBall, got {type(y).__name__}; '
@@ -355,7 +355,8 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
             else:
                 nearest = (U * kept[:rank]) @ V.T
             pair = Pair(nearest, y, (xx, xy, yy))
-            run = Run(domain, stop, "block", pair, calls)
+            run = Run(domain, stop, "block", pair)
+            run.calls = calls
             factors = FactoredMatrix.from_orthonormal(U, kept[:rank], V) if mixed else None
             if run.near():
                 return _with_factors(run.stay(), factors)
