@@ -292,10 +292,9 @@ _BISECTED, _ASIDE = 2.0**-50, 1e-4
 class SeparationDomain(Domain):
     r"""A set given by a function that says of a point that it is in the set, or what separates it.
 
-    It has no LMO: learners project with method ``"separation"``, which needs some tens of calls per
-    projection where the set is round and more where it is long and thin (`docs/theory/bandit.md`).
-    Constraints :math:`g_i(z) \le 0` make such a function: return a subgradient of one that is violated. `SOOGD`,
-    `POLD`, `POLA` and ``Ader(oracle="separation")`` work on it; `POLAR` needs an LMO.
+    It has no LMO: learners project with method ``"separation"``, some tens of calls where the set is round and
+    more where it is long and thin (`docs/theory/bandit.md`). Of constraints :math:`g_i(z) \le 0`, return a
+    subgradient of one that is violated. `SOOGD`, `POLD`, `POLA` and ``Ader(oracle="separation")`` work on it.
 
     Parameters
     ----------
@@ -321,11 +320,6 @@ class SeparationDomain(Domain):
     >>> disc = dw.SeparationDomain(2, separate, radius=1.0, inner_radius=0.5)
     >>> disc.contains([0.0, 0.6]), disc.separate([0.0, 2.0])[0]
     (False, array([0., 1.]))
-    >>> learner = dw.learners.SOOGD(disc, horizon=50, lipschitz=1.0)
-    >>> for _ in range(50):
-    ...     suffered = learner.update(dw.losses.LinearLoss([0.0, -1.0]))
-    >>> disc.contains(learner.decision), learner.decision.round(2) + 0.0
-    (True, array([0. , 0.5]))
     """
 
     lmo_method = "separation"

@@ -283,9 +283,8 @@ class FlowPolytope(BoxSection):
 
     On others the oracle is Dijkstra's method (SciPy) where no price is negative and the paths fit the capacities,
     else a minimum-cost flow by successive shortest paths for each commodity, or one linear program (HiGHS) if
-    several share capacities. The centre is the mean of a few routings, each with higher prices for arcs that were
-    used, and `radius` may be far too large in most directions. Membership for several commodities takes many calls
-    of the oracle.
+    several share capacities. The centre is the mean of a few routings, and `radius` may be far too large in most
+    directions. Membership for several commodities takes many calls of the oracle.
 
     Parameters
     ----------

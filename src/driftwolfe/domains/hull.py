@@ -18,10 +18,9 @@ _ROUNDING = float(np.finfo(np.float64).eps)
 class Hull:
     r"""A convex combination :math:`x = \sum_i w_i a_i` of atoms, moved to the point nearest to a target.
 
-    Wolfe's method (1976): steps to the minimiser over an affine hull, cut short where a weight would
-    turn negative. Every step is an exact line search in a descent direction, so the distance never
-    grows, also for affinely dependent atoms. With m atoms of n entries, `add` costs O(m n), a step of
-    `correct` O(m n + m^3). Rows are relative to the first atom, so hulls far from 0 lose no digits.
+    Wolfe's method (1976): steps to the minimiser over an affine hull, cut short where a weight would turn negative,
+    each an exact line search in a descent direction: so the distance never grows. With m atoms of n entries, `add`
+    costs O(m n), a step of `correct` O(m n + m^3). Rows are relative to the first atom, so no digits are lost.
     """
 
     def __init__(self, first_atom: Array) -> None:

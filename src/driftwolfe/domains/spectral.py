@@ -35,21 +35,16 @@ DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 DEVICE_ENTRIES = 32_000_000
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
-#: Columns of factors, as a fraction of the shorter side, up to which they are decomposed in place of
-#: the dense matrix (measured on 943 x 1,682).
-_NARROW = 0.45
-#: Columns of factors, and rows or columns with entries, as a fraction of the shorter side, up to which
+#: Columns of factors, and with rows or columns that hold entries, as fractions of the shorter side, up to which
 #: those alone are decomposed (943 x 1,682), and how far the factors' products may be from orthonormal.
-_FEW_LINES, _ORTHOGONALITY = 0.65, 1e-11
+_NARROW, _FEW_LINES, _ORTHOGONALITY = 0.45, 0.65, 1e-11
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
 #: Entries up to which several matrices are decomposed in one call of a device: 1 GiB.
 _STACK_ENTRIES = 1 << 27
-#: Columns of factors and entries, as a fraction of the shorter side, up to which the host decomposes a
-#: matrix sooner than a device does (943 x 1,682; estimated from the times of each).
+#: Columns of factors and entries, as a fraction of the shorter side, up to which the host is quicker than a device.
 _ON_HOST = 0.35
-#: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core:
-#: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
+#: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core).
 _LANCZOS_SIDE = 350
 
 
@@ -66,8 +61,8 @@ class TraceNormBall(NormBall):
     shape, radius
         ``(m, n)``, and the bound, which is also the Euclidean radius.
     representation
-        What `origin` returns, and so what learners compute with: ``"dense"``, ``"factored"``, or
-        ``"auto"``: dense up to 12,000 entries, or 64,000 where the shorter side is at most 64.
+        What learners compute with: ``"dense"``, ``"factored"``, or ``"auto"``: dense up to 12,000 entries, or
+        64,000 where the shorter side is at most 64.
     lmo_tolerance
         Relative residual at which the leading pair is accepted; see `lmo_with_error`.
     device
@@ -144,13 +139,10 @@ class TraceNormBall(NormBall):
     ) -> Answer:
         """Return the atom and a bound on how far it is from the minimiser.
 
-        It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs
-        from a random start, seeded by the direction's numbers. For an accuracy of 0.05 or more the
-        bound fails with probability 0.001 at most. A finer one is radius * residual, which misses a
-        value larger by 5 % with that probability at most (proofs: `docs/theory/oracles.md`).
-
-        Where a value <direction, v> below `enough` lets the caller go on, the bound of a factored
-        direction's atom may be infinite: without it the atom takes a third of the time.
+        It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs from a random
+        start, seeded by the direction's numbers. For an accuracy of 0.05 or more the bound fails with probability
+        0.001 at most; a finer one misses a value larger by 5 % with that probability (`docs/theory/oracles.md`).
+        Below a value that is `enough` for the caller the bound may be infinite, which takes a third of the time.
         """
         tolerance = max(self.lmo_tolerance, accuracy or 0.0)
         least = math.inf if enough is None else -enough / self.scale
@@ -280,8 +272,7 @@ class TraceNormBall(NormBall):
     def _from_few_lines(self, x: Point) -> tuple[Array, Array, Array] | None:
         """Return what `_svd` does for a projection where few rows and columns have entries, else None.
 
-        With E and F the unit vectors of those rows and columns, x = [U E] diag(s, S) [V F]^T. In
-        orthonormal bases of [U E] and [V F] that is a small matrix.
+        With E and F the unit vectors of those, x = [U E] diag(s, S) [V F]^T: in orthonormal bases, a small matrix.
         """
         if not isinstance(x, FactoredMatrix) or x.device is not HOST or not (x.nnz and x.rank):
             return None

@@ -125,22 +125,20 @@ def infeasible_projection(
         ``"auto"``: exact where the set's projection is cheap, block on larger trace-norm balls, separation
         on sets that have no LMO, corrective on other sets of dense points, halfspace on the rest.
     accuracy
-        Where to stop: at a gap of this fraction of the squared distance from y (for halfspace and
-        corrective, except on trace-norm balls, of at most a tenth of the squared radius). Up to 1/2
-        the result is (x', x'). Default: 0.1 for corrective and block; halfspace stops as soon as its
-        half-space step lands within the tolerance, and paper always follows the paper.
+        Where to stop: at a gap of this fraction of the squared distance from y (for halfspace and corrective,
+        except on trace-norm balls, of at most a tenth of the squared radius). Up to 1/2 the result is (x', x').
+        Default: 0.1 for corrective and block; halfspace stops once its half-space step lands within the tolerance.
     max_lmo_calls
-        Limit on the LMO calls. If it ends the work before point 2 holds, the result says
-        ``converged=False``; points 1, 3 and 4 hold. With 0, x does not move.
+        Limit on the LMO calls. If it ends the work before point 2 holds, the result says ``converged=False``.
     rng
         Source of block's random columns, or a seed for one; by default fixed, so that calls repeat exactly.
     atoms
         Vertices of the set found before: halfspace tries them before every LMO call, and adds those
         that it finds. On a `CachedDomain`, an empty cache if not given.
     gap
-        Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of
-        the projection of y, however far y is. The result is (x', x'), `tolerance` and `accuracy` play
-        no part, and without half-space steps halfspace and paper are corrective, or plain Frank-Wolfe.
+        Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of the
+        projection of y. The result is (x', x'); `tolerance` and `accuracy` play no part, and halfspace and paper run as
+        corrective, or plain Frank-Wolfe.
 
     Examples
     --------

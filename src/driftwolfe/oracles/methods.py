@@ -283,8 +283,8 @@ def _extended(basis: Array, vector: Array) -> Array:
 _RANDOM_COLUMNS, _RANDOM_FRACTION = 8, 0.2
 #: Columns from which one and two rounds of power iteration pay; narrower blocks need fewer.
 _POWER_COLUMNS = (48, 96)
-#: Fraction of the shorter side above which a block costs more than all singular values (measured on
-#: 943 x 1,682), and the entries up to which those are computed: 32 MB for the dense matrix.
+#: Fraction of the shorter side above which a block costs more than all singular values (943 x 1,682), and entries
+#: up to which those are computed: 32 MB for the dense matrix.
 _FULL_FRACTION, _FULL_ENTRIES = 0.4, 4_000_000
 #: Columns with entries, as a fraction of those of the factors, up to which `_right_vectors` decomposes them.
 _SHARE_OF_START = 1.5
@@ -304,12 +304,9 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
     From the right singular space of x and a few random columns, products with y and its transpose
     give Ritz triplets :math:`(u_i, \sigma_i, v_i)` with :math:`U^\top y = \mathrm{diag}(\sigma)
     V^\top` exactly. Thresholding them, :math:`x' = U\,\mathrm{diag}((\sigma - \theta)_+)\,V^\top`,
-    is the projection once they hold all triplets above theta; until then the block grows. As
-    :math:`\langle y - x', x'\rangle = \theta\cdot radius`, the gap is
-    :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the
-    vertex joins the block, which another iteration sharpens.
-
-    Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent. With a
+    is the projection once they hold all triplets above theta; until then the block grows. The gap is
+    :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the vertex joins the
+    block. Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent. With a
     factored x and a dense y the answer is factored.
     """
     x, y, stop = asked.x, in_hull(domain, asked.y), _stopping(domain, asked)
@@ -388,8 +385,7 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
 def _right_vectors(x: Point, y: Point, radius: float) -> tuple[Any, bool]:
     """Right vectors to start from, and whether they need no power iteration.
 
-    They are those of x; where y is x and a few entries, of both parts' those above the threshold that their
-    singular values would have together, as a long step leaves few of x.
+    They are those of x; where y is x and a few entries, of both parts' those above their common threshold.
     """
     x = x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)
     if not (x.device is HOST and isinstance(y, FactoredMatrix) and np.array_equal(x.s, y.s)):
@@ -430,11 +426,10 @@ def _with_random_columns(
 def separation(domain: Domain, asked: Request) -> InfeasibleProjection:
     r"""Project infeasibly by moving y onto half-spaces that hold the set.
 
-    Each separates y from the set where the segment from the centre to y leaves it, so y moves by at least
-    half of :math:`(1 - s) r`, where :math:`x' = c + s(y - c)` is in K. The distance from K falls by a
-    factor :math:`\sqrt{1 - 1/(4\kappa^2)}` at least, :math:`\kappa = R/r`, and there are at most
-    :math:`\lceil 8\kappa^2 \ln(2\kappa\, dist(y, K)/\sqrt{tolerance})\rceil^+ + 1` cuts (proof:
-    `docs/theory/bandit.md`). Every cut brings y nearer to all of K.
+    Each separates y from the set where the segment from the centre to y leaves it, so y moves by at least half of
+    :math:`(1 - s) r`, where :math:`x' = c + s(y - c)` is in K. There are at most
+    :math:`\lceil 8\kappa^2 \ln(2\kappa\, dist(y, K)/\sqrt{tolerance})\rceil^+ + 1` cuts, :math:`\kappa = R/r`
+    (proof: `docs/theory/bandit.md`). Every cut brings y nearer to all of K.
     """
     if asked.gap is not None:
         raise ValueError('method "separation" has no gap to stop at; use another method or learner')
