@@ -137,8 +137,8 @@ def infeasible_projection(
         that it finds. On a `CachedDomain`, an empty cache if not given.
     gap
         Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of the
-        projection of y. The result is (x', x'); `tolerance` and `accuracy` play no part, and halfspace and paper run as
-        corrective, or plain Frank-Wolfe.
+        projection of y. The result is (x', x'); `tolerance` and `accuracy` play no part, and halfspace and paper
+        run as corrective, or plain Frank-Wolfe.
 
     Examples
     --------
