@@ -203,7 +203,7 @@ def random_network(seed):
     return edges, {pair: float(rng.integers(1, 8)) / 2 for pair in pairs}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("tight", [False, True])
 def test_flows_cost_what_the_linear_program_costs(seed, tight, rng):
     edges, demands = random_network(seed)
@@ -219,12 +219,14 @@ def test_flows_cost_what_the_linear_program_costs(seed, tight, rng):
         return
     domain = dw.FlowPolytope(edges, demands=demands, capacities=capacities)
     seen = [domain.origin()]
-    for index in range(15):
+    for index in range(12):
         costs = rng.integers(-3, 4, len(edges)) if index % 3 == 2 else rng.normal(size=len(edges))
-        costs = costs + (0.0, 1.0, 4.0)[index % 3 if index < 12 else 0]
+        costs = costs + (0.0, 1.0, 4.0)[index % 3 if index < 9 else 0]
         answer, least = domain.lmo(costs), linprog(np.tile(costs, number), **program)
         assert costs @ answer == pytest.approx(least.fun, abs=1e-6 * total * np.abs(costs).sum())
-        assert domain.contains(answer) and domain.contains(least.x.reshape(number, -1).sum(axis=0))
+        if index % 4 == 0:  # membership takes many calls
+            other = least.x.reshape(number, -1).sum(axis=0)
+            assert domain.contains(answer) and domain.contains(other)
         seen.append(answer)
     for one, other in itertools.product(seen, repeat=2):
         assert np.linalg.norm(one - other) <= domain.diameter * (1 + 1e-9)
