@@ -8,11 +8,6 @@ import driftwolfe as dw
 from domains.set_checks import check_gauge, check_gauge_subgradient, check_set
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(7)
-
-
 def signed_units(n, radius):
     return [sign * radius * row for row in np.eye(n) for sign in (1, -1)]
 

@@ -18,11 +18,6 @@ from domains.set_checks import (
 from driftwolfe.domains import spectral
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(11)
-
-
 def random_states(n, radius, count, rng):
     """Rank-one vertices of the spectrahedron."""
     vectors = rng.normal(size=(count, n))

@@ -14,11 +14,6 @@ WHEEL = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 0), (4, 1), (4, 2), (4, 3)]
 DOUBLED = [(0, 1), (0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (3, 4), (3, 4)]
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(13)
-
-
 def all_trees(n_vertices, edges):
     """Every spanning tree, as an indicator vector."""
     for chosen in itertools.combinations(range(len(edges)), n_vertices - 1):

@@ -10,11 +10,6 @@ from domains.set_checks import check_set
 PARTS, CAPACITIES = [[0, 4, 2], [1, 3], [5, 7, 6]], [2, 1, 1]
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(5)
-
-
 def zero_one(n, allowed):
     corners = (np.array(corner, dtype=float) for corner in itertools.product([0, 1], repeat=n))
     return [corner for corner in corners if allowed(corner)]

@@ -30,11 +30,6 @@ ROADS = [
 ]
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(13)
-
-
 def all_paths(edges, vertex, sink):
     """Every path, as an indicator vector."""
     if vertex == sink:

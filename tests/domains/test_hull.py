@@ -162,11 +162,6 @@ def test_a_square_and_a_point_beside_it():
     assert hull.correct(np.array([1.0, 0.5])).tolist() == weights_of(hull).tolist() == [0.75, 0.25]
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(17)
-
-
 def mixtures_of(points):
     flat = points.reshape(len(points), -1)
 

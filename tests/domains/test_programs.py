@@ -16,11 +16,6 @@ from domains.set_checks import check_set
 from driftwolfe.domains.programs import LinearMinimiser
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(13)
-
-
 @pytest.fixture(params=["highspy", "scipy"])
 def solver(request, monkeypatch):
     """With highspy, and as if it were not installed."""

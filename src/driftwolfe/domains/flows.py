@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from typing import Any, Self, TypeAlias
@@ -154,8 +154,7 @@ class Network:
             if not self.tight or (flow <= self.limits * (1 + _ROUNDED)).all():
                 return flow
         if not self.tight or self.origins.size == 1:
-            flows = map(partial(self._routed, prices), range(self.origins.size))
-            return np.add.reduce(list(flows))
+            return self._routed(prices)
         columns, program = self._program
         try:
             parts = program(prices[columns])
@@ -163,15 +162,16 @@ class Network:
             raise ValueError(_TOO_TIGHT) from error
         return np.bincount(columns, parts, prices.size).astype(np.float64, copy=False)
 
-    def _routed(self, prices: Array, row: int) -> Array:
-        """Return a cheapest flow of one commodity."""
-        total = self.totals[row]
-        limits = np.where(self.ways[row], np.minimum(self.limits, total), 0.0)
-        arcs, supplies = (prices, self.tails, self.heads, limits), self.supplies[row]
-        flow = kernels().cheapest_flow(*arcs, supplies, *self._touching, _ROUNDED * total)
-        if not flow.size:
-            raise ValueError(_TOO_TIGHT)
-        return np.asarray(flow)
+    def _routed(self, prices: Array) -> Array:
+        """Return a cheapest flow where commodities do not meet: that of each, by itself."""
+        arcs, flows = (prices, self.tails, self.heads), np.zeros(prices.size)
+        for way, supplies, total in zip(self.ways, self.supplies, self.totals, strict=True):
+            limits = np.where(way, np.minimum(self.limits, total), 0.0)
+            room = limits, supplies, *self._touching, _ROUNDED * total
+            if not (flow := kernels().cheapest_flow(*arcs, *room)).size:
+                raise ValueError(_TOO_TIGHT)
+            flows += flow
+        return flows
 
     def shortest(self, prices: Array) -> Array:
         """Return a flow on shortest paths; capacities are not kept."""

@@ -122,8 +122,7 @@ def _at_once(
 
 def in_hull(domain: Domain, y: Point) -> Point:
     """Return the nearest point of the set's affine hull, which is nearer to all of K."""
-    offset = domain._from_center(y)
-    along = domain.tangent(offset)
+    along = domain.tangent(offset := domain._from_center(y))
     if along is offset:
         return y
     return along if domain.center is None else domain.center + along
