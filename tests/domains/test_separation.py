@@ -56,7 +56,7 @@ def separated_twins(name):
     return dw.SeparationDomain(3, separate, *sizes), known
 
 
-def tested_twins(name):
+def by_membership(name):
     """The same, by tests alone."""
     separate, sizes, known = SETS[name]
     return dw.MembershipDomain(3, lambda y: separate(y) is None, *sizes), known
@@ -227,7 +227,7 @@ def test_what_is_refused():
 @pytest.mark.parametrize("name", SETS)
 def test_cuts_by_membership_hold_the_set(name):
     """Beside the set's support function; at vertices and edges too, where gauges have kinks."""
-    tested, known = tested_twins(name)
+    tested, known = by_membership(name)
     center, rng = tested.origin(), np.random.default_rng(4)
     corners = [known.lmo(g) - center for g in rng.standard_normal((12, 3))]
     edges = [0.5 * (a + b) for a, b in itertools.pairwise(corners)]
@@ -248,7 +248,7 @@ def test_cuts_by_membership_hold_the_set(name):
 
 @pytest.mark.parametrize("name", SETS)
 def test_projections_by_membership(name):
-    tested, known = tested_twins(name)
+    tested, known = by_membership(name)
     tolerance, center = 4 * tested.cut_accuracy**2, tested.origin()
     for y in outside(tested, np.random.default_rng(2)):
         result = dw.infeasible_projection(tested, center, y, tolerance)
@@ -263,7 +263,7 @@ def test_projections_by_membership(name):
 
 @pytest.mark.parametrize("name", SETS)
 def test_so_ogd_by_membership(name):
-    tested, known = tested_twins(name)
+    tested, known = by_membership(name)
     rounds, slope = 60, np.array([1.0, -0.5, 0.25])
     learner = dw.learners.SOOGD(tested, horizon=rounds, lipschitz=2.0)
     suffered = 0.0
@@ -280,6 +280,6 @@ def test_what_a_membership_domain_refuses():
         dw.MembershipDomain(3, None, radius=1.0, inner_radius=1.0)
     with pytest.raises(ValueError, match="give a center that is"):
         dw.MembershipDomain(3, lambda y: False, radius=1.0, inner_radius=1.0)
-    ball, _ = tested_twins("l2")
+    ball, _ = by_membership("l2")
     assert ball.contains(SHIFT) and not ball.contains(SHIFT + 2.0)
     assert ball.contains(SHIFT + np.array([1.5 + 1e-10, 0, 0]), atol=1e-9)
