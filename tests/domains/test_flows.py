@@ -89,20 +89,6 @@ def test_flows_against_bellman_ford(rng):
         assert np.isclose(costs @ domain.lmo(costs), least)
 
 
-def test_flows_are_the_solutions_of_the_linear_programme(rng):
-    vertices = sorted({vertex for edge in ROADS for vertex in edge})
-    balance = np.array(
-        [[(tail == v) - (head == v) for tail, head in ROADS] for v in vertices], dtype=float
-    )
-    supply = np.array([(v == "s") - (v == "t") for v in vertices], dtype=float)
-    domain = dw.FlowPolytope(ROADS, "s", "t")
-    for _ in range(5):
-        costs = rng.normal(size=len(ROADS))
-        solved = linprog(costs, A_eq=balance, b_eq=supply, bounds=(0, 1))
-        assert np.isclose(costs @ domain.lmo(costs), solved.fun)
-        assert domain.contains(solved.x)
-
-
 def test_flow_membership_sees_every_equation():
     domain = dw.FlowPolytope(ROADS, "s", "t")
     center = domain.center

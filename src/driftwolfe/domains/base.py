@@ -228,8 +228,9 @@ class Domain(checks.Constructed, ABC):
     def arguments(self) -> dict[str, Any]:
         """Return the constructor's arguments that make this set again, as plain data for a file."""
         if self._made_from is None:
+            kind = type(self).__name__
             raise NotImplementedError(
-                f"a {type(self).__name__} holds functions, which no file can; give it to load"
+                f"a {kind} holds functions, which no file can; give it to load"
             )
         return {name: getattr(self, attribute) for name, attribute in self._made_from}
 
@@ -301,9 +302,8 @@ class Domain(checks.Constructed, ABC):
         from driftwolfe.domains.hull import approach  # which needs this module
 
         if not isinstance(x, np.ndarray):
-            raise NotImplementedError(
-                f"a {type(x).__name__} has no decomposition by lmo calls alone"
-            )
+            kind = type(x).__name__
+            raise NotImplementedError(f"a {kind} has no decomposition by lmo calls alone")
         return approach(lmo, x, lmo(self.origin() - x), 0.5 * tolerance, tolerance).atoms
 
     # -- what helps it -----------------------------------------------------------------------

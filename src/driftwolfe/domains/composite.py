@@ -206,9 +206,8 @@ class LMODomain(Domain):
         super().__init__(shape, radius, diameter=diameter, center=center)
         self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
-            raise ValueError(
-                f"contains says that {self._middle} is not in the set; give a center that is"
-            )
+            where = self._middle
+            raise ValueError(f"contains says that {where} is not in the set; give a center that is")
 
     def _found(self, center: Any) -> tuple[Array, float, float | None]:
         """Return a centre, a radius and a diameter, by answers of the oracle, and check these."""

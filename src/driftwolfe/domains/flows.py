@@ -47,9 +47,8 @@ def arcs_of(graph: Any) -> list[Arc]:
         pairs = graph.tolist() if isinstance(graph, np.ndarray) else graph
         return [(tail, head) for tail, head in pairs]
     except (TypeError, ValueError):
-        raise ValueError(
-            "graph must be pairs (tail, head), one pair per arc, a SciPy sparse matrix or a networkx graph"
-        ) from None
+        kinds = "pairs (tail, head), one per arc, a SciPy sparse matrix or a networkx graph"
+        raise ValueError(f"graph must be {kinds}") from None
 
 
 def networkx_arcs(graph: Any) -> list[tuple[Arc, dict[str, Any]]]:
@@ -86,10 +85,8 @@ def demand_triples(demands: Any) -> list[Demand]:
     try:
         triples = [(origin, goal, amount) for origin, goal, amount in rows]
     except (TypeError, ValueError):
-        raise ValueError(
-            "demands must be {(origin, destination): amount}, triples (origin, destination, amount), "
-            "or a square array"
-        ) from None
+        kinds = "{(origin, destination): amount}, triples (origin, destination, amount)"
+        raise ValueError(f"demands must be {kinds}, or a square array") from None
     for origin, goal, amount in triples:
         size = checks.nonnegative(amount, f"the demand from {origin!r} to {goal!r}")
         if size > 0 and origin == goal:
@@ -176,9 +173,8 @@ class Network:
     def shortest(self, prices: Array) -> Array:
         """Return a flow on shortest paths; capacities are not kept."""
         prices = np.where(self.used, np.maximum(prices, 0.0), np.inf)
-        _, before = scipy.sparse.csgraph.dijkstra(
-            self._matrix(prices), indices=self.origins, return_predecessors=True
-        )
+        asked = {"indices": self.origins, "return_predecessors": True}
+        _, before = scipy.sparse.csgraph.dijkstra(self._matrix(prices), **asked)
         trees, trips = before.astype(np.int64).ravel(), (self.rows, self.goals, self.amounts)
         arcs = prices, self.tails, self.heads
         return np.asarray(kernels().tree_flow(*arcs, trees, *trips, self.n_vertices))
@@ -425,11 +421,10 @@ class FlowPolytope(BoxSection):
         prices, net = tilted(direction, self._tilt), self._network
         if not self._paths:
             return net.cheapest(prices if prices.any() else self._tilt)
+        arcs = prices[self._usable], self._tails, self._heads
         path = np.zeros(direction.size)
-        path[self._usable] = net.total * kernels().shortest_path(
-            prices[self._usable], self._tails, self._heads, net.n_vertices, *net.ends
-        )
-        return path
+        path[self._usable] = kernels().shortest_path(*arcs, net.n_vertices, *net.ends)
+        return net.total * path
 
     def _contains(self, x: Array, slack: float) -> bool:
         within = super()._contains(x, slack)

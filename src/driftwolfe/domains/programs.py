@@ -116,13 +116,9 @@ class LinearMinimiser:
     def _milp(self, costs: Array) -> Array:
         from scipy.optimize import Bounds, LinearConstraint, milp  # a slow import
 
-        found = milp(
-            costs,
-            integrality=np.full(costs.size, int(self.whole)),
-            bounds=Bounds(self.lower, self.upper),
-            constraints=LinearConstraint(self.A, self.low, self.high),
-            options={"mip_rel_gap": 0.0},
-        )
+        rows, bounds = LinearConstraint(self.A, self.low, self.high), Bounds(self.lower, self.upper)
+        whole, options = np.full(costs.size, int(self.whole)), {"mip_rel_gap": 0.0}
+        found = milp(costs, integrality=whole, bounds=bounds, constraints=rows, options=options)
         if found.status != 0:
             words = {2: "infeasible", 3: "unbounded"}
             raise ValueError(words.get(found.status, found.message))
@@ -178,9 +174,8 @@ class LinearProgram(Domain):
         self.A_eq, self.b_eq = _rows(A_eq, b_eq, "eq")
         self.bounds = _bounds(bounds, [A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None])
         (lower, upper), size, sparse = self.bounds.T.copy(), len(self.bounds), scipy.sparse
-        given = [
-            (A, b) for A, b in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)) if b is not None
-        ]
+        both = (self.A_ub, self.b_ub), (self.A_eq, self.b_eq)
+        given = [(A, b) for A, b in both if b is not None]
         A = sparse.vstack([sparse.csr_array((0, size)), *(A for A, _ in given)], format="csr")
         lengths = sparse.linalg.norm(A, axis=1)
         scale = 1.0 / np.where(lengths > 0, lengths, 1.0)  # so that slacks are distances

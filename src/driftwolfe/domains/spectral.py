@@ -110,9 +110,8 @@ class TraceNormBall(NormBall):
         elif self.factored and entries >= DEVICE_ENTRIES:
             self.device = best_device()
         if self.device is not HOST and representation == "dense":
-            raise ValueError(
-                f'device "{device}" is for factored points; leave representation="dense" out'
-            )
+            instead = 'leave representation="dense" out'
+            raise ValueError(f'device "{device}" is for factored points; {instead}')
         self.factored = self.factored or self.device is not HOST
         self.representation = "factored" if self.factored else "dense"
 

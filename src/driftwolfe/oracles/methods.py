@@ -200,10 +200,8 @@ def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
     elif isinstance(y, np.ndarray):
         found, run.atoms = Hull(asked.x), asked.atoms
     else:
-        raise ValueError(
-            f'method "corrective" needs dense points or a TraceNormBall, got {type(y).__name__}; '
-            'use method="halfspace"'
-        )
+        needs = f"needs dense points or a TraceNormBall, got {type(y).__name__}"
+        raise ValueError(f'method "corrective" {needs}; use method="halfspace"')
     hint = 0.1 * math.sqrt(run.stop.tolerance) / domain.radius
     while not run.near():
         if (vertex := run.known()) is None:
@@ -313,10 +311,8 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
         return inside
     rng = np.random.default_rng(0 if asked.rng is None else asked.rng)
     if not domain.rank_one_atoms:
-        raise ValueError(
-            f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
-            'use method="corrective" or "halfspace"'
-        )
+        kind, instead = type(domain.unwrapped).__name__, 'use method="corrective" or "halfspace"'
+        raise ValueError(f'method "block" is for TraceNormBall, got {kind}; {instead}')
     radius, length = domain.radius, norm(y)
     if not length < 1e153:  # squares of larger ones overflow
         raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
@@ -460,10 +456,5 @@ def separation(domain: Domain, asked: Request) -> InfeasibleProjection:
 #: The methods that `infeasible_projection` knows, beside ``"auto"``: of a checked request, the answer, or a
 #: run that yields its LMO calls.
 METHODS: dict[str, Callable[[Domain, Request], Any]] = {
-    "paper": paper,
-    "halfspace": halfspace,
-    "corrective": corrective,
-    "block": block,
-    "exact": exact,
-    "separation": separation,
+    run.__name__: run for run in (paper, halfspace, corrective, block, exact, separation)
 }
