@@ -181,13 +181,13 @@ def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> floa
             f"{type(domain.unwrapped).__name__} has no known inner_radius, which bisection starts "
             "from; give the set one, or use a method that needs only its lmo"
         )
-    offset, center = domain._from_center(y), domain.origin()
+    offset = domain._from_center(y)
     length = norm(offset)
     if length == 0:
         return 0.0
     low, high = domain.inner_radius / length, domain.radius / length  # bounds on 1/t
     for _ in range(whole_above(math.log2(1 / accuracy))):
         middle = 0.5 * (low + high)
-        inside = domain.contains(center + middle * offset, atol=1e-12)
-        low, high = (middle, high) if inside else (low, middle)
+        scaled = middle * offset if domain.center is None else domain.center + middle * offset
+        low, high = (middle, high) if domain.contains(scaled, atol=1e-12) else (low, middle)
     return 1.0 / low
