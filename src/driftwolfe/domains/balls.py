@@ -50,9 +50,8 @@ def threshold_to_sum(values: Any, total: float, simplex: bool = False) -> Any:
 def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     r"""Project each row onto :math:`\{0 \le s \le cap, \sum_i s_i = total\}`.
 
-    The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta per row; `total` is from
-    0 to n cap. The sum falls with theta along straight pieces between the points `values - cap` and
-    `values`: sorting those finds the piece that meets `total`, and a linear equation theta.
+    The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta per row; `total` is from 0 to n cap.
+    The sum falls with theta along straight pieces between `values - cap` and `values`, which are sorted.
     """
     n = values.shape[1]
     if values.size and max(values.max(), -values.min()) > _FAR * cap:

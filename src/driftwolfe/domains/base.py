@@ -24,8 +24,7 @@ from driftwolfe.storage import require
 Answer: TypeAlias = tuple[Point, float]
 #: A linear minimisation oracle for checked directions.
 LMO: TypeAlias = Callable[[Any], Any]
-#: Distance from the affine hull that counts as rounding, in units of the larger of the set's radius
-#: and the point's distance from the centre.
+#: Distance from the affine hull that is rounding, over the set's radius or the point's distance from the centre.
 AFFINE_TOLERANCE = 1e-9
 #: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
 DEVICE_SIZE = 100_000
@@ -50,14 +49,12 @@ class Domain(checks.Constructed, ABC):
     ----------
     shape
         Shape of the points.
-    radius
-        :math:`R = \max_{z \in K} \lVert z - c\rVert`, or a bound on it; Euclidean, as all lengths.
-    diameter
-        A bound on the diameter of :math:`K`; `2 * radius` if not given.
-    center
-        The point :math:`c \in K` that takes the place of 0 for learners and oracles; zero if not given.
-    inner_radius
-        Radius of a ball around `center` that lies in :math:`K`, inside its affine hull; 0 if unknown.
+    radius, diameter
+        :math:`R = \max_{z \in K} \lVert z - c\rVert` and the diameter of :math:`K`, by default `2 * radius`, or
+        bounds on them; Euclidean, as all lengths.
+    center, inner_radius
+        The point :math:`c \in K` that takes the place of 0 for learners and oracles, zero if not given; and the
+        radius of a ball around it that lies in :math:`K`, inside its affine hull, 0 if unknown.
     stack_device
         Where ensembles keep stacks of points: a device's name, or ``"auto"``: a GPU for large points.
 

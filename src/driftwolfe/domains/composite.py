@@ -134,8 +134,7 @@ class ProductDomain(Domain):
         return [getattr(domain, operation)(part, *more) for domain, part in pairs]
 
 
-#: How far beyond the given radius an answer of an LMO may lie, and how much less than the inner radius a cut
-#: may leave of the set, in units of each.
+#: How far beyond the radius an answer of an LMO may lie, and a cut within the inner radius, in units of each.
 _RADIUS_TOLERANCE = 1e-6
 #: Dimensions up to which an `LMODomain` asks its oracle for a box around the set.
 _BOXED = 64

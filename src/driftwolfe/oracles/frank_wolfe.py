@@ -37,8 +37,8 @@ CALLS = 2.6
 class Pair:
     """A feasible point x that moves by Frank-Wolfe steps, and its target y.
 
-    Dense points keep the residual x - y. Others keep the `scalars`, which may be passed if known, and
-    never touch all entries; if x lies in a `buffer`, its steps copy nothing.
+    Dense points keep the residual x - y. Others keep the `scalars`, and never touch all entries; if x lies in a
+    `buffer`, its steps copy nothing.
     """
 
     scalars: Scalars
@@ -193,12 +193,10 @@ def frank_wolfe(
     ----------
     domain, x, y
         The set, the start (one of its points) and the point to move towards; none is changed.
-    gap
-        Where to stop: a squared distance, positive.
+    gap, accuracy
+        Where to stop: a squared distance, positive, or also a fraction of :math:`\lVert x - y\rVert^2`.
     max_lmo_calls
         Limit on the LMO calls, at least 1; None for no limit.
-    accuracy
-        Stop also at a gap of this fraction of :math:`\lVert x - y\rVert^2`; None for no such stop.
     memory
         That of an earlier run which ended in this x; it only saves work.
 
@@ -275,20 +273,16 @@ class InfeasibleProjection:
 
     Attributes
     ----------
-    feasible
-        :math:`x' \in K`.
-    infeasible
-        :math:`y'`, in the ball, and to no point of K farther than y was.
+    feasible, infeasible
+        :math:`x' \in K`, and :math:`y'` in the ball, which is to no point of K farther than y was.
     lmo_calls, method
         LMO calls made, and the method that ran.
     gap
         Bound on :math:`\max_{z \in K}\langle y - x', z - x'\rangle`, a squared distance: x' is within
         its root of the projection of y (for ``"halfspace"`` and ``"paper"``, of y moved to the ball).
-    distance
-        :math:`\lVert x' - y'\rVert`, in units of the points.
-    converged
-        Whether distance^2 <= tolerance. False only when `max_lmo_calls` ended the work early; the
-        other three points of the contract hold even then.
+    distance, converged
+        :math:`\lVert x' - y'\rVert`, and whether its square is within the tolerance: not so only where
+        `max_lmo_calls` ended the work early; the other three points of the contract hold even then.
 
     Examples
     --------
@@ -481,10 +475,9 @@ class Atoms(Stateful):
 class HalfspaceRun(Run):
     r"""One Frank-Wolfe run and one half-space step, by one LMO call at a time.
 
-    At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the
-    error asked of it, whatever the `accuracy`: the run continues to a finer accuracy as long as
-    this cap allows, and else returns the answer that was within the tolerance before. Where the gap
-    decides, it is plain Frank-Wolfe: at most :math:`6.75\, D^2/gap` calls.
+    At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the error asked of
+    it: the run continues to a finer `accuracy` as long as this cap allows, and else returns what was within the
+    tolerance before. Where the gap decides, it is plain Frank-Wolfe: at most :math:`6.75\, D^2/gap` calls.
     """
 
     def __init__(
