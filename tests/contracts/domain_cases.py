@@ -26,6 +26,7 @@ def _streets(rows: int, columns: int) -> list[tuple[tuple[int, int], tuple[int, 
 
 
 _TRIPS = {((0, 0), (2, 2)): 2.0, ((0, 0), (1, 2)): 1.0, ((2, 1), (0, 0)): 1.5}
+_FEW_TRIPS = {((0, 0), (1, 2)): 2.0, ((1, 1), (0, 0)): 1.5}
 
 
 def _hull_points(count: int, n: int) -> np.ndarray:
@@ -99,7 +100,7 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
         lambda: dw.FlowPolytope(_grid_edges(6, 6), (0, 0), (5, 5)),
         lambda: dw.FlowPolytope(_streets(2, 3), (0, 0), (1, 2)),
         lambda: dw.FlowPolytope(_streets(3, 3), demands=_TRIPS),
-        lambda: dw.FlowPolytope(_streets(3, 3), demands=_TRIPS, capacities=3.5),
+        lambda: dw.FlowPolytope(_streets(2, 3), demands=_FEW_TRIPS, capacities=1.5),
     ],
     dw.GroupLassoBall: [
         lambda: dw.GroupLassoBall(5, [[0, 3], [1], [2, 4]], radius=2.0),
@@ -120,7 +121,7 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
         lambda: dw.LinearProgram(A_ub=[[1.0, 2.0], [3.0, 1.0]], b_ub=[8.0, 9.0]),
         lambda: dw.LinearProgram(A_eq=[[1.0] * 4], b_eq=[2.0], bounds=[(0, 1)] * 3 + [(-1, None)]),
         lambda: _program(8, 5),
-        lambda: _program(12, 80),
+        lambda: _program(12, 70),
     ],
     dw.LinfBall: [lambda: dw.LinfBall(4, radius=2.0), lambda: dw.LinfBall((10, 12), radius=0.1)],
     dw.PartitionMatroidPolytope: [
@@ -130,7 +131,7 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
     ],
     dw.MatchingPolytope: [
         lambda: dw.MatchingPolytope([(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]),
-        lambda: dw.MatchingPolytope(nx.complete_graph(5), k=2),
+        lambda: dw.MatchingPolytope([(0, 1), (1, 2), (2, 0), (3, 4), (5, 6)], k=2),
     ],
     dw.Permutahedron: [
         lambda: dw.Permutahedron(4),

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.highs import LinearMinimiser
+from driftwolfe.domains.programs import LinearMinimiser
 from driftwolfe.estimators.classifier import ClassExperts
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.regressor import RegressionLearner

@@ -13,12 +13,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 
 import driftwolfe as dw
 from domains.set_checks import check_set
-from driftwolfe.domains.highs import LinearMinimiser
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(13)
+from driftwolfe.domains.programs import LinearMinimiser
 
 
 @pytest.fixture(params=["highspy", "scipy"])

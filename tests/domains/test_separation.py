@@ -38,51 +38,33 @@ def from_corner(y):
     return np.ones(3) if y.sum() > 1 else None
 
 
-CORNER = np.full(3, 0.2)
-TWINS = {
-    "l1": (
-        lambda: dw.SeparationDomain(3, from_l1, radius=2.0, inner_radius=2.0 / math.sqrt(3)),
-        lambda: dw.L1Ball(3, radius=2.0),
-    ),
+#: What separates, the radii and the centre, and the same set with an LMO.
+SETS = {
+    "l1": (from_l1, (2.0, 2.0 / math.sqrt(3)), dw.L1Ball(3, radius=2.0)),
     "l2": (
-        lambda: dw.SeparationDomain(3, from_l2, radius=1.5, inner_radius=1.5, center=SHIFT),
-        lambda: dw.LMODomain(3, lambda g: dw.L2Ball(3, 1.5).lmo(g) + SHIFT, 1.5, center=SHIFT),
+        from_l2,
+        (1.5, 1.5, SHIFT),
+        dw.LMODomain(3, lambda g: dw.L2Ball(3, 1.5).lmo(g) + SHIFT, 1.5, center=SHIFT),
     ),
-    "box": (
-        lambda: dw.SeparationDomain(3, from_box, radius=3.0, inner_radius=0.5),
-        lambda: dw.Box([-1.0, -2.0, -0.5], [2.0, 1.0, 0.5]),
-    ),
-    "corner": (
-        lambda: dw.SeparationDomain(3, from_corner, radius=1.0, inner_radius=0.2, center=CORNER),
-        lambda: dw.ConvexHull([[0.0] * 3, *np.eye(3)]),
-    ),
+    "box": (from_box, (3.0, 0.5), dw.Box([-1.0, -2.0, -0.5], [2.0, 1.0, 0.5])),
+    "corner": (from_corner, (1.0, 0.2, np.full(3, 0.2)), dw.ConvexHull([[0.0] * 3, *np.eye(3)])),
 }
 
 
-def by_membership(separate, **sizes):
-    """The same set, by tests alone."""
-    return dw.MembershipDomain(3, lambda y: separate(y) is None, **sizes)
+def separated_twins(name):
+    separate, sizes, known = SETS[name]
+    return dw.SeparationDomain(3, separate, *sizes), known
 
 
-#: Twins by membership: set, the same with an LMO.
-TESTED = {
-    "l1": (by_membership(from_l1, radius=2.0, inner_radius=2.0 / math.sqrt(3)), TWINS["l1"][1]()),
-    "l2": (
-        by_membership(from_l2, radius=1.5, inner_radius=1.5, center=SHIFT),
-        TWINS["l2"][1](),
-    ),
-    "box": (by_membership(from_box, radius=3.0, inner_radius=0.5), TWINS["box"][1]()),
-    "corner": (
-        by_membership(from_corner, radius=1.0, inner_radius=0.2, center=CORNER),
-        TWINS["corner"][1](),
-    ),
-}
+def by_membership(name):
+    """The same, by tests alone."""
+    separate, sizes, known = SETS[name]
+    return dw.MembershipDomain(3, lambda y: separate(y) is None, *sizes), known
 
 
-@pytest.fixture(params=TWINS)
+@pytest.fixture(params=SETS)
 def twins(request):
-    separated, known = TWINS[request.param]
-    return separated(), known()
+    return separated_twins(request.param)
 
 
 def outside(domain, rng, count=12):
@@ -193,7 +175,7 @@ WITHOUT_LMO = {
 )
 def test_learners_do_without_an_lmo(name, place):
     """And find the best point, as the set with an LMO names it."""
-    make, (separated, known) = WITHOUT_LMO[name], (twin() for twin in TWINS[place])
+    make, (separated, known) = WITHOUT_LMO[name], separated_twins(place)
     learner, slope = make(separated), np.array([1.0, -0.5, 0.25])
     for t in range(100):
         learner.update(LinearLoss(slope))
@@ -226,7 +208,7 @@ def test_what_is_refused():
     shapeless = dw.SeparationDomain(3, lambda y: 1.0 if y @ y > 1 else None, 1.0, 1.0)
     with pytest.raises(ValueError, match="separate"):
         shapeless.separate([2.0, 0.0, 0.0])
-    ball = TWINS["l1"][0]()
+    ball, _ = separated_twins("l1")
     for call in (ball.lmo, ball.decompose):
         with pytest.raises(NotImplementedError, match="SOOGD"):
             call(np.ones(3))
@@ -242,10 +224,10 @@ def test_what_is_refused():
 # -- by membership tests alone -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TESTED)
+@pytest.mark.parametrize("name", SETS)
 def test_cuts_by_membership_hold_the_set(name):
     """Beside the set's support function; at vertices and edges too, where gauges have kinks."""
-    tested, known = TESTED[name]
+    tested, known = by_membership(name)
     center, rng = tested.origin(), np.random.default_rng(4)
     corners = [known.lmo(g) - center for g in rng.standard_normal((12, 3))]
     edges = [0.5 * (a + b) for a, b in itertools.pairwise(corners)]
@@ -264,9 +246,9 @@ def test_cuts_by_membership_hold_the_set(name):
         assert cut.calls <= 25 * 3 + 110
 
 
-@pytest.mark.parametrize("name", TESTED)
+@pytest.mark.parametrize("name", SETS)
 def test_projections_by_membership(name):
-    tested, known = TESTED[name]
+    tested, known = by_membership(name)
     tolerance, center = 4 * tested.cut_accuracy**2, tested.origin()
     for y in outside(tested, np.random.default_rng(2)):
         result = dw.infeasible_projection(tested, center, y, tolerance)
@@ -279,9 +261,9 @@ def test_projections_by_membership(name):
         dw.infeasible_projection(tested, center, y + 9.0, 0.1 * tested.cut_accuracy**2)
 
 
-@pytest.mark.parametrize("name", TESTED)
+@pytest.mark.parametrize("name", SETS)
 def test_so_ogd_by_membership(name):
-    tested, known = TESTED[name]
+    tested, known = by_membership(name)
     rounds, slope = 60, np.array([1.0, -0.5, 0.25])
     learner = dw.learners.SOOGD(tested, horizon=rounds, lipschitz=2.0)
     suffered = 0.0
@@ -298,6 +280,6 @@ def test_what_a_membership_domain_refuses():
         dw.MembershipDomain(3, None, radius=1.0, inner_radius=1.0)
     with pytest.raises(ValueError, match="give a center that is"):
         dw.MembershipDomain(3, lambda y: False, radius=1.0, inner_radius=1.0)
-    ball = TESTED["l2"][0]
+    ball, _ = by_membership("l2")
     assert ball.contains(SHIFT) and not ball.contains(SHIFT + 2.0)
     assert ball.contains(SHIFT + np.array([1.5 + 1e-10, 0, 0]), atol=1e-9)

@@ -8,11 +8,7 @@ import driftwolfe as dw
 from domains.set_checks import check_gauge, check_gauge_subgradient, check_projection
 from driftwolfe.domains import spectral
 from driftwolfe.points import FactoredMatrix, devices
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(5)
+from learners.families import project_trace_norm
 
 
 def low_rank_plus_sparse(shape, rng, rank=3, stored=40):
@@ -52,11 +48,8 @@ def test_stacks_of_small_matrices_are_projected_as_by_their_decompositions(shape
     stack = directions * (2.0 * sizes / trace_norms)[:, None, None]
     before = stack.copy()
     projected = ball.project_many(stack)
-    U, s, Vt = np.linalg.svd(stack, full_matrices=False)
-    for answer, left, values, right in zip(projected, U, s, Vt, strict=True):
-        thetas = [(values[:k].sum() - 2.0) / k for k in range(1, values.size + 1)]
-        kept = np.maximum(values - max(0.0, *thetas), 0.0)
-        np.testing.assert_allclose(answer, (left * kept) @ right, rtol=0, atol=1e-14)
+    for answer, matrix in zip(projected, stack, strict=True):
+        np.testing.assert_allclose(answer, project_trace_norm(matrix, 2.0), rtol=0, atol=1e-13)
     np.testing.assert_array_equal(projected[[0, 6]], stack[[0, 6]])
     np.testing.assert_array_equal(stack, before)
     assert not np.shares_memory(projected, stack)
@@ -79,13 +72,7 @@ def test_factored_and_dense_points_get_the_same_answers(shape, rng):
     assert ball.gauge(y) == pytest.approx(s.sum() / 25.0, rel=1e-9)
     assert ball.lmo(y).inner(y) == pytest.approx(-25.0 * s[0], rel=1e-9)
     assert np.vdot(ball.lmo(dense), dense) == pytest.approx(-25.0 * s[0], rel=1e-9)
-    U, _, Vt = np.linalg.svd(dense, full_matrices=False)
-    theta = next(
-        t
-        for k in range(1, s.size + 1)
-        if (t := (s[:k].sum() - 25.0) / k) >= (s[k] if k < s.size else 0.0)
-    )
-    expected = (U * np.maximum(s - theta, 0.0)) @ Vt
+    expected = project_trace_norm(dense, 25.0)
     np.testing.assert_allclose(ball.project(y).toarray(), expected, atol=1e-6)
     np.testing.assert_allclose(ball.project(dense), expected, atol=1e-6)
     assert isinstance(ball.project(y), FactoredMatrix)
@@ -156,12 +143,10 @@ def test_a_vertex_that_is_enough_needs_no_certificate(scale, rng):
 
 
 def test_representation_follows_the_size_unless_told():
-    assert isinstance(dw.TraceNormBall((10, 10)).origin(), np.ndarray)
-    assert isinstance(dw.TraceNormBall((200, 100)).origin(), FactoredMatrix)
-    assert isinstance(dw.TraceNormBall((200, 100), representation="dense").origin(), np.ndarray)
-    assert isinstance(
-        dw.TraceNormBall((10, 10), representation="factored").origin(), FactoredMatrix
-    )
+    kinds = {"dense": np.ndarray, "factored": FactoredMatrix}
+    for shape, chosen in (((10, 10), "dense"), ((200, 100), "factored")):
+        for told, kind in (("auto", kinds[chosen]), *kinds.items()):
+            assert isinstance(dw.TraceNormBall(shape, representation=told).origin(), kind)
 
 
 def test_what_would_be_too_large_says_what_to_use_instead(monkeypatch, rng):
@@ -204,11 +189,9 @@ def test_sparse_steps_from_low_rank_points_project_as_dense_ones_do(shape, store
     x = FactoredMatrix(*(rng.standard_normal(s) for s in ((shape[0], 4), (4,), (shape[1], 4))))
     rows, cols = (rng.integers(0, size, stored) for size in shape)
     y = x + FactoredMatrix.from_entries(shape, rows, cols, rng.standard_normal(stored))
-    U, s, Vt = np.linalg.svd(y.toarray(), full_matrices=False)
-    theta = max((s[: k + 1].sum() - 3.0) / (k + 1) for k in range(s.size))
-    expected = (U * np.maximum(s - theta, 0.0)) @ Vt
+    expected = project_trace_norm(y.toarray(), 3.0)
     np.testing.assert_allclose(ball.project(y).toarray(), expected, atol=1e-9)
-    assert ball.gauge(y) == pytest.approx(s.sum() / 3.0, rel=1e-10)
+    assert ball.gauge(y) == pytest.approx(np.linalg.norm(y.toarray(), "nuc") / 3.0, rel=1e-10)
     assert not ball.contains(y)
 
 
@@ -226,10 +209,7 @@ def test_a_few_entries_on_a_projected_point_project_as_a_dense_matrix_does(shape
     places = [rng.integers(*lines, 30) for _ in range(2)]
     y = x + FactoredMatrix.from_entries(shape, *places, rng.standard_normal(30))
     for point in (y, 0.01 * y + x.to("cpu"), y - FactoredMatrix(x.U, 0.5 * x.s, x.V)):
-        U, s, Vt = np.linalg.svd(point.toarray(), full_matrices=False)
-        theta = max((s[: k + 1].sum() - radius) / (k + 1) for k in range(s.size))
-        expected = (U * np.maximum(s - max(theta, 0.0), 0.0)) @ Vt
-        found = ball.project(point)
+        found, expected = ball.project(point), project_trace_norm(point.toarray(), radius)
         np.testing.assert_allclose(found.toarray(), expected, atol=1e-9)
         if found.orthonormal:
             for factor in (found.U, found.V):
@@ -244,9 +224,7 @@ def test_many_small_steps_keep_factors_orthonormal():
         places = rng.integers(0, 220, 25), rng.integers(0, 240, 25)
         step = FactoredMatrix.from_entries((220, 240), *places, rng.standard_normal(25))
         x = ball.project(x + step)
-        U, s, Vt = np.linalg.svd(dense + step.toarray(), full_matrices=False)
-        theta = max(0.0, *((s[: k + 1].sum() - 30.0) / (k + 1) for k in range(s.size)))
-        dense = (U * np.maximum(s - theta, 0.0)) @ Vt
+        dense = project_trace_norm(dense + step.toarray(), 30.0)
     np.testing.assert_allclose(x.toarray(), dense, atol=1e-8)
     for factor in (x.U, x.V):
         np.testing.assert_allclose(factor.T @ factor, np.eye(x.rank), atol=1e-10)

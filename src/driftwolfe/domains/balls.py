@@ -50,9 +50,8 @@ def threshold_to_sum(values: Any, total: float, simplex: bool = False) -> Any:
 def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     r"""Project each row onto :math:`\{0 \le s \le cap, \sum_i s_i = total\}`.
 
-    The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta per row; `total` is from
-    0 to n cap. The sum falls with theta along straight pieces between the points `values - cap` and
-    `values`: sorting those finds the piece that meets `total`, and a linear equation theta.
+    The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta per row; `total` is from 0 to n cap.
+    The sum falls with theta along straight pieces between `values - cap` and `values`, which are sorted.
     """
     n = values.shape[1]
     if values.size and max(values.max(), -values.min()) > _FAR * cap:
@@ -85,7 +84,7 @@ def group_labels(groups: Any, name: str) -> Indices:
     """Return the number of each coordinate's group, counted from 0; labels in sorted order."""
     checks.refuse_masked(groups, name)
     items = list(groups)
-    dimensions = {np.ndim(item) for item in items}
+    dimensions = set(map(np.ndim, items))
     if dimensions == {0}:
         labels = np.asarray(items)
         if labels.dtype.kind in "fcmM" and (labels != labels).any():  # NaN and NaT
@@ -97,8 +96,7 @@ def group_labels(groups: Any, name: str) -> Indices:
             f"{name} must be one label per coordinate, or lists of whole numbers, none empty, that "
             "together hold each of 0, 1, ..., n - 1 exactly once"
         )
-    sizes = [len(indices) for indices in items]
-    return np.repeat(np.arange(len(sizes)), sizes)[np.argsort(members)]
+    return np.repeat(np.arange(len(items)), [*map(len, items)])[np.argsort(members)]
 
 
 class NormBall(Domain):
@@ -142,10 +140,8 @@ class L1Ball(NormBall):
 
     Parameters
     ----------
-    n
-        Number of coordinates, or a shape.
-    radius
-        Bound on the sum of absolute values; also the Euclidean radius.
+    n, radius
+        Number of coordinates, or a shape, and the bound, which is also the Euclidean radius.
     device
         Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
@@ -194,10 +190,8 @@ class L2Ball(NormBall):
 
     Parameters
     ----------
-    n
-        Number of coordinates, or a shape.
-    radius
-        Bound on the Euclidean norm.
+    n, radius
+        Number of coordinates, or a shape, and the bound.
     device
         Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
@@ -283,9 +277,8 @@ class Ellipsoid(NormBall):
         for _ in range(100):
             w = b * v / (b * b + t)
             length = norm(w)
-            slope = float(
-                (w * w * ((1.0 + t) / (b * b + t))).sum()
-            )  # times 1 + t, which may be huge
+            # Times 1 + t, which may be huge.
+            slope = float((w * w * ((1.0 + t) / (b * b + t))).sum())
             step = (length - 1.0) * length**2 * ((1.0 + t) / slope)
             t += max(0.0, step)
             if not step > 1e-15 * t:
@@ -308,12 +301,10 @@ class GroupLassoBall(NormBall):
 
     Parameters
     ----------
-    n
-        Number of coordinates.
+    n, radius
+        Number of coordinates, and the bound, which is also the Euclidean radius.
     groups
         A label for each coordinate, or a list of lists of indices that partition ``range(n)``.
-    radius
-        Bound on the sum of the groups' norms; also the Euclidean radius.
 
     Examples
     --------
@@ -351,10 +342,8 @@ class GroupLassoBall(NormBall):
     def _atoms(self, x: Array) -> tuple[list[Point], Array]:
         norms = self._norms(x)
         used = np.flatnonzero(norms)
-        atoms = [
-            np.where(self._labels == group, x * (self.scale / norms[group]), 0.0) for group in used
-        ]
-        return atoms, norms[used]
+        scaled = self._rescaled(x, self.scale, norms)
+        return [np.where(self._labels == group, scaled, 0.0) for group in used], norms[used]
 
     def _rescaled(self, y: Array, wanted: Any, norms: Array) -> Array:
         """Return y with `wanted` norms of its groups; groups of 0 stay 0."""
@@ -379,10 +368,8 @@ class KSparsePolytope(Domain):
     ----------
     n
         Number of coordinates, or a shape.
-    k
-        Number of non-zero entries of a vertex, from 1 to n.
-    radius
-        Size of those entries; the Euclidean radius is sqrt(k) times as large.
+    k, radius
+        Number of non-zero entries of a vertex, from 1 to n, and their size: the Euclidean radius over sqrt(k).
 
     Examples
     --------

@@ -24,8 +24,7 @@ from driftwolfe.storage import require
 Answer: TypeAlias = tuple[Point, float]
 #: A linear minimisation oracle for checked directions.
 LMO: TypeAlias = Callable[[Any], Any]
-#: Distance from the affine hull that counts as rounding, in units of the larger of the set's radius
-#: and the point's distance from the centre.
+#: Distance from the affine hull that is rounding, over the set's radius or the point's distance from the centre.
 AFFINE_TOLERANCE = 1e-9
 #: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
 DEVICE_SIZE = 100_000
@@ -34,9 +33,7 @@ DEVICE_SIZE = 100_000
 class Separation(NamedTuple):
     """What a set says of a point: how far towards it the set reaches, and a half-space between them."""
 
-    fraction: (
-        float  # the point at this fraction of the way from the centre is in K; 1: it is in K itself
-    )
+    fraction: float  # of the way from the centre that is in K; 1: the point itself is
     normal: Any  # <normal, z> <= level for all z in K, and more for the point outside
     level: float
     calls: int  # oracle calls made
@@ -52,14 +49,12 @@ class Domain(checks.Constructed, ABC):
     ----------
     shape
         Shape of the points.
-    radius
-        :math:`R = \max_{z \in K} \lVert z - c\rVert`, or a bound on it; Euclidean, as all lengths.
-    diameter
-        A bound on the diameter of :math:`K`; `2 * radius` if not given.
-    center
-        The point :math:`c \in K` that takes the place of 0 for learners and oracles; zero if not given.
-    inner_radius
-        Radius of a ball around `center` that lies in :math:`K`, inside its affine hull; 0 if unknown.
+    radius, diameter
+        :math:`R = \max_{z \in K} \lVert z - c\rVert` and the diameter of :math:`K`, by default `2 * radius`, or
+        bounds on them; Euclidean, as all lengths.
+    center, inner_radius
+        The point :math:`c \in K` that takes the place of 0 for learners and oracles, zero if not given; and the
+        radius of a ball around it that lies in :math:`K`, inside its affine hull, 0 if unknown.
     stack_device
         Where ensembles keep stacks of points: a device's name, or ``"auto"``: a GPU for large points.
 
@@ -159,11 +154,11 @@ class Domain(checks.Constructed, ABC):
 
     def project_many(self, stack: Array) -> Array:
         """Return the projections of a `stack` of checked dense points along its first axis."""
-        return np.stack([self._project(y) for y in stack])
+        return np.stack([*map(self._project, stack)])
 
     def project_each(self, points: Sequence[Point]) -> list[Point]:
         """Return the projections of several checked points, computed together where the set can."""
-        return [self._project(y) for y in points]
+        return list(map(self._project, points))
 
     def gauge(self, y: Point) -> float:
         r"""Return :math:`\inf\{t \ge 0 : c + (y - c)/t \in K\}`, inf if there is no such t."""
@@ -217,9 +212,7 @@ class Domain(checks.Constructed, ABC):
     def tangent_many(self, stack: Array) -> Array:
         """Return `tangent` of several arrays."""
         first = stack[0]
-        if self.tangent(first) is first:
-            return stack
-        return np.stack([self.tangent(each) for each in stack])
+        return stack if self.tangent(first) is first else np.stack([*map(self.tangent, stack)])
 
     def restricted_to(self, shape: Shape) -> Domain | None:
         """Return the set of submatrices of that shape of K's points; None where K has no such form."""
@@ -232,13 +225,14 @@ class Domain(checks.Constructed, ABC):
     def arguments(self) -> dict[str, Any]:
         """Return the constructor's arguments that make this set again, as plain data for a file."""
         if self._made_from is None:
+            kind = type(self).__name__
             raise NotImplementedError(
-                f"a {type(self).__name__} holds functions, which no file can; give it to load"
+                f"a {kind} holds functions, which no file can; give it to load"
             )
         return {name: getattr(self, attribute) for name, attribute in self._made_from}
 
-    def warm_up(self) -> None:  # most sets have nothing to do
-        """Do what the first call would otherwise wait for, such as compiling."""
+    def warm_up(self) -> None:
+        """Do what the first call would otherwise wait for, such as compiling: for most sets nothing."""
 
     @cached_property
     def dimension(self) -> int:
@@ -246,8 +240,7 @@ class Domain(checks.Constructed, ABC):
         size = math.prod(self.shape)
         if self.tangent(probe := np.zeros(self.shape)) is probe:
             return size
-        units = (self._at(i, 1.0) for i in range(size))
-        return round(sum(float(self.tangent(unit).flat[i]) for i, unit in enumerate(units)))
+        return round(sum(float(self.tangent(self._at(i, 1.0)).flat[i]) for i in range(size)))
 
     @property
     def unwrapped(self) -> Domain:
@@ -303,9 +296,12 @@ class Domain(checks.Constructed, ABC):
 
     def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         """Return points and weights, nearly those of `decompose`; any for a point outside."""
-        from driftwolfe.domains.hull import decompose  # which needs this module
+        from driftwolfe.domains.hull import approach  # which needs this module
 
-        return decompose(lmo, x, self.origin(), tolerance)
+        if not isinstance(x, np.ndarray):
+            kind = type(x).__name__
+            raise NotImplementedError(f"a {kind} has no decomposition by lmo calls alone")
+        return approach(lmo, x, lmo(self.origin() - x), 0.5 * tolerance, tolerance).atoms
 
     # -- what helps it -----------------------------------------------------------------------
 
@@ -392,45 +388,34 @@ class DomainWrapper(Domain):
     _lmo, _contains = _of_inside("_lmo"), _of_inside("_contains")
 
 
-# All that `Domain` has, but what checks a point and calls another method.
-for _name in (
-    *("shape", "radius", "diameter", "center", "inner_radius"),
-    *("device", "stack_device", "stack_chosen"),
-    *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
-    *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
-    *(
-        "default_method",
-        "lmo_method",
-        "rank_one_atoms",
-        "known_by_lmo",
-        "dimension",
-        "cut_accuracy",
-    ),
-    "lmo_error",
-    *("cached_vertices", "lmo_with_error", "lmo_many_with_error", "project_many", "project_each"),
-    *("_project", "_gauge", "_gauge_subgradient", "_separate", "_decompose"),
-):
-    setattr(DomainWrapper, _name, _of_inside(_name))
+# All that `Domain` has, but what checks a point and then calls another method, or names the set.
+_OWN = {"lmo", "contains", "project", "gauge", "gauge_subgradient", "separate", "decompose"}
+_OWN |= {"arguments", "_made_from", "_abc_impl"}
+_SIZES = {"shape", "radius", "diameter", "center", "inner_radius"}
+_SIZES |= {"device", "stack_device", "stack_chosen"}
+for _name in (_SIZES | {*vars(Domain)}) - _OWN:
+    if not _name.startswith("__"):
+        setattr(DomainWrapper, _name, _of_inside(_name))
 
 
-def _counted(name: str, **call: int) -> Any:
-    """Return a method that counts its call and calls that of the set inside."""
+def _counted(name: str, kind: str, several: bool = False) -> Any:
+    """Return a method that counts its call, or one for each of several points, and calls that of the set inside."""
 
     @wraps(getattr(Domain, name), updated=())  # nothing of what makes it abstract
     def method(self: CountedDomain, given: Any, *more: Any) -> Any:
-        self.calls.add(**call)
+        self.calls.add(**{kind: len(given) if several else 1})
         return getattr(self.domain, name)(given, *more)
 
     return method
 
 
 class CountedDomain(DomainWrapper, Stateful):
-    """A set that counts its calls; `domain` is the set inside, with what is its own. See `count_calls`.
+    """A set that counts the calls of the set inside, `domain`, which has what is its own.
 
     Parameters
     ----------
     domain
-        The set inside.
+        The set inside; it is shared, not copied.
 
     Examples
     --------
@@ -450,14 +435,6 @@ class CountedDomain(DomainWrapper, Stateful):
         self.calls.add(lmo=1)  # the call of the hot loop, written out for its speed
         return self.domain.lmo_with_error(direction, accuracy)
 
-    def project_many(self, stack: Array) -> Array:
-        self.calls.add(projection=len(stack))
-        return self.domain.project_many(stack)
-
-    def project_each(self, points: Sequence[Point]) -> list[Point]:
-        self.calls.add(projection=len(points))
-        return self.domain.project_each(points)
-
     def lmo_many_with_error(self, directions: Sequence[Point], *asked: Any) -> list[Answer]:
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, *asked)
@@ -467,11 +444,13 @@ class CountedDomain(DomainWrapper, Stateful):
         self.calls.add(membership=cut.calls)
         return cut
 
-    _lmo = _counted("_lmo", lmo=1)
-    _contains = _counted("_contains", membership=1)
-    _project = _counted("_project", projection=1)
-    _gauge = _counted("_gauge", gauge=1)
-    _gauge_subgradient = _counted("_gauge_subgradient", gauge=1)
+    _lmo = _counted("_lmo", "lmo")
+    _project = _counted("_project", "projection")
+    project_many = _counted("project_many", "projection", several=True)
+    project_each = _counted("project_each", "projection", several=True)
+    _gauge = _counted("_gauge", "gauge")
+    _gauge_subgradient = _counted("_gauge_subgradient", "gauge")
+    _contains = _counted("_contains", "membership")
 
     def __repr__(self) -> str:
         return f"count_calls({self.domain!r})"
@@ -480,11 +459,10 @@ class CountedDomain(DomainWrapper, Stateful):
 class CachedDomain(DomainWrapper):
     """A set on which learners cache the vertices found last, and try them before they call the LMO.
 
-    In all else it is the set inside. The cache belongs to a learner's experts: clones share nothing, and
-    files hold it. It saves calls of the LMO where the same vertices come back, as on polytopes, with
-    methods ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``; with a cache the method
-    ``"auto"`` is one of these. Learners that make no infeasible projections have no use for it.
-    `infeasible_projection` by itself caches the vertices of one call.
+    The cache belongs to a learner's experts: clones share nothing, and files hold it. It saves LMO calls where
+    the same vertices come back, as on polytopes, with methods ``"halfspace"`` and, except on trace-norm balls,
+    ``"corrective"``; with a cache ``"auto"`` is one of these. Learners that make no infeasible projections have
+    no use for it. `infeasible_projection` by itself caches the vertices of one call.
 
     Parameters
     ----------
@@ -516,12 +494,12 @@ class CachedDomain(DomainWrapper):
 
 
 def count_calls(domain: Domain) -> CountedDomain:
-    """Wrap a set so that it counts its oracle calls.
+    """Wrap a set so that it counts its oracle calls, see `CountedDomain`.
 
     Parameters
     ----------
     domain
-        The set; it is shared, not copied.
+        The set.
 
     Examples
     --------

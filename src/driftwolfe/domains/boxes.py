@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -140,10 +139,8 @@ class LinfBall(Box):
 
     Parameters
     ----------
-    n
-        Number of coordinates, or a shape.
-    radius
-        Bound on each absolute value; the Euclidean radius is sqrt(n) times as large.
+    n, radius
+        Number of coordinates, or a shape, and the bound; the Euclidean radius is sqrt(n) times as large.
     device
         Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
@@ -172,10 +169,9 @@ class Simplex(BoxSection):
 
     Parameters
     ----------
-    n
-        Number of coordinates, at least 2, or a shape.
-    radius
-        The sum. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+    n, radius
+        Number of coordinates, at least 2, or a shape, and the sum. The Euclidean radius is
+        ``radius * sqrt(1 - 1 / n)``.
     device
         Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
@@ -203,10 +199,7 @@ class Simplex(BoxSection):
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
             stack_device=device,
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return self._size - 1
+        self.dimension = self._size - 1
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.sum() / self._size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,9 +12,9 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.domains.balls import group_labels, project_capped_sums
 from driftwolfe.domains.base import LMO, Domain, reach
 from driftwolfe.domains.boxes import BoxSection
-from driftwolfe.domains.highs import LinearMinimiser
+from driftwolfe.domains.flows import arcs_at, arcs_of, incidence
 from driftwolfe.domains.hull import comes_near, sweep
-from driftwolfe.domains.networks import arcs_at, arcs_of, incidence
+from driftwolfe.domains.programs import LinearMinimiser
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import tilt, tilted
@@ -71,10 +70,7 @@ class TransportPolytope(BoxSection):
             diameter=math.sqrt(2 * np.vdot(most, self._lmo(-most))),
             inner_radius=float(center.min()) / math.sqrt((1 - 1 / m) * (1 - 1 / n)),
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return (self.rows.size - 1) * (self.columns.size - 1)
+        self.dimension = (m - 1) * (n - 1)
 
     def tangent(self, direction: Array) -> Array:
         centred = direction - direction.mean(axis=1, keepdims=True)
@@ -91,9 +87,8 @@ class TransportPolytope(BoxSection):
 class BirkhoffPolytope(TransportPolytope):
     r"""Doubly stochastic matrices: :math:`\{X \ge 0 : X 1 = 1, X^\top 1 = 1\}`.
 
-    Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
-    worst; no projection of that cost is known. The centre is the uniform matrix. The gauge is
-    infinite where a row or column sum is not 1 (more than 1e-9 of the size away).
+    Mixtures of permutation matrices. The oracle solves an assignment problem, O(n^3) at worst; no projection of
+    that cost is known. The centre is the uniform matrix. The gauge is infinite where a sum is wrong.
 
     Parameters
     ----------
@@ -162,10 +157,7 @@ class Permutahedron(Domain):
             center=np.full(n, mean) if mean else None,
             inner_radius=float((self._room / self._lengths).min()),
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return int(self.values.size) - 1
+        self.dimension = n - 1
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()
@@ -266,11 +258,9 @@ class SpanningTreePolytope(Domain):
 
     Parameters
     ----------
-    n_vertices
-        Number of vertices, named 0, 1, ..., n_vertices - 1.
-    edges
-        Pairs of vertices, one per coordinate; parallel edges are fine, loops are not. The complete
-        graph (pairs in lexicographic order) if not given. There must be several spanning trees.
+    n_vertices, edges
+        Number of vertices, named 0, 1, ..., and pairs of them, one per coordinate; parallel edges are fine, loops
+        are not. By default the complete graph (pairs in lexicographic order). There must be several spanning trees.
 
     Examples
     --------
@@ -296,12 +286,10 @@ class SpanningTreePolytope(Domain):
             raise ValueError(f"edges must join vertices 0 to {number - 1}, got {least} and {most}")
         self.edges = pairs.astype(np.intp)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
-        loops = np.flatnonzero(self._tails == self._heads)
-        if loops.size:
+        if (loops := np.flatnonzero(self._tails == self._heads)).size:
             raise ValueError(f"edge {loops[0]} is a loop, which no tree can hold; leave it out")
         self._tilt = tilt(len(self.edges))
-        pieces = number - int(self._lmo(self._tilt).sum())
-        if pieces > 1:
+        if (pieces := number - int(self._lmo(self._tilt).sum())) > 1:
             raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
         if len(self.edges) == number - 1:
             raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
@@ -315,12 +303,11 @@ class SpanningTreePolytope(Domain):
         radius = norm(self._lmo(2 * center - 1) - center)
         diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
+        self.dimension = len(self.edges) - 1
 
     @classmethod
     def from_networkx(cls, G: Any) -> Self:
-        """Return the spanning trees of a networkx graph, whose directions play no role.
-
-        Coordinates are in the order of ``G.edges()``, vertices are numbered in that of ``G.nodes``.
+        """Return the spanning trees of a networkx graph, coordinates as ``G.edges()``; directions play no role.
 
         Examples
         --------
@@ -330,10 +317,6 @@ class SpanningTreePolytope(Domain):
         """
         numbers = {vertex: number for number, vertex in enumerate(G)}
         return cls(len(numbers), [(numbers[a], numbers[b]) for a, b in G.edges()])
-
-    @cached_property
-    def dimension(self) -> int:
-        return int(self.center.size) - 1
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()  # all trees have as many edges
@@ -355,8 +338,7 @@ class PartitionMatroidPolytope(BoxSection):
     The parts p partition the coordinates. With ``kind="base"`` the sums equal the capacities, with
     ``"independent"`` they are at most those. The oracle selects the smallest entries of each part in
     O(n); the projection shifts and clips each part in O(n log n). The centre is uniform on each part,
-    with sum `capacity` for bases and half of that else. The gauge of bases is infinite where a sum
-    differs (more than 1e-9 of the size away).
+    with half the capacity where sets are independent. The gauge of bases is infinite where a sum differs.
 
     Parameters
     ----------
@@ -379,10 +361,8 @@ class PartitionMatroidPolytope(BoxSection):
     _made_from = (("parts", "_labels"), ("capacities", "_capacities"), ("kind", "kind"))
 
     def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
-        if kind not in ("base", "independent"):
-            raise ValueError(f'kind must be "base" or "independent", got {kind!r}')
-        self.kind = kind
-        self._bases = kind == "base"
+        checks.one_of(kind, "kind", ("base", "independent"))
+        self.kind, self._bases = kind, kind == "base"
         self._labels = group_labels(parts, "parts")
         self._sizes = np.bincount(self._labels)
         number = self._sizes.size
@@ -390,8 +370,7 @@ class PartitionMatroidPolytope(BoxSection):
         if len(given) != number:
             raise ValueError(f"capacities must have one entry per part, {number}, got {len(given)}")
         self._capacities = np.array([checks.count(limit, "capacity") for limit in given])
-        if (self._capacities > self._sizes).any():
-            part = int((self._capacities > self._sizes).argmax())
+        for part in np.flatnonzero(self._capacities > self._sizes)[:1]:
             size, limit = self._sizes[part], self._capacities[part]
             raise ValueError(f"part {part} has {size} coordinates, less than its capacity, {limit}")
         self._movable = self._capacities < self._sizes if self._bases else self._sizes > 0
@@ -418,16 +397,13 @@ class PartitionMatroidPolytope(BoxSection):
             diameter=math.sqrt(exchanged.sum()),
             inner_radius=float(inner[self._movable].min()),
         )
+        self.dimension = int((self._sizes - self._bases)[self._movable].sum())
 
     def tangent(self, direction: Array) -> Array:
         if not self._bases:
             return direction
         level = direction - (self._sums(direction) / self._sizes)[self._labels]
         return np.where(self._movable[self._labels], level, 0.0)
-
-    @cached_property
-    def dimension(self) -> int:
-        return int((self._sizes - self._bases)[self._movable].sum())
 
     def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         fractions, starts = np.clip(x, 0.0, 1.0), np.empty(x.size)
@@ -487,14 +463,12 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
     r"""k of n, or mixtures of such choices: :math:`\{0 \le x \le 1 : \sum_i x_i = k\}`.
 
     With ``kind="independent"``, the sum is at most k. The oracle selects the k smallest entries in
-    O(n); the projection shifts and clips in O(n log n). Otherwise a `PartitionMatroidPolytope`.
+    O(n); the projection shifts and clips in O(n log n). It is a `PartitionMatroidPolytope` of one part.
 
     Parameters
     ----------
-    n
-        Number of coordinates.
-    k
-        How many are chosen: from 1 to n - 1 for bases, to n for independent sets.
+    n, k
+        Number of coordinates, and how many are chosen: from 1 to n - 1 for bases, to n for independent sets.
     kind
         ``"base"`` or ``"independent"``.
 

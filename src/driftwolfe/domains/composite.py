@@ -22,16 +22,13 @@ from driftwolfe.points.ops import ProductPoint
 def _of_parts(name: str) -> Any:
     each = attrgetter(name)  # now: that of an `LMODomain` may grow
     doc = f"The root of the sum of squares of `{name}` of the parts."
-    return property(
-        lambda self: math.hypot(*map(each, self.domains)), lambda self, _: None, doc=doc
-    )
+    return property(lambda self: math.hypot(*map(each, self.domains)), lambda *_: None, doc=doc)
 
 
 class ProductDomain(Domain):
     r"""Several decisions made together: :math:`K_1 \times \dots \times K_m`.
 
-    Points are `ProductPoint`, with one part for each set; any sequence of parts is accepted. The gauge
-    is the largest of the parts'.
+    Points are `ProductPoint`, one part for each set; any sequence of parts is accepted. The gauge is the largest.
 
     Parameters
     ----------
@@ -64,17 +61,14 @@ class ProductDomain(Domain):
         if not self.domains:
             raise ValueError("domains must hold at least one set, got none")
         at_zero = all(domain.center is None for domain in self.domains)
-        super().__init__(
-            len(self.domains),
-            self.radius,
-            center=None if at_zero else self.origin(),
-            inner_radius=min(domain.inner_radius for domain in self.domains),
-        )
+        center = None if at_zero else self.origin()
+        inside = min(domain.inner_radius for domain in self.domains)
+        super().__init__(len(self.domains), self.radius, center=center, inner_radius=inside)
         self.shape = tuple(domain.shape for domain in self.domains)
         self.device = next((one.device for one in self.domains if one.device is not HOST), HOST)
         self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
-        self.lmo_error = max(domain.lmo_error for domain in self.domains)
         self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
+        self.lmo_error = max(domain.lmo_error for domain in self.domains)
 
     def warm_up(self) -> None:
         for domain in self.domains:
@@ -97,10 +91,8 @@ class ProductDomain(Domain):
         parts = value.parts if isinstance(value, ProductPoint) else value
         if not isinstance(parts, Sequence) or len(parts) != len(self.domains):
             raise ValueError(f"{name} must be a ProductPoint with {len(self.domains)} parts")
-        return ProductPoint(
-            domain.check_point(part, f"{name}[{index}]")
-            for index, (domain, part) in enumerate(zip(self.domains, parts, strict=True))
-        )
+        pairs = enumerate(zip(self.domains, parts, strict=True))
+        return ProductPoint(each.check_point(part, f"{name}[{i}]") for i, (each, part) in pairs)
 
     @cached_property
     def dimension(self) -> int:
@@ -142,8 +134,7 @@ class ProductDomain(Domain):
         return [getattr(domain, operation)(part, *more) for domain, part in pairs]
 
 
-#: How far beyond the given radius an answer of an LMO may lie, and how much less than the inner radius a cut
-#: may leave of the set, in units of each.
+#: How far beyond the radius an answer of an LMO may lie, and a cut within the inner radius, in units of each.
 _RADIUS_TOLERANCE = 1e-6
 #: Dimensions up to which an `LMODomain` asks its oracle for a box around the set.
 _BOXED = 64
@@ -159,9 +150,8 @@ class LMODomain(Domain):
 
     Without `radius` the new set asks the oracle, with directions of all signs, 2 n + 1 times in n <= 64
     dimensions, else 32 times. The radius is 5/4 of the largest distance met, or less where that is proved
-    (n <= 64, an exact oracle: exactly where coordinates of vertices take two values). It grows, and `diameter`
-    with it, when an answer lies outside. Learners have steps by the radius at the time when they were made
-    or loaded; their oracles and checks use the new one at once.
+    (n <= 64, an exact oracle). It grows, and `diameter` with it, when an answer lies outside. Learners have steps
+    by the radius at the time when they were made or loaded; their oracles and checks use the new one at once.
 
     Parameters
     ----------
@@ -215,9 +205,8 @@ class LMODomain(Domain):
         super().__init__(shape, radius, diameter=diameter, center=center)
         self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
-            raise ValueError(
-                f"contains says that {self._middle} is not in the set; give a center that is"
-            )
+            where = self._middle
+            raise ValueError(f"contains says that {where} is not in the set; give a center that is")
 
     def _found(self, center: Any) -> tuple[Array, float, float | None]:
         """Return a centre, a radius and a diameter, by answers of the oracle, and check these."""
@@ -279,9 +268,7 @@ class LMODomain(Domain):
         if self.can("contains"):
             return bool(self._functions["contains"](x.copy()))
         if self.error > 0:
-            raise NotImplementedError(
-                "an lmo with an error cannot tell whether a point is in the set; give contains="
-            )
+            raise NotImplementedError("an lmo with an error cannot tell membership; give contains=")
         return comes_near(self._lmo, x, self.origin(), slack)
 
     def _project(self, y: Array) -> Array:
@@ -303,10 +290,9 @@ _BISECTED, _ASIDE = 2.0**-50, 1e-4
 class SeparationDomain(Domain):
     r"""A set given by a function that says of a point that it is in the set, or what separates it.
 
-    It has no LMO: learners project with method ``"separation"``, which needs some tens of calls per
-    projection where the set is round and more where it is long and thin (`docs/theory/bandit.md`).
-    Constraints :math:`g_i(z) \le 0` make such a function: return a subgradient of one that is violated. `SOOGD`,
-    `POLD`, `POLA` and ``Ader(oracle="separation")`` work on it; `POLAR` needs an LMO.
+    It has no LMO: learners project with method ``"separation"``, some tens of calls where the set is round and
+    more where it is long and thin (`docs/theory/bandit.md`). Of constraints :math:`g_i(z) \le 0`, return a
+    subgradient of one that is violated. `SOOGD`, `POLD`, `POLA` and ``Ader(oracle="separation")`` work on it.
 
     Parameters
     ----------
@@ -332,11 +318,6 @@ class SeparationDomain(Domain):
     >>> disc = dw.SeparationDomain(2, separate, radius=1.0, inner_radius=0.5)
     >>> disc.contains([0.0, 0.6]), disc.separate([0.0, 2.0])[0]
     (False, array([0., 1.]))
-    >>> learner = dw.learners.SOOGD(disc, horizon=50, lipschitz=1.0)
-    >>> for _ in range(50):
-    ...     suffered = learner.update(dw.losses.LinearLoss([0.0, -1.0]))
-    >>> disc.contains(learner.decision), learner.decision.round(2) + 0.0
-    (True, array([0. , 0.5]))
     """
 
     lmo_method = "separation"
@@ -413,9 +394,8 @@ class MembershipDomain(SeparationDomain):
     r"""A set given by a function that says whether a point is in it, and nothing more.
 
     What separates a point from it is the slope of the set's gauge, from differences: some 20 n + 100 tests
-    per cut in n dimensions. Such a cut may leave out a little of the set: where it is drawn, in a random
-    place within :math:`10^{-4} r` of the boundary, the slope is wrong by at most
-    :math:`1.2\cdot 10^{-5}\, n/r` in expectation, and cuts are farther out by that much
+    per cut in n dimensions. In a random place within :math:`10^{-4} r` of the boundary, that slope is wrong by at
+    most :math:`1.2\cdot 10^{-5}\, n/r` in expectation, and cuts are farther out by that much
     (`docs/theory/bandit.md`). So tolerances below the square of `cut_accuracy` are refused, about
     :math:`(5\cdot 10^{-5}\, n\kappa + 4\cdot 10^{-4}) R` with :math:`\kappa = R/r`. If you know more of the set,
     `SeparationDomain` and `LMODomain` are exact and quicker.
@@ -490,9 +470,8 @@ class MembershipDomain(SeparationDomain):
         for i in range(self.dimension):
             moved = place.copy()
             moved.flat[i] += step * r
-            reach, more = self._reach(
-                moved, middle * (1.0 - 2.0 * step), middle * (1.0 + 2.0 * step)
-            )
+            around = middle * (1.0 - 2.0 * step), middle * (1.0 + 2.0 * step)
+            reach, more = self._reach(moved, *around)
             slope[i] = (1.0 / reach - 1.0 / middle) / (step * r)
             calls += more
         normal = slope.reshape(self.shape)

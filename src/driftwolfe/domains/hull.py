@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,9 @@ _ROUNDING = float(np.finfo(np.float64).eps)
 class Hull:
     r"""A convex combination :math:`x = \sum_i w_i a_i` of atoms, moved to the point nearest to a target.
 
-    Wolfe's method (1976): steps to the minimiser over an affine hull, cut short where a weight would
-    turn negative. Every step is an exact line search in a descent direction, so the distance never
-    grows, also for affinely dependent atoms. With m atoms of n entries, `add` costs O(m n), a step of
-    `correct` O(m n + m^3). Rows are relative to the first atom, so hulls far from 0 lose no digits.
+    Wolfe's method (1976): steps to the minimiser over an affine hull, cut short where a weight would turn negative,
+    each an exact line search in a descent direction: so the distance never grows. With m atoms of n entries, `add`
+    costs O(m n), a step of `correct` O(m n + m^3). Rows are relative to the first atom, so no digits are lost.
     """
 
     def __init__(self, first_atom: Array) -> None:
@@ -138,58 +137,28 @@ class Hull:
         return move
 
 
-def approach(
-    lmo: Callable[[Array], Array], y: Array, start: Array
-) -> Iterator[tuple[Array, float]]:
-    r"""Yield ever nearer points x of a set to y, from its point `start`, each with its Frank-Wolfe gap.
+def approach(lmo: LMO, y: Any, start: Any, near: float = -1.0, far: float = math.inf) -> Hull:
+    """Return the hull of some points of a set, given by its `lmo`, moved as near to y as the set comes.
 
-    The gap :math:`g = \max_z \langle y - x, z - x\rangle` bounds the squared distance from the projection.
-    A step costs one `lmo` call; the last one comes no nearer, by rounding.
+    Fully corrective Frank-Wolfe from the point `start` of the set. It ends within `near` of y, where a half-space
+    shows that the set is farther than `far` from y, or where a step comes no nearer, by rounding.
     """
-    hull, before = Hull(start), np.inf
+    hull, before = Hull(start), math.inf
     while True:
-        point = hull.correct(y)
-        away = point - y
-        vertex, distance = lmo(away), float(np.vdot(away, away))
-        yield point, float(np.vdot(away, point - vertex))
-        if distance >= before:
-            return
-        before = distance
+        away = hull.correct(y) - y
+        distance = norm(away)
+        if distance <= near or distance >= before:
+            return hull
+        vertex, before = lmo(away), distance
+        if float(np.vdot(away, vertex - y)) > far * distance:
+            return hull
         hull.add(vertex)
 
 
-def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance: float) -> bool:
+def comes_near(lmo: LMO, x: Array, start: Array, tolerance: float) -> bool:
     """Whether a set given by its `lmo` comes within `tolerance` of x; `start` is a point of it."""
     allowed = max(tolerance, 16 * _ROUNDING * max(norm(x), norm(start)))
-    for point, gap in approach(lmo, x, start):
-        distance = norm(point - x)
-        if distance <= allowed:
-            return True
-        # <x - point, x - z> >= distance^2 - gap for every z of the set, by definition of the gap:
-        # a half-space that is not near holds the set.
-        if distance - gap / distance > allowed:
-            return False
-    return False
-
-
-def decompose(lmo: LMO, x: Any, center: Any, tolerance: float) -> tuple[list[Array], Array]:
-    """Return vertices of a set given by its `lmo`, and the weights of their mean nearest to x.
-
-    Fully corrective Frank-Wolfe: it ends within the tolerance, where a half-space shows that x is farther
-    away, or where rounding does.
-    """
-    if not isinstance(x, np.ndarray):
-        raise NotImplementedError(f"a {type(x).__name__} has no decomposition by lmo calls alone")
-    hull, before = Hull(lmo(center - x)), np.inf
-    while True:
-        away = hull.correct(x) - x
-        distance = norm(away)
-        if distance <= 0.5 * tolerance or distance >= before:
-            return hull.atoms
-        vertex, before = lmo(away), distance
-        if float(np.vdot(away, vertex)) > float(np.vdot(away, x)) + tolerance * distance:
-            return hull.atoms  # x lies outside
-        hull.add(vertex)
+    return norm(approach(lmo, x, start, allowed, allowed).point - x) <= allowed
 
 
 def peel(lmo: LMO, x: Array) -> tuple[list[Array], Array]:
@@ -265,12 +234,10 @@ class ConvexHull(Domain):
         self._rows = self.points.reshape(len(self.points), -1)
 
     def _lmo(self, direction: Array) -> Array:
-        vertex: Array = self.points[(self._rows @ direction.ravel()).argmin()]
-        return vertex.copy()
+        return np.array(self.points[(self._rows @ direction.ravel()).argmin()])
 
     def _contains(self, x: Array, slack: float) -> bool:
         return comes_near(self._lmo, x, self._lmo(self.center - x), slack)
 
     def _project(self, y: Array) -> Array:
-        *_, (nearest, _) = approach(self._lmo, y, self._lmo(self.center - y))
-        return nearest
+        return approach(self._lmo, y, self._lmo(self.center - y)).point

@@ -1,19 +1,17 @@
-"""Sets of linear programs, and of models in cvxpy."""
+"""Linear programs: the solver, their sets, and those of models in cvxpy."""
 
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.base import Domain, reach
 from driftwolfe.domains.composite import LMODomain
-from driftwolfe.domains.highs import LinearMinimiser
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.ops import tilt
@@ -22,6 +20,115 @@ from driftwolfe.points.ops import tilt
 _ROUNDED, _FEW = 1e-7, 1e-9
 #: Variables up to which all bounds are found by the oracle.
 _BOUNDED = 64
+#: Answers are rounded to multiples of this times the largest entry: which basis a run starts from, and so how
+#: the last bits are rounded, does not show. HiGHS itself keeps rows to 1e-9, and costs to 1e-7 where the largest
+#: is `_LARGEST`. A reduced cost of more than `_CERTAIN` is none of 0.
+_GRAIN, _LARGEST, _CERTAIN = 2.0**-36, 1024.0, 1e-6
+_HIGHS_OPTIONS: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}
+_HIGHS_OPTIONS["primal_feasibility_tolerance"] = 1e-9
+
+
+class LinearMinimiser:
+    r"""Minimises linear functions over :math:`\{x : low \le A x \le high,\ lower \le x \le upper\}`.
+
+    With `highspy` a run starts from the basis where the last one ended, and again from none if other answers may
+    be as good: so an answer depends on the costs alone. Without it SciPy's `milp` starts afresh, which takes a
+    few times as long; it also finds `whole` numbers. Copies and pickles leave the solver behind; calls from
+    several threads take turns.
+    """
+
+    def __init__(
+        self, A: Any, low: Any, high: Any, lower: Any, upper: Any, whole: bool = False
+    ) -> None:
+        self.A = scipy.sparse.csc_array(A, dtype=np.float64)
+        rows, columns = self.A.shape
+        self.low, self.high = (np.full(rows, each, float) for each in (low, high))
+        self.lower, self.upper = (np.full(columns, each, float) for each in (lower, upper))
+        self.whole, self._solver = whole, cast(Any, None)
+        self._lock = Lock()
+
+    def __call__(self, costs: Array) -> Array:
+        """Return a minimiser of <costs, x>; a ValueError with the solver's word where there is none."""
+        largest = float(np.abs(costs).max(initial=0.0))
+        scaled = costs / largest * _LARGEST if largest > 0.0 else costs  # tolerances are absolute
+        with self._lock:
+            if self._solver is None:
+                self._solver = (None if self.whole else self._highs()) or self._milp
+            solution = self._solver(scaled)
+        if self.whole:
+            return np.rint(solution)
+        grain = _GRAIN * 2.0 ** np.frexp(0.7 * float(np.abs(solution).max(initial=1e-300)))[1]
+        rounded = grain * np.rint(solution / grain)
+        return np.clip(rounded.astype(float), self.lower, self.upper)
+
+    def _highs(self) -> Any:
+        """The solver with a memory, or None where it is not installed."""
+        try:
+            highspy: Any = import_module("highspy")  # optional; without it the types are the same
+        except ImportError:
+            return None
+        if not self.A.nnz:  # it would have no basis
+            return None
+        highs, model, n = highspy.Highs(), highspy.HighsLp(), self.A.shape[1]
+        for option, value in _HIGHS_OPTIONS.items():
+            highs.setOptionValue(option, value)
+        model.num_row_, model.num_col_ = self.A.shape
+        model.col_cost_ = np.zeros(n)
+        model.col_lower_, model.col_upper_ = self.lower, self.upper
+        model.row_lower_, model.row_upper_ = self.low, self.high
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_, model.a_matrix_.index_ = self.A.indptr, self.A.indices
+        model.a_matrix_.value_ = self.A.data
+        highs.passModel(model)
+        columns = np.arange(n, dtype=np.int32)
+        lower, upper = np.append(self.lower, self.low), np.append(self.upper, self.high)
+        movable, A = lower < upper, self.A.astype(np.longdouble)
+
+        def solve(costs: Array) -> Array:
+            highs.changeColsCost(n, columns, costs)
+            for _ in range(2):  # the second time from no basis, where other answers may be as good
+                highs.run()
+                if (status := highs.getModelStatus()) != highspy.HighsModelStatus.kOptimal:
+                    highs.clearSolver()
+                    raise ValueError(highs.modelStatusToString(status).lower())
+                basic, found = highs.getBasicVariables()[1], highs.getSolution()
+                prices = np.append(found.col_dual, found.row_dual)
+                prices[np.where(basic < 0, n - 1 - basic, basic)] = math.inf
+                if (np.abs(prices[movable]) > _CERTAIN).all():
+                    break
+                highs.clearSolver()
+            return refined(basic, np.append(found.col_value, found.row_value))
+
+        def refined(basic: Any, values: Array) -> Any:
+            """Return the vertex to more digits than bases differ in: what is not basic is at its bound."""
+            held = np.ones(values.size, dtype=bool)
+            held[np.where(basic < 0, n - 1 - basic, basic)] = False
+            bound = np.where(values - lower <= upper - values, lower, upper)
+            exact = np.where(held & np.isfinite(bound), bound, values).astype(np.longdouble)
+            missing = np.where(held[n:], exact[n:] - A @ exact[:n], 0.0)
+            unit = np.abs(missing).max(initial=1e-300)  # HiGHS drops small numbers
+            moves = unit * highs.getBasisSolve((missing / unit).astype(float))[1]
+            exact[basic[basic >= 0]] += moves[basic >= 0]
+            return exact[:n]
+
+        return solve
+
+    def _milp(self, costs: Array) -> Array:
+        from scipy.optimize import Bounds, LinearConstraint, milp  # a slow import
+
+        rows, bounds = LinearConstraint(self.A, self.low, self.high), Bounds(self.lower, self.upper)
+        whole, options = np.full(costs.size, int(self.whole)), {"mip_rel_gap": 0.0}
+        found = milp(costs, integrality=whole, bounds=bounds, constraints=rows, options=options)
+        if found.status != 0:
+            words = {2: "infeasible", 3: "unbounded"}
+            raise ValueError(words.get(found.status, found.message))
+        return np.asarray(found.x)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_solver": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
 
 class LinearProgram(Domain):
@@ -32,8 +139,8 @@ class LinearProgram(Domain):
     install "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
 
     The centre is that of a largest ball in the set, within its affine hull: O(m^2 n) for m equalities and n
-    variables. `radius` is a bound, from bounds on the variables and one call of the oracle: exact if these hold
-    with equality at all vertices. Such bounds take a call each, up to 64 variables; for more, where none are given.
+    variables. `radius` is a bound, exact if bounds on the variables hold with equality at all vertices. Such bounds
+    take a call of the oracle each, up to 64 variables; for more, where none are given.
 
     Parameters
     ----------
@@ -67,16 +174,13 @@ class LinearProgram(Domain):
         self.A_eq, self.b_eq = _rows(A_eq, b_eq, "eq")
         self.bounds = _bounds(bounds, [A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None])
         (lower, upper), size, sparse = self.bounds.T.copy(), len(self.bounds), scipy.sparse
-        given = [
-            each for each in ((self.A_ub, self.b_ub), (self.A_eq, self.b_eq)) if each[1] is not None
-        ]
+        both = (self.A_ub, self.b_ub), (self.A_eq, self.b_eq)
+        given = [(A, b) for A, b in both if b is not None]
         A = sparse.vstack([sparse.csr_array((0, size)), *(A for A, _ in given)], format="csr")
         lengths = sparse.linalg.norm(A, axis=1)
         scale = 1.0 / np.where(lengths > 0, lengths, 1.0)  # so that slacks are distances
-        A, b = (
-            sparse.csr_array(sparse.diags_array(scale) @ A),
-            scale * np.concatenate([[], *(b for _, b in given)]),
-        )
+        A = sparse.csr_array(sparse.diags_array(scale) @ A)
+        b = scale * np.concatenate([[], *(b for _, b in given)])
         n_ub = 0 if self.b_ub is None else self.b_ub.size
         rows, above, equal = A[:n_ub], b[:n_ub], A[n_ub:]
         low = np.where(np.arange(b.size) < n_ub, -math.inf, b)
@@ -113,10 +217,7 @@ class LinearProgram(Domain):
             center=center if center.any() else None,
             inner_radius=float((self._room / self._lengths(self._rows)).min()),
         )
-
-    @cached_property
-    def dimension(self) -> int:
-        return len(self._normals) - self._normals.shape[1]
+        self.dimension = size - self._normals.shape[1]
 
     def tangent(self, direction: Array) -> Array:
         if not self._normals.size:
@@ -155,16 +256,13 @@ class LinearProgram(Domain):
 
     def _largest_ball(self, rows: Any, above: Array, length: float) -> tuple[float, Array]:
         """Return radius and centre of a largest ball in the set; of several, the mean of two far apart."""
-        known, size = self._program, rows.shape[1]
+        known, sparse = self._program, scipy.sparse
         radii = np.append(np.zeros(known.A.shape[0]), self._lengths(rows))
-        ball = LinearMinimiser(
-            scipy.sparse.hstack((scipy.sparse.vstack((known.A, rows)), radii[:, None])),
-            np.append(known.low, np.full(above.size, -math.inf)),
-            np.append(known.high, above),
-            np.append(known.lower, 0.0),
-            np.append(known.upper, length),
-        )
-        aside = 1e-4 * (tilt(size) - 0.5)
+        A = sparse.hstack((sparse.vstack((known.A, rows)), radii[:, None]))
+        low = np.append(known.low, np.full(above.size, -math.inf))
+        bounds = np.append(known.lower, 0.0), np.append(known.upper, length)
+        ball = LinearMinimiser(A, low, np.append(known.high, above), *bounds)
+        aside = 1e-4 * (tilt(rows.shape[1]) - 0.5)
         found = [ball(np.append(sign * aside, -1.0)) for sign in (1.0, -1.0)]
         return float(min(each[-1] for each in found)), 0.5 * (found[0] + found[1])[:-1]
 
@@ -180,11 +278,10 @@ class LinearProgram(Domain):
         """Say which row no point keeps, or along which ray the set is unbounded; nothing if neither."""
         known, (m, n) = self._program, self._program.A.shape
         slack = scipy.sparse.eye_array(m, format="csc")
-        elastic = LinearMinimiser(
-            scipy.sparse.hstack((known.A, slack, -slack)),
-            *(known.low, known.high),
-            *(np.append(known.lower, np.zeros(2 * m)), np.append(known.upper, [math.inf] * 2 * m)),
-        )
+        A = scipy.sparse.hstack((known.A, slack, -slack))
+        upper = np.append(known.upper, np.full(2 * m, math.inf))
+        lower = np.append(known.lower, np.zeros(2 * m))
+        elastic = LinearMinimiser(A, known.low, known.high, lower, upper)
         misses = elastic(np.repeat([0.0, 1.0], (n, 2 * m)))[n:].reshape(2, m).sum(axis=0)
         if misses.max(initial=0.0) > _ROUNDED:
             i = int(misses.argmax())
@@ -194,10 +291,8 @@ class LinearProgram(Domain):
                 f"{misses[i]:.3g} or more; correct it, or what is against it"
             )
         bounds = (known.low, known.high, known.lower, known.upper)
-        walls = [np.where(np.isfinite(bound), 0.0, math.inf) for bound in bounds]
-        cone = LinearMinimiser(
-            known.A, -walls[0], walls[1], -walls[2].clip(0, 1), walls[3].clip(0, 1)
-        )
+        low, high, lower, upper = (np.where(np.isfinite(each), 0.0, math.inf) for each in bounds)
+        cone = LinearMinimiser(known.A, -low, high, -lower.clip(0, 1), upper.clip(0, 1))
         ray = max(cone(generic), cone(-generic), key=norm)
         parts = [f"{ray[i]:+.3g} x[{i}]" for i in np.flatnonzero(ray)]
         way = " ".join(parts[:5]) + " ..." * (len(parts) > 5)
@@ -235,10 +330,8 @@ def _bounds(given: Any, columns: list[int]) -> Array:
             f"each; got bounds of shape {pairs.shape} and rows of {columns or 'no'} entries"
         )
     pairs = np.where(np.isnan(pairs), [-math.inf, math.inf], pairs)
-    wrong = np.flatnonzero(
-        (pairs[:, 0] > pairs[:, 1]) | (pairs == [math.inf, -math.inf]).any(axis=1)
-    )
-    if wrong.size:
+    empty = (pairs[:, 0] > pairs[:, 1]) | (pairs == [math.inf, -math.inf]).any(axis=1)
+    if (wrong := np.flatnonzero(empty)).size:
         low, high = pairs[wrong[0]].tolist()
         raise ValueError(f"the set is empty: x[{wrong[0]}] has bounds ({low:g}, {high:g})")
     return pairs
@@ -282,10 +375,8 @@ def from_cvxpy(variable: Any, constraints: Any, **options: Any) -> LMODomain:
             costs.value = direction / (np.abs(direction).max() or 1.0)
             problem.solve(**{"warm_start": False, **options})  # answers depend on costs alone
             if variable.value is None or "optimal" not in problem.status:
-                raise ValueError(
-                    f"the model is {problem.status}: constraints must bound {variable.name()} and leave it "
-                    "several values"
-                )
+                must = f"constraints must bound {variable.name()} and leave it several values"
+                raise ValueError(f"the model is {problem.status}: {must}")
             return getattr(variable.value, "toarray", lambda: variable.value)()
 
     return LMODomain(variable.shape, lmo)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Any
 
 import numpy as np
 
@@ -67,9 +66,7 @@ def nearest_rows(values, total, ball):
             theta = (within - total) / count
             for j in range(count):
                 value = left[j]
-                left[kept] = (
-                    value  # written over unless it counts, which is faster than to ask first
-                )
+                left[kept] = value  # written over unless it counts: faster than to ask first
                 kept += value > theta
         for j in range(sizes.size):
             # In this order, not less top + theta: sizes may be huge beside theta.
@@ -116,7 +113,7 @@ def sums_of_row_norms(matrices):
 
 
 @jit()
-def _root(parents: Any, vertex: int) -> int:
+def _root(parents, vertex):
     while parents[vertex] != vertex:
         parents[vertex] = parents[parents[vertex]]
         vertex = parents[vertex]
@@ -124,7 +121,7 @@ def _root(parents: Any, vertex: int) -> int:
 
 
 @jit(PLACES, PLACES, PLACES, WHOLE)
-def spanning_tree(order: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
+def spanning_tree(order, tails, heads, n_vertices):
     """Return the indicator of the tree that takes each edge in `order` that closes no cycle."""
     parents = np.arange(n_vertices)
     sizes = np.ones(n_vertices, np.int64)
@@ -147,9 +144,7 @@ def spanning_tree(order: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
 
 
 @jit(NUMBERS, PLACES, PLACES, WHOLE, WHOLE, WHOLE)
-def shortest_path(
-    costs: Any, tails: Any, heads: Any, n_vertices: int, source: int, sink: int
-) -> Any:
+def shortest_path(costs, tails, heads, n_vertices, source, sink):
     """Return the indicator of a cheapest path; edges are sorted topologically, all on ways from the source."""
     distances = np.zeros(n_vertices)
     arrivals = np.full(n_vertices, -1)
@@ -169,16 +164,7 @@ def shortest_path(
 
 
 @jit(NUMBERS, PLACES, PLACES, PLACES, PLACES, PLACES, NUMBERS, WHOLE)
-def tree_flow(
-    costs: Any,
-    tails: Any,
-    heads: Any,
-    before: Any,
-    rows: Any,
-    goals: Any,
-    amounts: Any,
-    n_vertices: int,
-) -> Any:
+def tree_flow(costs, tails, heads, before, rows, goals, amounts, n_vertices):
     """Return the flow of amounts to goals, each on a tree: row after row, the vertex before each vertex."""
     arrivals = np.full(before.size, -1)
     for edge in range(costs.size):
@@ -197,7 +183,7 @@ def tree_flow(
 
 
 @jit(NUMBERS, PLACES, PLACES, WHOLE)
-def reduced_costs(costs: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
+def reduced_costs(costs, tails, heads, n_vertices):
     """Return costs of the same cheapest flows, none negative (Bellman and Ford), or as given if a cycle is."""
     potentials, before = np.zeros(n_vertices), np.full(n_vertices, -1)
     passes, look, settled = 0, 1, False
@@ -222,16 +208,7 @@ def reduced_costs(costs: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
 
 
 @jit(NUMBERS, PLACES, PLACES, NUMBERS, NUMBERS, PLACES, PLACES, NUMBER)
-def cheapest_flow(
-    costs: Any,
-    tails: Any,
-    heads: Any,
-    limits: Any,
-    supplies: Any,
-    starts: Any,
-    touching: Any,
-    rounding: float,
-) -> Any:
+def cheapest_flow(costs, tails, heads, limits, supplies, starts, touching, rounding):
     """Return a cheapest flow within limits, by successive shortest paths; no numbers where there is none.
 
     Edges of negative cost are full at first; so no residual edge has a negative cost, and with `potentials` none

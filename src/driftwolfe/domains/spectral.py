@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,21 +35,16 @@ DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 DEVICE_ENTRIES = 32_000_000
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
-#: Columns of factors, as a fraction of the shorter side, up to which they are decomposed in place of
-#: the dense matrix (measured on 943 x 1,682).
-_NARROW = 0.45
-#: Columns of factors, and rows or columns with entries, as a fraction of the shorter side, up to which
+#: Columns of factors, and with rows or columns that hold entries, as fractions of the shorter side, up to which
 #: those alone are decomposed (943 x 1,682), and how far the factors' products may be from orthonormal.
-_FEW_LINES, _ORTHOGONALITY = 0.65, 1e-11
+_NARROW, _FEW_LINES, _ORTHOGONALITY = 0.45, 0.65, 1e-11
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
 #: Entries up to which several matrices are decomposed in one call of a device: 1 GiB.
 _STACK_ENTRIES = 1 << 27
-#: Columns of factors and entries, as a fraction of the shorter side, up to which the host decomposes a
-#: matrix sooner than a device does (943 x 1,682; estimated from the times of each).
+#: Columns of factors and entries, as a fraction of the shorter side, up to which the host is quicker than a device.
 _ON_HOST = 0.35
-#: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core:
-#: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
+#: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core).
 _LANCZOS_SIDE = 350
 
 
@@ -64,13 +58,11 @@ class TraceNormBall(NormBall):
 
     Parameters
     ----------
-    shape
-        ``(m, n)``.
-    radius
-        Bound on the sum of singular values; also the Euclidean radius. The diameter is twice it.
+    shape, radius
+        ``(m, n)``, and the bound, which is also the Euclidean radius.
     representation
-        What `origin` returns, and so what learners compute with: ``"dense"``, ``"factored"``, or
-        ``"auto"``: dense up to 12,000 entries, or 64,000 where the shorter side is at most 64.
+        What learners compute with: ``"dense"``, ``"factored"``, or ``"auto"``: dense up to 12,000 entries, or
+        64,000 where the shorter side is at most 64.
     lmo_tolerance
         Relative residual at which the leading pair is accepted; see `lmo_with_error`.
     device
@@ -103,10 +95,7 @@ class TraceNormBall(NormBall):
         device: str = "cpu",
     ) -> None:
         sizes = checks.matrix_shape(shape)
-        if representation not in ("auto", "dense", "factored"):
-            raise ValueError(
-                f'representation must be "auto", "dense" or "factored", got {representation!r}'
-            )
+        checks.one_of(representation, "representation", ("auto", "dense", "factored"))
         super().__init__(sizes, radius, math.sqrt(min(sizes)))
         self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
         entries, thin = math.prod(sizes), min(sizes) <= _CHEAP_SIDE
@@ -121,11 +110,9 @@ class TraceNormBall(NormBall):
         elif self.factored and entries >= DEVICE_ENTRIES:
             self.device = best_device()
         if self.device is not HOST and representation == "dense":
-            raise ValueError(
-                f'device "{device}" is for factored points; leave representation="dense" out'
-            )
+            instead = 'leave representation="dense" out'
+            raise ValueError(f'device "{device}" is for factored points; {instead}')
         self.factored = self.factored or self.device is not HOST
-        #: What points are: "factored" or "dense".
         self.representation = "factored" if self.factored else "dense"
 
     def origin(self) -> Point:
@@ -134,11 +121,10 @@ class TraceNormBall(NormBall):
         return FactoredMatrix.zeros(self.shape, self.device.name)
 
     def warm_up(self) -> None:
-        if self.device is HOST:
-            if self.factored:
-                factored_kernels("low_rank_entries")
-            else:
-                kernels("nearest_rows")
+        if self.device is HOST and self.factored:
+            factored_kernels("low_rank_entries")
+        elif self.device is HOST:
+            kernels("nearest_rows")
 
     @property
     def default_method(self) -> str:
@@ -152,13 +138,10 @@ class TraceNormBall(NormBall):
     ) -> Answer:
         """Return the atom and a bound on how far it is from the minimiser.
 
-        It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs
-        from a random start, seeded by the direction's numbers. For an accuracy of 0.05 or more the
-        bound fails with probability 0.001 at most. A finer one is radius * residual, which misses a
-        value larger by 5 % with that probability at most (proofs: `docs/theory/oracles.md`).
-
-        Where a value <direction, v> below `enough` lets the caller go on, the bound of a factored
-        direction's atom may be infinite: without it the atom takes a third of the time.
+        It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs from a random
+        start, seeded by the direction's numbers. For an accuracy of 0.05 or more the bound fails with probability
+        0.001 at most; a finer one misses a value larger by 5 % with that probability (`docs/theory/oracles.md`).
+        Below a value that is `enough` for the caller the bound may be infinite, which takes a third of the time.
         """
         tolerance = max(self.lmo_tolerance, accuracy or 0.0)
         least = math.inf if enough is None else -enough / self.scale
@@ -176,9 +159,8 @@ class TraceNormBall(NormBall):
             return list(map(self.lmo_with_error, directions, accuracies, enough))
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
         least = [math.inf if each is None else -each / self.scale for each in enough]
-        return list(
-            map(self._atom, directions, leading_triplet_of_each(directions, tolerances, least))
-        )
+        tops = leading_triplet_of_each(directions, tolerances, least)
+        return list(map(self._atom, directions, tops))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
         count_products(top.products)
@@ -206,16 +188,14 @@ class TraceNormBall(NormBall):
 
     def project_each(self, points: Sequence[Point]) -> list[Point]:
         entries = math.prod(self.shape) * len(points)
-        alone = self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES
-        if alone:
+        if self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES:
             return super().project_each(points)
         most = _ON_HOST * min(self.shape)
-        narrow = [y.rank + y.nnz <= most for y in points]
-        wide = [y for y, few in zip(points, narrow, strict=True) if not few]
+        wide = [y for y in points if y.rank + y.nnz > most]
         found = iter(self._project_stack(wide) if wide else ())
         return [
-            self._project(y.to("cpu")).to(y.device.name) if few else next(found)
-            for y, few in zip(points, narrow, strict=True)
+            next(found) if y in wide else self._project(y.to("cpu")).to(y.device.name)
+            for y in points
         ]
 
     def _project_stack(self, points: Sequence[FactoredMatrix]) -> list[Point]:
@@ -291,8 +271,7 @@ class TraceNormBall(NormBall):
     def _from_few_lines(self, x: Point) -> tuple[Array, Array, Array] | None:
         """Return what `_svd` does for a projection where few rows and columns have entries, else None.
 
-        With E and F the unit vectors of those rows and columns, x = [U E] diag(s, S) [V F]^T. In
-        orthonormal bases of [U E] and [V F] that is a small matrix.
+        With E and F the unit vectors of those, x = [U E] diag(s, S) [V F]^T: in orthonormal bases, a small matrix.
         """
         if not isinstance(x, FactoredMatrix) or x.device is not HOST or not (x.nnz and x.rank):
             return None
@@ -390,10 +369,8 @@ class Spectrahedron(Domain):
 
     Parameters
     ----------
-    n
-        Side of the matrices, at least 2.
-    radius
-        The trace. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+    n, radius
+        Side of the matrices, at least 2, and the trace. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
 
     Examples
     --------
@@ -417,6 +394,7 @@ class Spectrahedron(Domain):
             center=np.diag(eigenvalues.center),
             inner_radius=eigenvalues.inner_radius,
         )
+        self.dimension = self._side * (self._side + 1) // 2 - 1
         # Both need all eigenvalues.
         self.cheap_projection = self.cheap_membership = self._side < _LANCZOS_SIDE
         self.affordable_projection = self._side**2 <= FULL_SVD_ENTRIES
@@ -440,10 +418,6 @@ class Spectrahedron(Domain):
     def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         values, vectors = np.linalg.eigh(_symmetric_part(x))
         return [np.outer(self.scale * v, v) for v in vectors.T], np.maximum(values, 0.0)
-
-    @cached_property
-    def dimension(self) -> int:
-        return self._side * (self._side + 1) // 2 - 1
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):

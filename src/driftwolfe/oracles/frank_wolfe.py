@@ -37,8 +37,8 @@ CALLS = 2.6
 class Pair:
     """A feasible point x that moves by Frank-Wolfe steps, and its target y.
 
-    Dense points keep the residual x - y. Others keep the `scalars`, which may be passed if known, and
-    never touch all entries; if x lies in a `buffer`, its steps copy nothing.
+    Dense points keep the residual x - y. Others keep the `scalars`, and never touch all entries; if x lies in a
+    `buffer`, its steps copy nothing.
     """
 
     scalars: Scalars
@@ -193,12 +193,10 @@ def frank_wolfe(
     ----------
     domain, x, y
         The set, the start (one of its points) and the point to move towards; none is changed.
-    gap
-        Where to stop: a squared distance, positive.
+    gap, accuracy
+        Where to stop: a squared distance, positive, or also a fraction of :math:`\lVert x - y\rVert^2`.
     max_lmo_calls
         Limit on the LMO calls, at least 1; None for no limit.
-    accuracy
-        Stop also at a gap of this fraction of :math:`\lVert x - y\rVert^2`; None for no such stop.
     memory
         That of an earlier run which ended in this x; it only saves work.
 
@@ -264,9 +262,8 @@ def approach(
     if pair.dense:
         return Approach(pair.x, reached, calls, Memory())
     length = max(0.0, reached) / pair.distance if pair.squared > 0 else 0.0
-    reached = (
-        2.0 * radius * pair.distance if rough else reached
-    )  # a step too small to gain anything
+    if rough:  # a step too small to gain anything
+        reached = 2.0 * radius * pair.distance
     return Approach(pair.x, reached, calls, Memory(pair.scalars, hint, known.buffer, length))
 
 
@@ -276,20 +273,16 @@ class InfeasibleProjection:
 
     Attributes
     ----------
-    feasible
-        :math:`x' \in K`.
-    infeasible
-        :math:`y'`, in the ball, and to no point of K farther than y was.
+    feasible, infeasible
+        :math:`x' \in K`, and :math:`y'` in the ball, which is to no point of K farther than y was.
     lmo_calls, method
         LMO calls made, and the method that ran.
     gap
         Bound on :math:`\max_{z \in K}\langle y - x', z - x'\rangle`, a squared distance: x' is within
         its root of the projection of y (for ``"halfspace"`` and ``"paper"``, of y moved to the ball).
-    distance
-        :math:`\lVert x' - y'\rVert`, in units of the points.
-    converged
-        Whether distance^2 <= tolerance. False only when `max_lmo_calls` ended the work early; the
-        other three points of the contract hold even then.
+    distance, converged
+        :math:`\lVert x' - y'\rVert`, and whether its square is within the tolerance: not so only where
+        `max_lmo_calls` ended the work early; the other three points of the contract hold even then.
 
     Examples
     --------
@@ -331,17 +324,10 @@ class Run:
       half-space that holds K, once :math:`g \le \sqrt{tolerance}\, d` and any accuracy is reached.
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        stop: Stopping,
-        method: str,
-        pair: Pair,
-        calls: int = 0,
-        atoms: Atoms | None = None,
-    ) -> None:
-        self.domain, self.stop, self.method = domain, stop, method
-        self.pair, self.calls, self.atoms = pair, calls, atoms
+    def __init__(self, domain: Domain, stop: Stopping, method: str, pair: Pair) -> None:
+        self.domain, self.stop, self.method, self.pair = domain, stop, method, pair
+        self.calls = 0
+        self.atoms: Atoms | None = None
 
     def near(self) -> bool:
         """Whether x and y are as near as asked."""
@@ -384,9 +370,8 @@ class Run:
     def known(self) -> Point | None:
         """Return a vertex found before whose gap proves that the run must go on, if there is one."""
         vertex = self.atoms.best(self.pair.direction()) if self.atoms else None
-        return (
-            vertex if vertex is not None and self.pair.gap_at(vertex) > self.final_gap() else None
-        )
+        proves = vertex is not None and self.pair.gap_at(vertex) > self.final_gap()
+        return vertex if proves else None
 
     def accept(self, gap: float) -> InfeasibleProjection | None:
         """Return the result if the certified gap is small enough, else None."""
@@ -490,16 +475,16 @@ class Atoms(Stateful):
 class HalfspaceRun(Run):
     r"""One Frank-Wolfe run and one half-space step, by one LMO call at a time.
 
-    At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the
-    error asked of it, whatever the `accuracy`: the run continues to a finer accuracy as long as
-    this cap allows, and else returns the answer that was within the tolerance before. Where the gap
-    decides, it is plain Frank-Wolfe: at most :math:`6.75\, D^2/gap` calls.
+    At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the error asked of
+    it: the run continues to a finer `accuracy` as long as this cap allows, and else returns what was within the
+    tolerance before. Where the gap decides, it is plain Frank-Wolfe: at most :math:`6.75\, D^2/gap` calls.
     """
 
     def __init__(
         self, domain: Domain, x: Point, y: Point, stop: Stopping, atoms: Atoms | None = None
     ) -> None:
-        super().__init__(domain, stop, "halfspace", Pair(x, y), atoms=atoms)
+        super().__init__(domain, stop, "halfspace", Pair(x, y))
+        self.atoms = atoms
         # With an error of 3/8 sqrt(tolerance) ||x - y|| the run still ends.
         self._hint = 3 / 8 * math.sqrt(stop.tolerance) / domain.radius
         squared = (2.0 * domain.radius) ** 2

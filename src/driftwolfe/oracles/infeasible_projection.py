@@ -33,12 +33,11 @@ class Oracle:
     method
         Method of `infeasible_projection`; the learner's bound allows for its tolerance.
     accuracy
-        Accuracy of `infeasible_projection`; None: 0.1, and no limit but the tolerance in the certified tuning.
+        Of `infeasible_projection`; None: 0.1, and no limit but the tolerance in the certified tuning.
     lmo_budget
-        LMO calls per round b, for all experts together; None: no limit. After every round t, at most
-        b t calls have been made. The certified tuning has the blocks and tolerances that b surely
-        affords with an exact oracle; the practical tuning keeps its own, and experts use what others
-        leave. Where the budget ends a projection early, `bound` allows for the distance that was left.
+        LMO calls per round b, for all experts together; None: no limit. After every round t, at most b t calls
+        have been made. The certified tuning has the blocks and tolerances that b surely affords with an exact
+        oracle; the practical tuning keeps its own. Where the budget ends a projection early, `bound` allows for it.
     schedule
         ``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round. `POLAR` has less regret with blocks.
@@ -72,19 +71,14 @@ class Oracle:
     def __post_init__(self) -> None:
         checks.one_of(self.method, "method", ("auto", *METHODS))
         checks.one_of(self.schedule, "schedule", ("blocks", "even"))
-        numbers: dict[str, float] = {
-            "seed": checks.count(self.seed, "seed", least=0, most=math.inf)
-        }
+        seed = checks.count(self.seed, "seed", least=0, most=math.inf)
+        object.__setattr__(self, "seed", seed)
         for name in ("accuracy", "lmo_budget", "tolerance_scale"):
             if (value := getattr(self, name)) is not None:
-                numbers[name] = checks.positive(value, name)
-        for name, number in numbers.items():
-            object.__setattr__(self, name, number)
+                object.__setattr__(self, name, checks.positive(value, name))
         if self.schedule == "even":
             if self.lmo_budget is None:
-                raise ValueError(
-                    'schedule="even" spreads a budget over the rounds; give lmo_budget=1.0'
-                )
+                raise ValueError('schedule="even" spreads a budget; give lmo_budget=1.0')
             pausing = ("auto", "halfspace")  # runs that can pause
             checks.one_of(self.method, "with an even schedule, method", pausing)
 
@@ -131,22 +125,20 @@ def infeasible_projection(
         ``"auto"``: exact where the set's projection is cheap, block on larger trace-norm balls, separation
         on sets that have no LMO, corrective on other sets of dense points, halfspace on the rest.
     accuracy
-        Where to stop: at a gap of this fraction of the squared distance from y (for halfspace and
-        corrective, except on trace-norm balls, of at most a tenth of the squared radius). Up to 1/2
-        the result is (x', x'). Default: 0.1 for corrective and block; halfspace stops as soon as its
-        half-space step lands within the tolerance, and paper always follows the paper.
+        Where to stop: at a gap of this fraction of the squared distance from y (for halfspace and corrective,
+        except on trace-norm balls, of at most a tenth of the squared radius). Up to 1/2 the result is (x', x').
+        Default: 0.1 for corrective and block; halfspace stops once its half-space step lands within the tolerance.
     max_lmo_calls
-        Limit on the LMO calls. If it ends the work before point 2 holds, the result says
-        ``converged=False``; points 1, 3 and 4 hold. With 0, x does not move.
+        Limit on the LMO calls. If it ends the work before point 2 holds, the result says ``converged=False``.
     rng
         Source of block's random columns, or a seed for one; by default fixed, so that calls repeat exactly.
     atoms
         Vertices of the set found before: halfspace tries them before every LMO call, and adds those
         that it finds. On a `CachedDomain`, an empty cache if not given.
     gap
-        Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of
-        the projection of y, however far y is. The result is (x', x'), `tolerance` and `accuracy` play
-        no part, and without half-space steps halfspace and paper are corrective, or plain Frank-Wolfe.
+        Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of the
+        projection of y. The result is (x', x'); `tolerance` and `accuracy` play no part, and halfspace and paper
+        run as corrective, or plain Frank-Wolfe.
 
     Examples
     --------
@@ -189,7 +181,7 @@ def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> floa
             f"{type(domain.unwrapped).__name__} has no known inner_radius, which bisection starts "
             "from; give the set one, or use a method that needs only its lmo"
         )
-    offset = y if domain.center is None else y - domain.center
+    offset = domain._from_center(y)
     length = norm(offset)
     if length == 0:
         return 0.0

@@ -52,8 +52,7 @@ class Request(NamedTuple):
         accuracy, limit, gap, atoms = self.accuracy, self.max_lmo_calls, self.gap, self.atoms
         if atoms is None and domain.cached_vertices:
             atoms = Atoms(domain.cached_vertices)
-        far = norm(x if domain.center is None else x - domain.center)
-        if far > domain.radius * (1 + 1e-6):
+        if (far := norm(domain._from_center(x))) > domain.radius * (1 + 1e-6):
             raise ValueError(
                 f"x must be a point of the set, but lies {far:g} from its centre, "
                 f"outside the radius {domain.radius:g}; start from domain.origin()"
@@ -123,8 +122,7 @@ def _at_once(
 
 def in_hull(domain: Domain, y: Point) -> Point:
     """Return the nearest point of the set's affine hull, which is nearer to all of K."""
-    offset = y if domain.center is None else y - domain.center
-    along = domain.tangent(offset)
+    along = domain.tangent(offset := domain._from_center(y))
     if along is offset:
         return y
     return along if domain.center is None else domain.center + along
@@ -138,10 +136,10 @@ def exact(domain: Domain, asked: Request) -> InfeasibleProjection:
 
 def halfspace(domain: Domain, asked: Request) -> InfeasibleProjection:
     """Project infeasibly by one Frank-Wolfe run and one half-space step, see `HalfspaceRun`."""
-    y, accurate = in_hull(domain, asked.y), asked.accuracy is not None
+    y, near = in_hull(domain, asked.y), asked.accuracy is not None or asked.gap is not None
     if asked.gap is None:  # the bound on its calls needs ||x - y|| <= D
         y = clip_to_ball(y, domain.center, domain.radius)
-    found = _at_once(domain, asked, "halfspace", y, accurate or asked.gap is not None)
+    found = _at_once(domain, asked, "halfspace", y, test=near)
     if found is None:
         run = HalfspaceRun(domain, asked.x, y, _stopping(domain, asked), asked.atoms)
         while found is None:
@@ -196,16 +194,14 @@ def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
     if (inside := _at_once(domain, asked, "corrective", y)) is not None:
         return inside
     found: Span | Hull
-    run = Run(domain, _stopping(domain, asked), "corrective", Pair(asked.x, y), atoms=asked.atoms)
+    run = Run(domain, _stopping(domain, asked), "corrective", Pair(asked.x, y))
     if domain.rank_one_atoms:
-        found, run.atoms = Span(asked.x, y, domain.radius), None  # which hold what was found before
+        found = Span(asked.x, y, domain.radius)  # which holds what was found before
     elif isinstance(y, np.ndarray):
-        found = Hull(asked.x)
+        found, run.atoms = Hull(asked.x), asked.atoms
     else:
-        raise ValueError(
-            f'method "corrective" needs dense points or a TraceNormBall, got {type(y).__name__}; '
-            'use method="halfspace"'
-        )
+        needs = f"needs dense points or a TraceNormBall, got {type(y).__name__}"
+        raise ValueError(f'method "corrective" {needs}; use method="halfspace"')
     hint = 0.1 * math.sqrt(run.stop.tolerance) / domain.radius
     while not run.near():
         if (vertex := run.known()) is None:
@@ -284,8 +280,8 @@ def _extended(basis: Array, vector: Array) -> Array:
 _RANDOM_COLUMNS, _RANDOM_FRACTION = 8, 0.2
 #: Columns from which one and two rounds of power iteration pay; narrower blocks need fewer.
 _POWER_COLUMNS = (48, 96)
-#: Fraction of the shorter side above which a block costs more than all singular values (measured on
-#: 943 x 1,682), and the entries up to which those are computed: 32 MB for the dense matrix.
+#: Fraction of the shorter side above which a block costs more than all singular values (943 x 1,682), and entries
+#: up to which those are computed: 32 MB for the dense matrix.
 _FULL_FRACTION, _FULL_ENTRIES = 0.4, 4_000_000
 #: Columns with entries, as a fraction of those of the factors, up to which `_right_vectors` decomposes them.
 _SHARE_OF_START = 1.5
@@ -305,12 +301,9 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
     From the right singular space of x and a few random columns, products with y and its transpose
     give Ritz triplets :math:`(u_i, \sigma_i, v_i)` with :math:`U^\top y = \mathrm{diag}(\sigma)
     V^\top` exactly. Thresholding them, :math:`x' = U\,\mathrm{diag}((\sigma - \theta)_+)\,V^\top`,
-    is the projection once they hold all triplets above theta; until then the block grows. As
-    :math:`\langle y - x', x'\rangle = \theta\cdot radius`, the gap is
-    :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the
-    vertex joins the block, which another iteration sharpens.
-
-    Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent. With a
+    is the projection once they hold all triplets above theta; until then the block grows. The gap is
+    :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the vertex joins the
+    block. Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent. With a
     factored x and a dense y the answer is factored.
     """
     x, y, stop = asked.x, in_hull(domain, asked.y), _stopping(domain, asked)
@@ -318,10 +311,8 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
         return inside
     rng = np.random.default_rng(0 if asked.rng is None else asked.rng)
     if not domain.rank_one_atoms:
-        raise ValueError(
-            f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
-            'use method="corrective" or "halfspace"'
-        )
+        kind, instead = type(domain.unwrapped).__name__, 'use method="corrective" or "halfspace"'
+        raise ValueError(f'method "block" is for TraceNormBall, got {kind}; {instead}')
     radius, length = domain.radius, norm(y)
     if not length < 1e153:  # squares of larger ones overflow
         raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
@@ -356,7 +347,8 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
             else:
                 nearest = (U * kept[:rank]) @ V.T
             pair = Pair(nearest, y, (xx, xy, yy))
-            run = Run(domain, stop, "block", pair, calls)
+            run = Run(domain, stop, "block", pair)
+            run.calls = calls
             factors = FactoredMatrix.from_orthonormal(U, kept[:rank], V) if mixed else None
             if run.near():
                 return _with_factors(run.stay(), factors)
@@ -388,8 +380,7 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
 def _right_vectors(x: Point, y: Point, radius: float) -> tuple[Any, bool]:
     """Right vectors to start from, and whether they need no power iteration.
 
-    They are those of x; where y is x and a few entries, of both parts' those above the threshold that their
-    singular values would have together, as a long step leaves few of x.
+    They are those of x; where y is x and a few entries, of both parts' those above their common threshold.
     """
     x = x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)
     if not (x.device is HOST and isinstance(y, FactoredMatrix) and np.array_equal(x.s, y.s)):
@@ -430,11 +421,10 @@ def _with_random_columns(
 def separation(domain: Domain, asked: Request) -> InfeasibleProjection:
     r"""Project infeasibly by moving y onto half-spaces that hold the set.
 
-    Each separates y from the set where the segment from the centre to y leaves it, so y moves by at least
-    half of :math:`(1 - s) r`, where :math:`x' = c + s(y - c)` is in K. The distance from K falls by a
-    factor :math:`\sqrt{1 - 1/(4\kappa^2)}` at least, :math:`\kappa = R/r`, and there are at most
-    :math:`\lceil 8\kappa^2 \ln(2\kappa\, dist(y, K)/\sqrt{tolerance})\rceil^+ + 1` cuts (proof:
-    `docs/theory/bandit.md`). Every cut brings y nearer to all of K.
+    Each separates y from the set where the segment from the centre to y leaves it, so y moves by at least half of
+    :math:`(1 - s) r`, where :math:`x' = c + s(y - c)` is in K. There are at most
+    :math:`\lceil 8\kappa^2 \ln(2\kappa\, dist(y, K)/\sqrt{tolerance})\rceil^+ + 1` cuts, :math:`\kappa = R/r`
+    (proof: `docs/theory/bandit.md`). Every cut brings y nearer to all of K.
     """
     if asked.gap is not None:
         raise ValueError('method "separation" has no gap to stop at; use another method or learner')
@@ -466,10 +456,5 @@ def separation(domain: Domain, asked: Request) -> InfeasibleProjection:
 #: The methods that `infeasible_projection` knows, beside ``"auto"``: of a checked request, the answer, or a
 #: run that yields its LMO calls.
 METHODS: dict[str, Callable[[Domain, Request], Any]] = {
-    "paper": paper,
-    "halfspace": halfspace,
-    "corrective": corrective,
-    "block": block,
-    "exact": exact,
-    "separation": separation,
+    run.__name__: run for run in (paper, halfspace, corrective, block, exact, separation)
 }

@@ -77,8 +77,7 @@ def minimise(
     Parameters
     ----------
     f
-        A loss, or a function that returns the value and the gradient at a point, as for SciPy's
-        ``minimize(jac=True)``; it may be infinite in parts of K.
+        A loss, or a function that returns value and gradient at a point; it may be infinite in parts of K.
     domain, gap
         The set K, which needs only its LMO, and when to stop: once the value is proved to be within
         this of the minimum, in units of f.
@@ -254,9 +253,8 @@ class _Run:
         if found is None:
             return False
         moved, turned, kept = found[0] - self.weights, found[4] - self.slopes, found[0] > 0.0
-        if (
-            modelled and (bend := float(moved @ turned)) > 0.0
-        ):  # make it right along this step (BFGS)
+        bend = float(moved @ turned)
+        if modelled and bend > 0.0:  # make it right along this step (BFGS)
             along = self._model @ moved
             self._model -= np.outer(along, along / ((moved @ along) or 1.0))
             self._model += np.outer(turned, turned / bend)
@@ -288,8 +286,7 @@ class _Run:
             value, gradient = float(told[0]), told[1]
             if self.dense:
                 gradient = np.array(checks.real_array(gradient, "the gradient of f"))
-            if gradient.shape != x.shape:
-                was = gradient.shape
+            if (was := gradient.shape) != x.shape:
                 raise ValueError(f"the gradient of f must have shape {x.shape}, got {was}")
             if self.dense:
                 return x, value, gradient, self.atoms @ gradient.ravel()
