@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.plan import Plan
+from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.losses.base import LONGEST
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Size, Stateful
+from driftwolfe.storage import require
 
 Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
 
@@ -62,6 +65,15 @@ class Experts(Stateful, ABC):
     @abstractmethod
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Let every expert learn from its slope, or from one for all; write into arrays only what cannot fail."""
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        """Add an expert for each plan, all starting at the feasible point `start`."""
+
+    def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
+        """Restart some experts, a slice or a list, at the feasible point `start`, with their plans.
+
+        `keep` names what they keep: ``"x"`` to play on where they are until their first block ends.
+        """
 
     def settle(self, weights: Array) -> None:
         """Prepare what is played in the coming round, now that its weights are known."""
@@ -148,6 +160,57 @@ class Experts(Stateful, ABC):
         """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
         leader = self.point(heaviest(weights))
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
+
+
+class SelfConfidence(NamedTuple):
+    """The constants of steps from the gradients so far."""
+
+    a: float
+    k: float
+
+
+#: Of experts with gradients of their own, and of those on a ball, with one for all.
+OWN_GRADIENTS = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
+ONE_GRADIENT = SelfConfidence(math.sqrt(1.0 / 8.0), 4.0)
+
+
+class SelfConfident(Experts):
+    r"""Gradient descent whose steps come from the gradients since each expert started.
+
+    .. math:: \eta_t = \frac{a D}{\sqrt{k G^2 + \Gamma_t}}, \qquad \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
+
+    with G the largest norm of a gradient that any expert has seen, and D the `reach`. Regret is at most
+    :math:`(D/(2a) + P/a)\sqrt{k G^2 + \Gamma} + a D\sqrt\Gamma`, P the path length of the comparators: least for
+    :math:`a = 1/\sqrt2`. Smaller ones do better on the streams of benchmarks/pynol.py, where losses have kinks; k
+    makes the first steps smaller, which would cross the set.
+    """
+
+    squares: Totals
+    worst: Totals  # the largest sum that each, or any in its place before, has had
+    steps: Array
+    confidence: ClassVar[SelfConfidence]
+    reach: float
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        new = np.zeros(len(plans))
+        self.squares, self.worst = (np.append(each, new) for each in (self.squares, self.worst))
+
+    def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
+        super().restart(which, start, keep)
+        self.squares = self.squares.copy()
+        self.squares[which] = 0.0
+
+    def set_steps(self, squares: Any, largest: float) -> None:
+        """Set the steps, over a D, by the squared norms of new gradients and the largest norm so far."""
+        self.squares = self.squares + squares
+        self.worst = np.maximum(self.worst, self.squares)
+        if largest > 0.0:
+            self.steps = 1.0 / np.sqrt(self.confidence.k * largest**2 + self.squares)
+
+    def check(self) -> None:
+        super().check()
+        require((self.worst >= self.squares).all(), "experts")
 
 
 def on_tangent(found: Evaluation, weights: Array, scores: Scores, slope: Any) -> Evaluation:

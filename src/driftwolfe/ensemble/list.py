@@ -12,11 +12,10 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble import threads
-from driftwolfe.ensemble.dense import DenseDescent
+from driftwolfe.ensemble.dense import DenseDescent, PoolDescent
 from driftwolfe.ensemble.descent import Descent, GradientSum, scaled_totals
 from driftwolfe.ensemble.experts import Scores, require_in_range, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
-from driftwolfe.ensemble.pool import PoolDescent
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection

@@ -217,29 +217,6 @@ def _at_most_one(first: float, rounds: int) -> Array:
     return small if small.size else np.ones(1)
 
 
-class SelfConfidence(NamedTuple):
-    r"""Steps from the gradients so far: :math:`a D/\sqrt{k G^2 + \Gamma}`, D the diameter.
-
-    With :math:`\Gamma` the sum of the squares and G the largest of the gradients. Regret is at most
-    :math:`(D/(2a) + P/a)\sqrt{k G^2 + \Gamma} + a D\sqrt\Gamma`, which is least for :math:`a = 1/\sqrt2`. Smaller
-    ones do better on the streams of benchmarks/pynol.py, where losses have kinks; k makes the first steps
-    smaller, which would cross the set.
-    """
-
-    a: float
-    k: float
-
-    def steps(self, largest: float, squares: Array) -> Array:
-        """Return the steps over a D."""
-        steps: Array = 1.0 / np.sqrt(self.k * largest**2 + squares)
-        return steps
-
-
-#: Of experts with gradients of their own, and of those on a ball, with one for all.
-OWN_GRADIENTS = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
-ONE_GRADIENT = SelfConfidence(math.sqrt(1.0 / 8.0), 4.0)
-
-
 # -- intervals of time ---------------------------------------------------------------------------
 
 
