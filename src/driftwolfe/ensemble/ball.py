@@ -75,9 +75,8 @@ class BallExperts(Stateful):
 
     def check(self) -> None:
         like, points = self.kept(self.domain.origin()), self._rows.held
-        require(len(points) == self.steps.size, "points of experts")
-        require(all(same_kind(point, like) for point in points), "points of experts")
-        require(all(in_ball(self.domain, point) for point in points), "points of experts")
+        fit = all(same_kind(point, like) and in_ball(self.domain, point) for point in points)
+        require(fit and len(points) == self.steps.size, "points of experts")
 
     def kept(self, point: Point) -> Point:
         """Return a point as experts keep theirs."""
@@ -150,23 +149,21 @@ def approach(
     accuracy: float | None = None,
 ) -> NearPoint:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
-    target, near = y, max(tolerance, (INSIDE * domain.radius) ** 2)
+    target, gap = y, 0.0
     if oracle.method == "exact" and isinstance(x, np.ndarray):  # nothing to choose or to check
-        nearest = domain.project(y)
-        away = y - nearest
-        apart = norm(away)
-        outside = apart * apart > near
-        return NearPoint(nearest, away, outside, 0.0 if outside else apart)
-    if is_array(y) and isinstance(x, FactoredMatrix):
-        by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
-        target = y if by_block else FactoredMatrix._all_stored(y)
-    how = tolerance, oracle.method, accuracy or oracle.accuracy, limit
-    result = infeasible_projection(domain, x, target, *how, rng=rng)
-    away = y - result.feasible
+        found: Point = domain.project(y)
+    else:
+        if is_array(y) and isinstance(x, FactoredMatrix):
+            by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
+            target = y if by_block else FactoredMatrix._all_stored(y)
+        how = tolerance, oracle.method, accuracy or oracle.accuracy, limit
+        result = infeasible_projection(domain, x, target, *how, rng=rng)
+        found, gap = result.feasible, max(0.0, result.gap)
+    away = y - found
     apart = norm(away)
-    certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
-    outside = apart * apart > near and certified < apart
-    found = result.feasible.copy() if result.feasible is target else result.feasible
+    certified = gap / apart if apart > 0 else 0.0
+    outside = apart * apart > max(tolerance, (INSIDE * domain.radius) ** 2) and certified < apart
+    found = found.copy() if found is target else found
     return NearPoint(found, away, outside, certified if outside else apart)
 
 
@@ -220,13 +217,11 @@ class BallDescent(BallExperts, Experts):
         return cast(Point, self._rows.held[i])
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
-        """Add an expert for each plan, all starting at a point of the ball."""
         self.steps = np.concatenate((self.steps, [plan.step for plan in plans]))
         self._rows = PointRows([*self._rows.held, *[self.kept(start)] * len(plans)])
         self.tolerance = min([self.tolerance, *(plan.tolerance for plan in plans)])
 
     def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
-        """Restart some experts at a point of the ball, with their plans."""
         points, start = self._rows.held.copy(), self.kept(start)
         points[which] = [start] * len(points[which]) if isinstance(points, list) else start
         self._rows = PointRows(points)
@@ -256,9 +251,8 @@ class BallDescent(BallExperts, Experts):
         if oracle.accuracy is None and oracle.method in ("auto", "corrective", "block"):
             # As ||y - x|| <= D, the gap is then at most sqrt(tolerance) ||y - x||.
             accuracy = math.sqrt(tolerance) / self.diameter or None
-        rng = oracle.seed, self.projections
-        limit = oracle.max_lmo_calls
-        near = approach(self.domain, oracle, self.x, y, tolerance, limit, rng, accuracy)
+        how = tolerance, oracle.max_lmo_calls, (oracle.seed, self.projections), accuracy
+        near = approach(self.domain, oracle, self.x, y, *how)
         self.projections += 1
         self.x, self.away, self.outside = near.x, near.away, near.outside
         if isinstance(self.away, FactoredMatrix):
@@ -282,8 +276,8 @@ class BallDescent(BallExperts, Experts):
     def check(self) -> None:
         super().check()
         require_feasible(self.domain, [self.x])
-        require(same_kind(self.away, self.kept(self.x)), "points")
-        require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")
+        most = 2.0 * (1.0 + 1e-6) * self.domain.radius
+        require(same_kind(self.away, self.kept(self.x)) and norm(self.away) <= most, "points")
 
 
 class SelfConfidentBall(SelfConfident, BallDescent):
@@ -364,33 +358,24 @@ class OptimisticDescent(BallDescent):
         self._bases = PointRows(self._rows.held)
         self.moves, self.costs = np.zeros((2, self.size))
 
-    def evaluate(
-        self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
-    ) -> Evaluation:
-        found = super().evaluate(loss, weights)
-        if self.correction == 0.0:
-            return found
-        losses = found.losses + self.correction * self.moves
-        return found._replace(losses=losses, played=float(weights @ losses))
+    def losses(self, gradient: Point) -> Array:
+        return super().losses(gradient) + self.correction * self.moves
 
     def hints(self) -> Array:
         """Return what the experts will lose if the hint is right."""
-        losses = self.losses(self.hint)
-        return losses + self.correction * self.moves if self.correction > 0.0 else losses
+        return self.losses(self.hint)
 
     def charge(self, weights: Array, gradient: Any) -> None:
         """Add what this round costs each expert beside its step's distance terms."""
+        moved = self.correction * (self.moves - weights.dot(self.moves))
+        self.costs = self.costs + self._costs_of_hint(gradient) + moved
+
+    def _costs_of_hint(self, gradient: Any) -> Array:
         hint = self.hint
         # Where nothing was expected, y is where the step starts, and that may be the new one.
         scale = self.scale if norm(hint) > 0.0 else self.scale_for(self.largest_gradient)
         error = norm(gradient - hint)
-        most = self.diameter * error
-        self.costs = self.costs + np.minimum(0.5 * scale * error**2 * self.steps, most)
-        self._charge_moves(weights)
-
-    def _charge_moves(self, weights: Array) -> None:
-        if self.correction > 0.0:
-            self.costs += self.correction * (self.moves - weights.dot(self.moves))
+        return np.minimum(0.5 * scale * error**2 * self.steps, self.diameter * error)
 
     def move(self, gradient: Any, scale: float) -> None:
         self._learn_share(gradient)
@@ -411,18 +396,15 @@ class OptimisticDescent(BallDescent):
 
     def _learn_share(self, gradient: Point) -> None:
         """Choose the fraction of a gradient that was, so far, the best hint of the next."""
+        self.kept_fraction = 1.0  # where losses are smooth, and as long as nothing is known
+        if self.correction > 0.0:
+            return
         along, square = self.products
-        length = norm(self.last)
-        if self.correction > 0.0:  # losses are smooth
-            self.kept_fraction = 1.0
-            return
-        if length > 0.0:
+        if (length := norm(self.last)) > 0.0:
             along, square = along + inner(self.last, gradient), square + length * length
-        elif square == 0.0:  # nothing is known yet: expect it again
-            self.kept_fraction = 1.0
-            return
-        self.products = np.array([along, square])
-        self.kept_fraction = float(min(1.0, max(0.0, along / square)))
+        if square > 0.0:
+            self.products = np.array([along, square])
+            self.kept_fraction = float(min(1.0, max(0.0, along / square)))
 
     @property
     def hint(self) -> Point:
@@ -443,10 +425,9 @@ class OptimisticDescent(BallDescent):
 
     def check(self) -> None:
         super().check()
-        like = self.kept(self.domain.origin())
-        bases = self._bases.held
-        require(len(bases) == self.size, "experts")
-        require(all(same_kind(each, like) for each in (self.last, *bases)), "experts")
+        like, bases = self.kept(self.domain.origin()), self._bases.held
+        fit = all(same_kind(each, like) for each in (self.last, *bases))
+        require(fit and len(bases) == self.size, "experts")
         if self.each:
             require_feasible(self.domain, [*self._rows.held, *bases])
 
@@ -487,16 +468,14 @@ class OwnOptimisticDescent(OptimisticDescent):
             require_finite(gradients)
         require_in_range(longest, self.diameter)
         self.largest_gradient = max(self.largest_gradient, longest)
-        losses = self.losses(gradients[0]) + self.correction * self.moves
+        losses = self.losses(gradients[0])
         return Evaluation(value, float(weights @ losses), losses, gradients, True)
 
-    def charge(self, weights: Array, gradient: Any) -> None:
-        rows = _flat(gradient)[1:], _flat(self.expected)[1:]
+    def _costs_of_hint(self, gradient: Any) -> Array:
+        rows = _flat(gradient)[1:], _flat(self.expected)[1:], self.steps
         scales = self.scale, self.scale_for(self.largest_gradient)
-        self.costs = self.costs + kernels().costs_of_hints(
-            *rows, self.steps, *scales, self.diameter
-        )
-        self._charge_moves(weights)
+        costs: Array = kernels().costs_of_hints(*rows, *scales, self.diameter)
+        return costs
 
     def move(self, gradient: Any, scale: float) -> None:
         found = kernels().expect_again(self.agreements, _flat(self.lasts), _flat(gradient))
@@ -507,11 +486,10 @@ class OwnOptimisticDescent(OptimisticDescent):
 
     def check(self) -> None:
         super().check()
-        lasts, expected = self.lasts, self.expected
-        require(lasts.shape == expected.shape == (1 + self.size, *self.domain.shape), "experts")
-        require((np.abs(expected) <= np.abs(lasts)).all(), "experts")  # a fraction of them
-        require((expected * lasts >= 0.0).all(), "experts")
-        require(len(self.agreements) == 1 + self.size, "experts")
+        number, lasts, expected = 1 + self.size, self.lasts, self.expected
+        require(lasts.shape == expected.shape == (number, *self.domain.shape), "experts")
+        fraction = (np.abs(expected) <= np.abs(lasts)) & (expected * lasts >= 0.0)
+        require(fraction.all() and len(self.agreements) == number, "experts")
 
 
 def _flat(rows: Array) -> Array:

@@ -16,8 +16,6 @@ from driftwolfe.ensemble.experts import (
     Evaluation,
     Scores,
     SelfConfident,
-    combine,
-    on_tangent,
     require_finite,
     require_in_range,
 )
@@ -36,10 +34,7 @@ set_kernels = compiled("driftwolfe.domains.set_kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
 loss_kernels = compiled("driftwolfe.losses.loss_kernels")
 
-
 TABLE = Field(np.float64, ("experts", "numbers"))
-
-
 #: The rules of the experts of `POLAR`, by their kinds.
 RULES = {"whole": LAZY, "lazy": LAZY, "origin": LAZY, "agile": OPTIMISTIC, "vertex": VERTEX}
 RULES |= {"adaptive": ADAPTIVE, "whole adaptive": ADAPTIVE}
@@ -113,18 +108,15 @@ class DenseDescent(Descent):
         self, loss: Loss, weights: Array, linear: bool, tangent: bool = False
     ) -> Evaluation:
         if linear:
-            return super().evaluate(loss, weights, linear)
+            return super().evaluate(loss, weights, True)
         losses, gradients, value = loss.stacked_round(self._points_for(loss), weights)
         if self._device is not HOST:
             losses, gradients = to_host(losses), self._device.put(gradients)
         require_finite(value, losses)
-        found = Evaluation(value, value, losses, gradients, False)
         if not tangent:
-            return found
-        scores = self.scores(loss)
-        slope = loss.value_and_slope_at(combine(weights, scores))[1]
-        require_finite(slope)
-        return on_tangent(found, weights, self.about_center(loss, scores), slope)
+            return Evaluation(value, value, losses, gradients, False)
+        found = super().evaluate(loss, weights, True)
+        return found._replace(value=value, slopes=gradients, shared=False)
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
@@ -173,13 +165,13 @@ class DenseDescent(Descent):
             )
         table = self._table(self.domain.tangent_many(gradients))
         if self._device is HOST:
-            norm = kernels().largest_norm(table)
+            longest = kernels().largest_norm(table)
         else:
-            norm = float(self._device.xp.linalg.vector_norm(table, axis=1).max())
-        if not math.isfinite(norm):
+            longest = float(self._device.xp.linalg.vector_norm(table, axis=1).max())
+        if not math.isfinite(longest):
             require_finite(table)
-        require_in_range(norm, self.diameter)
-        return table, max(self.largest_gradient, norm)
+        require_in_range(longest, self.diameter)
+        return table, max(self.largest_gradient, longest)
 
     def _etas(self, scale: float) -> Array:
         """The step of each expert."""
@@ -277,17 +269,15 @@ class PoolDescent(DenseDescent):
         """The gradients, and what the rules learn from them."""
         table, largest = super()._gradients(loss, gradients, shared)
         if self._adaptive.size:
-            on_host = self._device is HOST
-            squares = (table * table).sum(1) if not on_host else np.vecdot(table, table)
-            self.squares = self.squares + to_host(squares)
+            own = np.vecdot(table, table) if self._device is HOST else (table * table).sum(1)
+            self.squares = self.squares + to_host(own)
         if self._optimistic.size:
             first = int(self._optimistic[0])
             self._expect(to_host(table[first if len(table) > 1 else 0]))
         if self._vertex.size:
-            held = to_host(self._stacked(table))
-            asked = held[self._vertex] if len(held) > 1 else held
-            found = [self.domain.lmo(g) for g in asked]
-            self._vertices, center = self._table(np.stack(found)), self.domain.origin()
+            held, center = to_host(self._stacked(table)), self.domain.origin()
+            found = [self.domain.lmo(g) for g in (held[self._vertex] if len(held) > 1 else held)]
+            self._vertices = self._table(np.stack(found))
             self.farthest = max(self.farthest, *(norm(v - center) for v in found))
         return table, largest
 
@@ -356,23 +346,21 @@ class GaugeDescent(DenseDescent):
         leaders: bool = False,  # whether experts are lazy: then y is where they started
     ) -> None:
         super().__init__(domain, oracle, step_scale)
-        self.leaders = leaders
+        self.leaders, self.bisection, self.gauges = leaders, bisection, np.empty(0)
         self.gradient_factor = 1.0 + domain.radius / domain.inner_radius
-        self.bisection = bisection
-        self.gauges = np.empty(0)
+        self._center: Any = 0.0 if domain.center is None else domain.center
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Step in the ball along the surrogate gradient, then scale into the set."""
         table, largest = self._gradients(loss, slopes, shared)
         gradients, scale, domain = self._stacked(table), self.scale_for(largest), self.domain
-        c = 0.0 if domain.center is None else domain.center
+        c = self._center
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
         sums = self._stacked(self._sums).copy()
         for i in np.flatnonzero(~self.leaving).tolist():
             g = self._surrogate(i, gradients[i if len(gradients) > 1 else 0])
             sums[i] += g
-            step = scale * self.steps[i] * (sums[i] if self.leaders else g)
-            u = clip_to_ball(y[i] - step, domain.center, domain.radius)
+            u = clip_to_ball(y[i] - scale * self.steps[i] * sums[i], domain.center, domain.radius)
             if self.bisection is None:
                 gauges[i] = domain.gauge(u)
             else:  # inside the set, its value does not matter
@@ -381,20 +369,18 @@ class GaugeDescent(DenseDescent):
             x[i] = c + (u - c) / gauges[i] if gauges[i] > 1.0 else u
             if not self.leaders:
                 y[i], sums[i] = u, 0.0
-        self._x, self._y, self.gauges = self._table(x), self._table(y), gauges
-        self._sums = self._table(sums)
-        self.largest_gradient = largest
-        self.clocks = self.clocks + 1
+        self._x, self._y, self._sums = map(self._table, (x, y, sums))
+        self.gauges, self.largest_gradient, self.clocks = gauges, largest, self.clocks + 1
 
     def in_ball(self, i: int) -> Array:
         """The point u of an expert."""
         if not self.leaders:
             return np.asarray(self.y[i])
-        c = 0.0 if self.domain.center is None else self.domain.center
+        c = self._center
         return np.asarray(c + max(1.0, float(self.gauges[i])) * (self.x[i] - c))
 
     def _surrogate(self, i: int, g: Array) -> Array:
-        c, u = 0.0 if self.domain.center is None else self.domain.center, self.in_ball(i)
+        c, u = self._center, self.in_ball(i)
         # Clipped to a ball that touches the set, u has the gauge 1 but for rounding, which must not
         # decide; so near to it, w is u.
         if self.gauges[i] <= 1.0 + TIE or np.vdot(g, u - c) >= 0:

@@ -93,7 +93,6 @@ class Descent(Experts):
         """What an expert at a point starts with: lists of one item, and rows of arrays."""
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
-        """Add an expert for each plan, all starting at the feasible point `start`."""
         if not plans:
             return
         *columns, rules = zip(*plans, strict=True)
@@ -104,27 +103,23 @@ class Descent(Experts):
         for name, new in self._new_expert(start).items():
             held = getattr(self, name)
             if isinstance(new, list):
-                setattr(self, name, held + new * len(plans))
-                continue
-            xp, shape = namespace(held), (len(plans), *held.shape[1:])
-            rows = xp.zeros(shape, dtype=held.dtype, device=held.device)
-            rows[:] = new
-            setattr(self, name, xp.concat((held, rows)))
+                longer = held + new * len(plans)
+            else:
+                xp, shape = namespace(held), (len(plans), *held.shape[1:])
+                rows = xp.zeros(shape, dtype=held.dtype, device=held.device)
+                rows[:] = new
+                longer = xp.concat((held, rows))
+            setattr(self, name, longer)
 
     def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
-        """Restart some experts, a slice or a list, at the feasible point `start`, with their plans.
-
-        `keep` names what they keep: ``"x"`` to play on where they are until their first block ends.
-        """
+        places = range(self.size)[which] if isinstance(which, slice) else which
         for name, new in self._new_expert(start).items():
-            if name in keep:
-                continue
             held = getattr(self, name)
-            if not isinstance(new, list):
+            if name not in keep and isinstance(new, list):
+                for place in places:
+                    held[place] = new[0]
+            elif name not in keep:
                 held[which] = new
-                continue
-            for place in range(self.size)[which] if isinstance(which, slice) else which:
-                held[place] = new[0]
 
     def replan(self, i: int, plan: Plan) -> None:
         """Give an expert that never leaves another plan, from the coming round on."""
@@ -170,9 +165,13 @@ class Descent(Experts):
         self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None = None
     ) -> Request:
         """Return what expert i asks for to project y; `number` gives each in a round its random numbers."""
-        y, tolerance, oracle = self.domain.check_point(y, "y"), self.tolerances[i], self.oracle
-        gap = float(tolerance) if oracle.by_gap and self.lazy[i] else None
-        how = float(tolerance), oracle.method, oracle.accuracy, limit
+        y, tolerance, oracle = (
+            self.domain.check_point(y, "y"),
+            float(self.tolerances[i]),
+            self.oracle,
+        )
+        gap = tolerance if oracle.by_gap and self.lazy[i] else None
+        how = tolerance, oracle.method, oracle.accuracy, limit
         return Request(self.point(i), y, *how, (oracle.seed, self.projections + number), atoms, gap)
 
     def project(self, *asked: Any) -> InfeasibleProjection:

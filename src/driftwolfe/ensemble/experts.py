@@ -110,11 +110,13 @@ class Experts(Stateful, ABC):
         """
         scores = self.scores(loss)
         combined = combine(weights, scores)
-        if linear:
+        if linear or tangent:
             value, slope = loss.value_and_slope_at(combined)
             require_finite(value, slope)
             losses = products(slope, self.about_center(loss, scores))
-            return Evaluation(float(value), float(weights @ losses), losses, slope, True)
+            found = Evaluation(float(value), float(weights @ losses), losses, slope, True)
+            if linear:
+                return found
         slopes: Any
         if is_array(scores):
             values, slopes = loss.value_and_slope_at(scores)
@@ -123,13 +125,12 @@ class Experts(Stateful, ABC):
             pairs: list[Any] = [loss.value_and_slope_at(score) for score in scores]
             losses = np.array([float(value) for value, _ in pairs])
             slopes = [slope for _, slope in pairs]
-        both: Any = loss.value_and_slope_at(combined) if tangent else (loss.value_at(combined), 0.0)
-        suffered, slope = float(both[0]), both[1]
-        require_finite(suffered, losses, slopes, slope)
-        found = Evaluation(suffered, suffered, losses, slopes, False)
-        if not tangent:
-            return found
-        return on_tangent(found, weights, self.about_center(loss, scores), slope)
+        require_finite(losses, slopes)
+        if tangent:
+            return found._replace(slopes=slopes, shared=False)
+        value = float(loss.value_at(combined))
+        require_finite(value)
+        return Evaluation(value, value, losses, slopes, False)
 
     def about_center(self, loss: Loss, scores: Scores) -> Scores:
         """Return scores, where the set is small and far from 0 those of the steps from its centre.
@@ -211,12 +212,6 @@ class SelfConfident(Experts):
     def check(self) -> None:
         super().check()
         require((self.worst >= self.squares).all(), "experts")
-
-
-def on_tangent(found: Evaluation, weights: Array, scores: Scores, slope: Any) -> Evaluation:
-    """Return an evaluation with the losses that weights see linearised, by the slope at their mean."""
-    losses = products(slope, scores)
-    return found._replace(played=float(weights @ losses), losses=losses)
 
 
 def stack(scores: Sequence[Any]) -> Scores:
