@@ -10,8 +10,8 @@ import numpy as np
 
 from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.weights import NormalPredictors
 from driftwolfe.ensemble.plan import Plan
+from driftwolfe.ensemble.weights import NormalPredictors
 from driftwolfe.learners.ensembles import PAST, GridLearner
 from driftwolfe.learners.options import Options, WeightOptions, projecting_options
 from driftwolfe.oracles import Oracle

@@ -90,20 +90,18 @@ class Descent(Experts):
 
     @abstractmethod
     def _new_expert(self, start: Point) -> dict[str, Any]:
-        """What an expert at a point starts with: lists of one item, and rows of arrays."""
+        """What an expert at a point starts with: items of lists, and rows of arrays."""
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         if not plans:
             return
         *columns, rules = zip(*plans, strict=True)
         self.set_rules([*self.rules, *rules])
-        for name, column in zip(PLAN_COLUMNS, columns, strict=True):
+        planned = dict(zip(PLAN_COLUMNS, columns, strict=True))
+        for name, new in (planned | self._new_expert(start)).items():
             held = getattr(self, name)
-            setattr(self, name, np.concatenate((held, np.array(column, held.dtype))))
-        for name, new in self._new_expert(start).items():
-            held = getattr(self, name)
-            if isinstance(new, list):
-                longer = held + new * len(plans)
+            if isinstance(held, list):
+                longer = held + [new] * len(plans)
             else:
                 xp, shape = namespace(held), (len(plans), *held.shape[1:])
                 rows = xp.zeros(shape, dtype=held.dtype, device=held.device)
@@ -112,13 +110,14 @@ class Descent(Experts):
             setattr(self, name, longer)
 
     def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
-        places = range(self.size)[which] if isinstance(which, slice) else which
         for name, new in self._new_expert(start).items():
             held = getattr(self, name)
-            if name not in keep and isinstance(new, list):
-                for place in places:
-                    held[place] = new[0]
-            elif name not in keep:
+            if name in keep:
+                continue
+            if isinstance(held, list):
+                for place in range(self.size)[which] if isinstance(which, slice) else which:
+                    held[place] = new
+            else:
                 held[which] = new
 
     def replan(self, i: int, plan: Plan) -> None:
@@ -165,14 +164,11 @@ class Descent(Experts):
         self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None = None
     ) -> Request:
         """Return what expert i asks for to project y; `number` gives each in a round its random numbers."""
-        y, tolerance, oracle = (
-            self.domain.check_point(y, "y"),
-            float(self.tolerances[i]),
-            self.oracle,
-        )
+        tolerance, oracle = float(self.tolerances[i]), self.oracle
+        pair = self.point(i), self.domain.check_point(y, "y")
         gap = tolerance if oracle.by_gap and self.lazy[i] else None
-        how = tolerance, oracle.method, oracle.accuracy, limit
-        return Request(self.point(i), y, *how, (oracle.seed, self.projections + number), atoms, gap)
+        rng = oracle.seed, self.projections + number
+        return Request(*pair, tolerance, oracle.method, oracle.accuracy, limit, rng, atoms, gap)
 
     def project(self, *asked: Any) -> InfeasibleProjection:
         """Return the projection of a `request`."""

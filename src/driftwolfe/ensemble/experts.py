@@ -111,10 +111,10 @@ class Experts(Stateful, ABC):
         scores = self.scores(loss)
         combined = combine(weights, scores)
         if linear or tangent:
-            value, slope = loss.value_and_slope_at(combined)
-            require_finite(value, slope)
+            suffered, slope = loss.value_and_slope_at(combined)
+            require_finite(suffered, slope)
             losses = products(slope, self.about_center(loss, scores))
-            found = Evaluation(float(value), float(weights @ losses), losses, slope, True)
+            found = Evaluation(float(suffered), float(weights @ losses), losses, slope, True)
             if linear:
                 return found
         slopes: Any

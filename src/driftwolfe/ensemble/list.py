@@ -58,7 +58,7 @@ class ListDescent(Descent):
         self.x, self.y, self.sums = [], [], []  # these are gradients of the current block
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
-        return {"clocks": 0, "x": [start], "y": [start], "sums": [GradientSum()]}
+        return {"clocks": 0, "x": start, "y": start, "sums": GradientSum()}
 
     def check(self) -> None:
         super().check()
@@ -197,7 +197,7 @@ class EvenDescent(ListDescent):
         self.jobs, self.missed = [], 0
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
-        return {**super()._new_expert(start), "jobs": [Job(start, start)]}
+        return {**super()._new_expert(start), "jobs": Job(start, start)}
 
     def check(self) -> None:
         super().check()
