@@ -125,23 +125,16 @@ class SleepingMeta(Stateful, ABC):
 class AdaNormalHedge(SleepingMeta):
     r"""Weights from each expert's regret R and the total size C of its differences.
 
-    .. math::
+    .. math:: w(R, C) = \tfrac12(\Phi(R+1, C+1) - \Phi(R-1, C+1)), \qquad \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
 
-        w(R, C) = \tfrac12\big(\Phi(R+1, C+1) - \Phi(R-1, C+1)\big), \qquad
-        \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
-
-    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
-              r_i = (f_t(x_t) - f_t(x_{t,i}))/B
+    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \quad r_i = (f_t(x_t) - f_t(x_{t,i}))/B
 
     divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where all R are at most
     -1 (the combined decision beats all experts) the weights are equal.
 
-    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
-    at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
-
-    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln\big(N_j + \tfrac32 A_j\,j\big)
-
-    with :math:`A_j` the most experts awake in one round, or
+    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is at most
+    :math:`B \sqrt{3 \ell c(j)}` (`regret_bound`; for :math:`\ell` also, sharper, its C at the end), with
+    :math:`c(j) = \ln(N_j + \tfrac32 A_j\,j)`, :math:`A_j` the most experts awake in one round, or
     :math:`c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}` if smaller. With ``loss_scale="auto"`` it is at most B
     more, with the first c(j) and B the largest difference so far: nothing needs to be known of the losses.
 
@@ -217,10 +210,8 @@ class AdaNormalHedge(SleepingMeta):
 class MultiplicativeWeights(SleepingMeta):
     r"""Multiplicative weights whose rates come from the lengths of the experts' intervals.
 
-    .. math::
-
-        w_I \leftarrow w_I (1 + \eta_I r_I), \qquad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \qquad
-        \eta_I = \min(1/2, 1/\sqrt{|I|})
+    .. math:: w_I \leftarrow w_I (1 + \eta_I r_I), \quad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \quad
+              \eta_I = \min(1/2, 1/\sqrt{|I|})
 
     from :math:`w_I = \eta_I`. The regret against the expert of an interval of :math:`\ell` rounds, the
     last of them round j, is at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`). With

@@ -224,8 +224,7 @@ class AdaHedge(Stateful):
     r"""Exponential weights that set their own rate, with a share for all, to follow the best expert.
 
     .. math:: \tilde w_i \propto w_i e^{-l_{t,i}/a_t}, \qquad
-              w_i \leftarrow (1 - \alpha_t)\,\tilde w_i + \alpha_t/N, \qquad
-              a_{t+1} = a_t + \delta_t/\ln N
+              w_i \leftarrow (1 - \alpha_t)\,\tilde w_i + \alpha_t/N, \qquad a_{t+1} = a_t + \delta_t/\ln N
 
     with :math:`\delta_t = \langle w, l_t\rangle + a_t\ln\langle w, e^{-l_t/a_t}\rangle`, the mixability gap,
     :math:`a_1 = 0` (the best alone keep weight) and :math:`\alpha_t = \min(1/2, 1/t)`. There is no range and
@@ -333,8 +332,7 @@ class AdaHedge(Stateful):
 class OptimisticHedge(Stateful):
     r"""Exponential weights that know a hint of the coming losses, and set their own rate.
 
-    .. math:: w_i \propto e^{-(L_i + m_i)/a}, \qquad
-              a \leftarrow a + \delta^+/\ln N, \qquad
+    .. math:: w_i \propto e^{-(L_i + m_i)/a}, \qquad a \leftarrow a + \delta^+/\ln N, \qquad
               \delta = \langle w, l\rangle - \Phi_a(L + l) + \Phi_a(L)
 
     with :math:`L_i` the total losses, :math:`m_i` the hint (0 after each update, until `expect`) and
