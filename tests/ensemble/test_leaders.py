@@ -165,7 +165,7 @@ def test_the_gap_that_is_claimed_holds(strength):
     step, epochs = 20.0, (16, 128)
     experts = make(strength=strength, epochs=epochs, step=step, max_calls=None)
     histories, largest = [[], []], 0.0
-    for loss in ratings(24):
+    for loss in ratings(17):
         for history, expert in zip(histories, experts.experts, strict=True):
             x = expert.x.toarray()
             g = np.zeros(SHAPE)
