@@ -23,6 +23,13 @@ from driftwolfe.ensemble.weights import OptimisticHedge
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from ensemble.adversaries import ADVERSARIES, play_on_cover
 
+RISING = np.arange(1.0, 7.0)
+
+
+def lengths(n):
+    return [1, 2, 4, 8, 64, 3][:n]
+
+
 #: Every class, with its settings: those without units follow the losses in any of them.
 UNITLESS = {
     "hedge": Hedge,
@@ -30,14 +37,17 @@ UNITLESS = {
     "adahedge": AdaHedge,
     "optimistic": OptimisticHedge,
     "normal": lambda size: awake(AdaNormalHedge(), size),
-    "multiplicative": lambda size: awake(MultiplicativeWeights(), size),
+    "multiplicative": lambda size: awake(MultiplicativeWeights(), size, lengths(size)),
 }
 WEIGHTS = UNITLESS | {
-    "hedge with a range": lambda size: Hedge(size, horizon=50, loss_scale=3.0),
+    "hedge with a range": lambda size: Hedge(size, 50, 2.0, RISING[:size]),
     "hedge with a tiny range": lambda size: Hedge(size, loss_scale=1e-300),
     "exp-concave": ExpConcaveHedge,
+    "exp-concave with a prior": lambda size: ExpConcaveHedge(size, 0.5, RISING[:size]),
     "normal with a scale": lambda size: awake(AdaNormalHedge(loss_scale=1.0), size),
-    "multiplicative with a scale": lambda size: awake(MultiplicativeWeights(1.0), size),
+    "multiplicative with a scale": lambda size: awake(
+        MultiplicativeWeights(1.0), size, lengths(size)
+    ),
 }
 SLEEPING = [AdaNormalHedge, MultiplicativeWeights]
 every_adversary = pytest.mark.parametrize("adversary", ADVERSARIES.values(), ids=ADVERSARIES)
@@ -149,55 +159,30 @@ def by_ader(n):
     return np.array([(1 + 1 / n) / (i * (i + 1)) for i in range(1, n + 1)])
 
 
-def lengths(n):
-    return [1, 2, 4, 8, 64, 3][:n]
-
-
-RISING = np.arange(1.0, 7.0)
-#: How a class is made, and its weights before each round, up to a factor.
+#: The weights of some before each round, up to a factor.
 FORMULAS = {
-    "hedge": (
-        Hedge,
-        lambda rows, n: exponential(rows, by_ader(n), lambda t, B: B and (8 / t) ** 0.5 / B),
+    "hedge": lambda rows, n: exponential(rows, by_ader(n), lambda t, B: B and (8 / t) ** 0.5 / B),
+    "hedge for a horizon": lambda rows, n: exponential(
+        rows, by_ader(n), lambda t, B: B and 0.4 / B
     ),
-    "hedge for a horizon": (
-        lambda n: Hedge(n, horizon=50),
-        lambda rows, n: exponential(rows, by_ader(n), lambda t, B: B and 0.4 / B),
-    ),
-    "hedge with a range": (
-        lambda n: Hedge(n, horizon=50, loss_scale=2.0, prior=RISING[:n]),
-        lambda rows, n: exponential(rows, RISING[:n], lambda t, B: 0.2),
-    ),
-    "exp-concave": (ExpConcaveHedge, lambda rows, n: exponential(rows, 1.0, lambda t, B: 1.0)),
-    "exp-concave with a prior": (
-        lambda n: ExpConcaveHedge(n, alpha=0.5, prior=RISING[:n]),
-        lambda rows, n: exponential(rows, RISING[:n], lambda t, B: 0.5),
-    ),
-    "adahedge": (AdaHedge, lambda rows, n: shared(rows)),
-    "optimistic": (OptimisticHedge, lambda rows, n: optimistic(rows)),
-    "normal": (lambda n: awake(AdaNormalHedge(), n), lambda rows, n: normal_hedge(rows, 0.0)),
-    "normal with a scale": (
-        lambda n: awake(AdaNormalHedge(loss_scale=1.0), n),
-        lambda rows, n: normal_hedge(rows, 1.0),
-    ),
-    "multiplicative": (
-        lambda n: awake(MultiplicativeWeights(), n, lengths(n)),
-        lambda rows, n: multiplied(rows, lengths(n), 0.0),
-    ),
-    "multiplicative with a scale": (
-        lambda n: awake(MultiplicativeWeights(loss_scale=1.0), n, lengths(n)),
-        lambda rows, n: multiplied(rows, lengths(n), 1.0),
-    ),
+    "hedge with a range": lambda rows, n: exponential(rows, RISING[:n], lambda t, B: 0.2),
+    "exp-concave": lambda rows, n: exponential(rows, 1.0, lambda t, B: 1.0),
+    "exp-concave with a prior": lambda rows, n: exponential(rows, RISING[:n], lambda t, B: 0.5),
+    "adahedge": lambda rows, n: shared(rows),
+    "optimistic": lambda rows, n: optimistic(rows),
+    "normal": lambda rows, n: normal_hedge(rows, 0.0),
+    "normal with a scale": lambda rows, n: normal_hedge(rows, 1.0),
+    "multiplicative": lambda rows, n: multiplied(rows, lengths(n), 0.0),
+    "multiplicative with a scale": lambda rows, n: multiplied(rows, lengths(n), 1.0),
 }
 
 
 @pytest.mark.parametrize("name", FORMULAS)
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
 def test_weights_are_those_of_the_formula(name, size):
-    make, plain = FORMULAS[name]
-    rng, meta = np.random.default_rng(size), make(size)
+    rng, meta = np.random.default_rng(size), WEIGHTS[name](size)
     rows = rng.normal(size=(40, size)) * rng.choice([0.01, 1.0, 5.0], (40, 1))
-    for row, expected in zip(rows, plain(rows, size), strict=True):
+    for row, expected in zip(rows, FORMULAS[name](rows, size), strict=True):
         np.testing.assert_allclose(meta.weights, expected / expected.sum(), rtol=1e-8, atol=1e-12)
         update(meta, row)
 

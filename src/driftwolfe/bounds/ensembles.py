@@ -63,16 +63,12 @@ def optimistic_regret(plan: Plan, known: Measured, rounds: int, path_length: flo
 
 
 def best_expert(regrets: Sequence[float], weights: Any, spread: float, rounds: int) -> float:
-    """Return the bound of the best expert, by those of all, plus the regret of Hedge or AdaHedge.
-
-    Losses of one round differ by at most `spread`; no weights learn a larger range.
-    """
+    """Return the bound of the best expert, with that of Hedge or AdaHedge for losses that differ by `spread`."""
     if spread == 0.0:
         return min(regrets)
     if isinstance(weights, Hedge):
-        return min(
-            own + weights.regret_bound(i, rounds, spread) for i, own in enumerate(regrets, start=1)
-        )
+        pairs = enumerate(regrets, start=1)
+        return min(own + weights.regret_bound(i, rounds, spread) for i, own in pairs)
     in_advance = () if weights.rounds else (0, rounds, spread)
     return float(min(regrets) + weights.regret_bound(*in_advance))
 
@@ -182,10 +178,8 @@ class PolarBound:
 
     def _lazy(self, path_length: float) -> list[float]:
         """By one lazy expert after the whole game's, which plays until the first epoch: one change."""
-        if self.sleeping:
-            return []
         found = list[float]()
-        for length in self.lengths:
+        for length in () if self.sleeping else self.lengths:
             epochs = math.ceil((self.rounds - length + 1) / length)
             for kind in self._restarting:
                 static = self.whole(length - 1) + epochs * self.epoch(kind, length)

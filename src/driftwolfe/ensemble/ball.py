@@ -378,7 +378,13 @@ class OptimisticDescent(BallDescent):
         return np.minimum(0.5 * scale * error**2 * self.steps, self.diameter * error)
 
     def move(self, gradient: Any, scale: float) -> None:
-        self._learn_share(gradient)
+        self.kept_fraction = 1.0  # where losses are smooth, and as long as nothing is known
+        along, square = self.products
+        if (length := norm(self.last)) > 0.0:
+            along, square = along + inner(self.last, gradient), square + length * length
+        if square > 0.0 and self.correction == 0.0:
+            self.products = np.array([along, square])
+            self.kept_fraction = float(min(1.0, max(0.0, along / square)))
         self.last, self.scale = gradient, scale
         self._step(gradient, self.hint, scale)
 
@@ -393,18 +399,6 @@ class OptimisticDescent(BallDescent):
         elif self.correction > 0.0:
             pairs = zip(points, before, strict=True)
             self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
-
-    def _learn_share(self, gradient: Point) -> None:
-        """Choose the fraction of a gradient that was, so far, the best hint of the next."""
-        self.kept_fraction = 1.0  # where losses are smooth, and as long as nothing is known
-        if self.correction > 0.0:
-            return
-        along, square = self.products
-        if (length := norm(self.last)) > 0.0:
-            along, square = along + inner(self.last, gradient), square + length * length
-        if square > 0.0:
-            self.products = np.array([along, square])
-            self.kept_fraction = float(min(1.0, max(0.0, along / square)))
 
     @property
     def hint(self) -> Point:

@@ -271,22 +271,20 @@ class PoolDescent(DenseDescent):
         if self._adaptive.size:
             own = np.vecdot(table, table) if self._device is HOST else (table * table).sum(1)
             self.squares = self.squares + to_host(own)
-        if self._optimistic.size:
-            first = int(self._optimistic[0])
-            self._expect(to_host(table[first if len(table) > 1 else 0]))
+        if (
+            self._optimistic.size
+        ):  # how much of a gradient to expect again, by the first such expert
+            first = int(self._optimistic[0]) if len(table) > 1 else 0
+            last, self._last = self._last, to_host(table[first]).copy()
+            self.agreement = self.agreement + np.array([last @ self._last, last @ last])
+            along, square = self.agreement.tolist()
+            self.expected = min(1.0, max(0.0, along / square)) if square > 0.0 else 1.0
         if self._vertex.size:
             held, center = to_host(self._stacked(table)), self.domain.origin()
             found = [self.domain.lmo(g) for g in (held[self._vertex] if len(held) > 1 else held)]
             self._vertices = self._table(np.stack(found))
             self.farthest = max(self.farthest, *(norm(v - center) for v in found))
         return table, largest
-
-    def _expect(self, gradient: Array) -> None:
-        """Learn from the gradient of the first optimistic expert how much of it to expect again."""
-        last, self._last = self._last, gradient.copy()
-        self.agreement = self.agreement + np.array([last @ gradient, last @ last])
-        along, square = self.agreement.tolist()
-        self.expected = min(1.0, max(0.0, along / square)) if square > 0.0 else 1.0
 
     @property
     def reach(self) -> float:
