@@ -12,9 +12,9 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, same_kind
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
 from driftwolfe.ensemble.experts import (
-    ONE_GRADIENT,
     Evaluation,
     Experts,
+    SelfConfidence,
     SelfConfident,
     require_finite,
     require_in_range,
@@ -283,7 +283,7 @@ class BallDescent(BallExperts, Experts):
 class SelfConfidentBall(SelfConfident, BallDescent):
     """Experts on the ball around a set, with steps from the gradient that all learn from."""
 
-    confidence = ONE_GRADIENT
+    confidence = SelfConfidence(math.sqrt(1.0 / 8.0), 4.0)
 
     def __init__(
         self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point

@@ -12,9 +12,9 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import (
-    OWN_GRADIENTS,
     Evaluation,
     Scores,
+    SelfConfidence,
     SelfConfident,
     require_finite,
     require_in_range,
@@ -392,7 +392,7 @@ class GaugeDescent(DenseDescent):
 class SelfConfidentDescent(SelfConfident, DenseDescent):
     """Experts with steps from their own gradients: D is the diameter, or where projections are inexact 2 R."""
 
-    confidence = OWN_GRADIENTS
+    confidence = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
 
     def __init__(
         self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point

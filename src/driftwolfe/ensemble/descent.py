@@ -198,14 +198,17 @@ class Descent(Experts):
         """Count projections, and keep the largest distance that bounds must allow for."""
         self.projections += len(results)
         for i, result in zip(due, results, strict=True):
-            if self.lazy[i]:  # from the projection itself: at most the root of the gap
-                self._left(i, math.sqrt(max(0.0, result.gap)))
-            elif not result.converged:  # from y
-                self.largest_distance = max(self.largest_distance, result.distance)
+            self._ended(i, result)
         return results
 
+    def _ended(self, i: int, result: InfeasibleProjection) -> None:
+        if self.lazy[i]:  # from the projection itself: at most the root of the gap
+            self._left(i, math.sqrt(max(0.0, result.gap)))
+        elif not result.converged:  # from y
+            self._left(i, result.distance)
+
     def _left(self, i: int, apart: float) -> None:
-        """Keep how far a lazy expert may be from its projection, if that is more than planned."""
+        """Keep how far an expert may be from where it should be, if that is more than planned."""
         apart = min(apart, 2.0 * self.domain.radius)
         if apart > math.sqrt(self.tolerances[i]) * (1.0 + 1e-12):
             self.largest_distance = max(self.largest_distance, apart)
@@ -233,7 +236,7 @@ class GradientSum:
 
     def with_entries(self, rows: Any, cols: Any, slope: Any) -> GradientSum:
         """Return a new sum with one more gradient that has only these entries."""
-        lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
+        lists = [*self.rows, rows], [*self.cols, cols], [*self.values, slope]
         return GradientSum(*lists, self.rest)
 
     def plus(
@@ -245,8 +248,8 @@ class GradientSum:
             return self.with_entries(*loss.places(like.device), slope), size
         gradient = domain.tangent(in_kind_of(loss.pull_back(slope, like), like))
         total = gradient if self.rest is None else self.rest + gradient
-        lists = ([*self.rows], [*self.cols], [*self.values])  # no two sums share a list
-        return GradientSum(*lists, total), norm(gradient)
+        # No two sums share a list.
+        return GradientSum([*self.rows], [*self.cols], [*self.values], total), norm(gradient)
 
     def fits(self, like: Point) -> bool:
         """Whether a sum read from a file can be one of gradients at such a point."""

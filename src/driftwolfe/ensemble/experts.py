@@ -164,15 +164,10 @@ class Experts(Stateful, ABC):
 
 
 class SelfConfidence(NamedTuple):
-    """The constants of steps from the gradients so far."""
+    """The constants of `SelfConfident` steps."""
 
     a: float
     k: float
-
-
-#: Of experts with gradients of their own, and of those on a ball, with one for all.
-OWN_GRADIENTS = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
-ONE_GRADIENT = SelfConfidence(math.sqrt(1.0 / 8.0), 4.0)
 
 
 class SelfConfident(Experts):

@@ -213,10 +213,7 @@ class EvenDescent(ListDescent):
         for i in self.due().tolist():
             x[i], reached = jobs[i].x, jobs[i].y
             if jobs[i].running and (apart := distance(x[i], reached)) ** 2 > self.tolerances[i]:
-                if self.lazy[i]:  # the projection is no farther from x than its target
-                    self._left(i, apart)
-                else:
-                    self.largest_distance = max(self.largest_distance, apart)
+                self._left(i, apart)  # a projection is no farther from x than its target
                 self.missed += 1
             y[i] = y[i] if self.lazy[i] else reached
             total = sums[i].total(x[i])
@@ -252,10 +249,7 @@ class EvenDescent(ListDescent):
         calls = job.calls + run.calls
         if answer is None:
             return Job(run.pair.x, job.y, calls, running=True)
-        if self.lazy[i]:
-            self._left(i, max(0.0, answer.gap) ** 0.5)
-        elif not answer.converged:  # it gave up: the oracle errs by too much
-            self.largest_distance = max(self.largest_distance, answer.distance)
+        self._ended(i, answer)
         return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
     def _launch(self, i: int, x: Point, y: Point, total: Point, scale: float) -> Job:
