@@ -355,7 +355,7 @@ class OptimisticDescent(BallDescent):
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         super().add(start, plans)
-        self._bases = PointRows(self._rows.held)
+        self._bases = PointRows([*self._rows.held])  # its own: files could not tell
         self.moves, self.costs = np.zeros((2, self.size))
 
     def losses(self, gradient: Point) -> Array:
