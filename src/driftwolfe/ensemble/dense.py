@@ -346,7 +346,6 @@ class GaugeDescent(DenseDescent):
         super().__init__(domain, oracle, step_scale)
         self.leaders, self.bisection, self.gauges = leaders, bisection, np.empty(0)
         self.gradient_factor = 1.0 + domain.radius / domain.inner_radius
-        self._center: Any = 0.0 if domain.center is None else domain.center
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Step in the ball along the surrogate gradient, then scale into the set."""
@@ -369,6 +368,10 @@ class GaugeDescent(DenseDescent):
                 y[i], sums[i] = u, 0.0
         self._x, self._y, self._sums = map(self._table, (x, y, sums))
         self.gauges, self.largest_gradient, self.clocks = gauges, largest, self.clocks + 1
+
+    @property
+    def _center(self) -> Any:
+        return 0.0 if self.domain.center is None else self.domain.center
 
     def in_ball(self, i: int) -> Array:
         """The point u of an expert."""
