@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -137,13 +137,21 @@ def pold(
     >>> pold(dw.L1Ball(1), losses, 1.0)[[299, 599], 0].round(1)
     array([-1.,  1.])
     """
-    T, G, D = len(losses), lipschitz, 2 * domain.radius
+    T, D = len(losses), 2 * domain.radius
     if steps is None:
         number = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
         steps = (1.344 / 8 / T) ** 0.75 * 2.0 ** np.arange(number)
-    h, N, alpha = np.array(steps), len(steps), math.sqrt(8 / T) / (G * domain.diameter)
-    eta, eps = D / G * h, D**2 * h ** (2 / 3)
+    h = np.array(steps)
     block = np.maximum(1, h ** (-2 / 3) + 1e-9).astype(int)
+    plans = [*zip(D / lipschitz * h, block, D**2 * h ** (2 / 3), strict=True)]
+    return _weighted(domain, losses, lipschitz, plans, linear, oracle)
+
+
+def _weighted(
+    domain: Domain, losses: Sequence[Loss], G: float, plans: Any, linear: bool, oracle: Oracle
+) -> Array:
+    """The decisions of descents with these steps, blocks and accuracies, weighted by Hedge."""
+    N, alpha = len(plans), math.sqrt(8 / len(losses)) / (G * domain.diameter)
     w = np.array([(1 + 1 / N) / (i * (i + 1)) for i in range(1, N + 1)])
     x, y, total = [domain.origin()] * N, [domain.origin()] * N, [0 * domain.origin()] * N
     played = []
@@ -153,21 +161,21 @@ def pold(
         lost = np.array([f.value(point) for point in x])
         w = w * np.exp(-alpha * (lost - lost.min()))
         w = w / w.sum()
-        for i in range(N):
+        for i, (eta, block, eps) in enumerate(plans):
             total[i] = total[i] + domain.tangent(f.gradient(x[i]))
-            if t % block[i] == 0:
-                x[i], y[i] = oracle(domain, x[i], y[i] - eta[i] * total[i], 3 * eps[i])
+            if t % block == 0:
+                x[i], y[i] = oracle(domain, x[i], y[i] - eta * total[i], 3 * eps)
                 total[i] = 0 * x[i]
     return np.array(played)
 
 
 def ader(domain: Domain, losses: Sequence[Loss], lipschitz: float, linear: bool = False) -> Array:
-    r"""Return the decisions of Ader: projected gradient descents with many steps, weighted by Hedge.
+    r"""Return the decisions of Ader: as `pold`, but with projections and other steps.
 
     .. math:: x_{t+1}^i = P(x_t^i - \eta_i \nabla f_t(x_t^i)), \qquad
               \eta_i = 2^{i-1} \frac DG \sqrt{\frac 7{2T}}, \quad i = 1, \dots, N
 
-    with :math:`N = \lceil\tfrac12\log_2(1 + 4T/7)\rceil + 1`, and weights as in `pold`.
+    with :math:`N = \lceil\tfrac12\log_2(1 + 4T/7)\rceil + 1`.
 
     Parameters
     ----------
@@ -182,19 +190,8 @@ def ader(domain: Domain, losses: Sequence[Loss], lipschitz: float, linear: bool 
     """
     T, G, D = len(losses), lipschitz, 2 * domain.radius
     N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
-    eta = [2**i * D / G * math.sqrt(7 / (2 * T)) for i in range(N)]
-    alpha = math.sqrt(8 / T) / (G * domain.diameter)
-    w = np.array([(1 + 1 / N) / (i * (i + 1)) for i in range(1, N + 1)])
-    x, played = [domain.origin()] * N, []
-    for loss in losses:
-        played.append(_mean(w, x))
-        f = LinearLoss(loss.gradient(played[-1])) if linear else loss
-        lost = np.array([f.value(point) for point in x])
-        w = w * np.exp(-alpha * (lost - lost.min()))
-        w = w / w.sum()
-        along = [domain.tangent(f.gradient(point)) for point in x]
-        x = [domain.project(x[i] - eta[i] * along[i]) for i in range(N)]
-    return np.array(played)
+    plans = [(2**i * D / G * math.sqrt(7 / (2 * T)), 1, 0.0) for i in range(N)]
+    return _weighted(domain, losses, G, plans, linear, exact_projection)
 
 
 def pola(
@@ -286,12 +283,10 @@ def polar(
         As in `pold`; weights see linearised losses in any case. The set must be able to project.
     lipschitz
         G; by default the largest gradient norm so far.
-    kinds
-        Which experts of each length there are.
+    kinds, block
+        Which experts of each length there are; takes L, returns the rounds between two projections.
     loss_scale
         B, for the weights of `pola` in place of AdaHedge's.
-    block
-        Takes L, returns the rounds between two projections.
 
     Examples
     --------
@@ -365,9 +360,8 @@ def polar(
 
 
 def _polar_expert(kind: str, length: int, x: Array) -> SimpleNamespace:
-    return SimpleNamespace(
-        kind=kind, length=length, start=x, x=x, total=0 * x, squares=0.0, waited=0, R=0.0, C=0.0
-    )
+    sums = {"total": 0 * x, "squares": 0.0, "waited": 0, "R": 0.0, "C": 0.0}
+    return SimpleNamespace(kind=kind, length=length, start=x, x=x, **sums)
 
 
 def _mean(weights: Array, points: Sequence[Array]) -> Array:

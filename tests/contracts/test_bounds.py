@@ -95,16 +95,11 @@ def useless():
     return dw.LMODomain(2, lambda direction: np.zeros(2), radius=1.0, error=1.0)
 
 
-def tiny():
-    return dw.Box([1.0 - 1e-9] * 2, [1.0 + 1e-9] * 2)
+def box(number, center, half_width):
+    return lambda: dw.Box([center - half_width] * number, [center + half_width] * number)
 
 
-def tiniest():
-    return dw.Box([1e8 - 1e-6], [1e8 + 1e-6])
-
-
-def segment():
-    return dw.Box([-1.0], [1.0])
+segment = box(1, 0.0, 1.0)
 
 
 def swings(t):
@@ -119,8 +114,8 @@ GAMES = {
     "factors 1e9 and 1e-9": Game(lambda: dw.L2Ball(2), away, swings, told=False),
     "zeros, then huge": Game(segment, chased, lambda t: 0.0 if t < 20 else 1e9, told=False),
     "huge, then small": Game(segment, chased, lambda t: 1e9 if t < 3 else 1.0, told=False),
-    "tiny and far from 0": Game(tiny, chased),
-    "a radius of 64 roundings of the centre": Game(tiniest, chased),
+    "tiny and far from 0": Game(box(2, 1.0, 1e-9), chased),
+    "a radius of 64 roundings of the centre": Game(box(1, 1e8, 1e-6), chased),
     "pieces, an oracle with errors": Game(sloppy, pieces, exact=lambda: dw.L2Ball(2)),
     "uphill, an oracle with errors": Game(sloppy, away, exact=lambda: dw.L2Ball(2)),
     "steady, a useless oracle": Game(useless, steady, exact=lambda: dw.L2Ball(2)),
@@ -188,9 +183,8 @@ def comparators():
 @cache
 def bound_of(learner, path, tau, told):
     """The bound, or None where it is refused."""
-    told = dict(told)
     try:
-        return learner.bound(path, tau, **told)
+        return learner.bound(path, tau, **dict(told))
     except NotImplementedError:
         return None
 
@@ -232,14 +226,14 @@ def ratios(cls, settings, game):
         domain = game.domain()
         learner = new(cls, settings, game, domain, seed)
         pairs.append((learner, Played(learner, game, domain)))
-    told = variation(pairs[0][1].rows) if cls in TOLD else {}
-    if told and cls is dw.learners.KalhanOFW:
-        told["smoothness"] = 1.0
-    for tau, cuts in comparators():
-        cuts = list(range(ROUNDS + 1)) if cls in TOLD else cuts
+    told, cases = (), comparators()
+    if cls in TOLD:
+        smooth = {"smoothness": 1.0} if cls is dw.learners.KalhanOFW else {}
+        told = tuple((variation(pairs[0][1].rows) | smooth).items())
+        cases = [(None, range(ROUNDS + 1))]
+    for tau, cuts in cases:
         regrets, paths = zip(*(game.regret(cuts) for _, game in pairs), strict=True)
-        path = 0.0 if cls in TOLD else paths[0]
-        told = tuple(told.items()) if isinstance(told, dict) else told
+        path = 0.0 if told else paths[0]
         bounds = [bound_of(learner, path, tau, told) for learner, _ in pairs]
         if None in bounds:
             continue
@@ -249,8 +243,6 @@ def ratios(cls, settings, game):
         assert math.isfinite(bound) or bound == math.inf
         slack = 1e-14 * sum(map(np.linalg.norm, pairs[0][1].rows))
         yield max(0.0, regret - slack) / bound if regret > slack else 0.0
-        if cls in TOLD:
-            return
 
 
 def public():

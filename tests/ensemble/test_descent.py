@@ -16,20 +16,13 @@ from driftwolfe.losses import FunctionLoss, Loss, SquaredDistance, SquaredEntrie
 PLANS = [Plan(0.5, 1, 1e-6), Plan(0.2, 3, 1e-6), Plan(0.1, 4, 1e-6), Plan(0.3, 2, 1e-6)]
 
 
-def dense():
-    return descent(dw.L1Ball(3), ProjectionConfig(), 1.0)
-
-
-def inexact():
-    return descent(dw.L1Ball(3), ProjectionConfig("corrective"), None)
-
-
-def gauged():
-    return GaugeDescent(dw.L1Ball(3), ProjectionConfig(), 1.0, None)
-
-
-def factored():
-    return descent(dw.TraceNormBall((3, 2), representation="factored"), ProjectionConfig(), None)
+FACTORED = dw.TraceNormBall((3, 2), representation="factored")
+DENSE = {
+    "exact": lambda: descent(dw.L1Ball(3), ProjectionConfig(), 1.0),
+    "inexact": lambda: descent(dw.L1Ball(3), ProjectionConfig("corrective"), None),
+    "gauged": lambda: GaugeDescent(dw.L1Ball(3), ProjectionConfig(), 1.0, None),
+}
+KINDS = DENSE | {"factored": lambda: descent(FACTORED, ProjectionConfig(), None)}
 
 
 def loss(experts, seed):
@@ -61,9 +54,8 @@ def advance(experts, seed, slope=None):
 def state(experts):
     """Everything that a round may change, as arrays."""
     points = [np.array([_array(p) for p in part]) for part in (experts.x, experts.y)]
-    if isinstance(experts, DenseDescent):
-        sums = experts._sums
-    else:
+    sums = getattr(experts, "_sums", None)
+    if sums is None:
         pairs = zip(experts.sums, experts.x, strict=True)
         sums = np.array([_array(total.total(x)) for total, x in pairs])
     numbers = experts.largest_gradient, experts.largest_distance, experts.projections
@@ -74,7 +66,7 @@ def _array(point):
     return point if isinstance(point, np.ndarray) else point.toarray()
 
 
-@pytest.mark.parametrize("make", [dense, inexact, gauged, factored])
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("shared", [False, True])
 def test_restarted_experts_are_new_ones_and_the_others_play_on(make, shared):
     restarted, rest = make(), make()
@@ -118,7 +110,7 @@ def explode(x):
     raise ZeroDivisionError
 
 
-@pytest.mark.parametrize("make", [dense, inexact, gauged])
+@pytest.mark.parametrize("make", DENSE.values(), ids=DENSE)
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, shared):
     experts = make()

@@ -63,10 +63,13 @@ class RegularisedLeader:
         self.x = x
 
 
+def own_slopes(experts, loss):
+    return [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
+
+
 def play(experts, losses):
     for loss in losses:
-        slopes = [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
-        experts.step(loss, slopes)
+        experts.step(loss, own_slopes(experts, loss))
         yield experts.experts
 
 
@@ -143,8 +146,7 @@ def test_leaders_are_plain_frank_wolfe_runs(strength):
     for _ in range(70):
         target = rng.standard_normal(3) + np.array([1.0, -0.5, 0.0])
         loss = dw.losses.SquaredDistance(target)
-        slopes = [loss.slope_at(loss.scores(experts.experts[i].x)) for i in range(4)]
-        experts.step(loss, slopes)
+        experts.step(loss, own_slopes(experts, loss))
         gradients = [each.x - target for each in plain]
         largest = max(largest, *(np.linalg.norm(g) for g in gradients))
         for i, (each, g) in enumerate(zip(plain, gradients, strict=True)):
@@ -165,15 +167,14 @@ def test_the_gap_that_is_claimed_holds(strength):
     step, epochs = 20.0, (16, 128)
     experts = make(strength=strength, epochs=epochs, step=step, max_calls=None)
     histories, largest = [[], []], 0.0
-    for loss in ratings(24):
+    for loss in ratings(17):
         for history, expert in zip(histories, experts.experts, strict=True):
             x = expert.x.toarray()
             g = np.zeros(SHAPE)
             np.add.at(g, (loss.rows, loss.cols), np.sign(x[loss.rows, loss.cols] - loss.targets))
             history.append((x, g))
             largest = max(largest, np.linalg.norm(g))
-        slopes = [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
-        experts.step(loss, slopes)
+        experts.step(loss, own_slopes(experts, loss))
         for history, expert, epoch in zip(histories, experts.experts, epochs, strict=True):
             if len(history) == epoch:
                 history.clear()
@@ -194,14 +195,13 @@ def test_the_gap_that_is_claimed_holds(strength):
 
 def test_a_refused_round_leaves_the_experts_as_they_were():
     experts = make()
-    losses = list(ratings(30))
-    for _ in play(experts, losses[:-1]):
+    *losses, last = ratings(30)
+    for _ in play(experts, losses):
         pass
-    before = [expert.x.toarray() for expert in experts.experts]
-    slopes = [losses[-1].slope_at(losses[-1].scores(e.x)) for e in experts.experts]
+    before, slopes = [expert.x.toarray() for expert in experts.experts], own_slopes(experts, last)
     discarded, moved = copy.copy(experts), copy.copy(experts)
-    discarded.step(losses[-1], slopes)
-    moved.step(losses[-1], slopes)
+    discarded.step(last, slopes)
+    moved.step(last, slopes)
     held = zip(before, experts.experts, discarded.experts, moved.experts, strict=True)
     for x, expert, one, other in held:
         np.testing.assert_array_equal(expert.x.toarray(), x)
@@ -216,8 +216,7 @@ def test_dense_gradients_of_factored_points_will_do():
             lambda x: float(np.vdot(target, x if isinstance(x, np.ndarray) else x.toarray())),
             lambda x: target,
         )
-        slopes = [target] * 2
-        experts.step(loss, slopes)
+        experts.step(loss, [target] * 2)
     for expert in experts.experts:
         assert experts.domain.contains(expert.x)
         assert inner(target, expert.x) < 0

@@ -7,8 +7,8 @@ import driftwolfe as dw
 from driftwolfe import bounds
 from driftwolfe.bounds.ensembles import Measured, optimistic_regret
 from driftwolfe.domains import CountedDomain
+from driftwolfe.ensemble.dense import PoolDescent
 from driftwolfe.ensemble.plan import ADAPTIVE, FOREVER, OPTIMISTIC, VERTEX, Plan, ProjectionConfig
-from driftwolfe.ensemble.pool import PoolDescent
 from driftwolfe.losses import LinearLoss
 
 SETS = {"ball": dw.L2Ball(3, radius=2.0), "line": dw.Box([-1.0], [1.0]), "simplex": dw.Simplex(3)}

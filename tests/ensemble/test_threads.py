@@ -43,9 +43,8 @@ def test_results_come_in_order_and_blas_keeps_to_one_thread(number):
         seen = threads.run([lambda i=i: (i, blas_threads()) for i in range(7)])
         assert seen == [(i, {1}) for i in range(7)]
         assert blas_threads() == {2}
-    assert threads.run_from_both_ends([lambda i=i: i for i in range(5)], [3, 1, 2, 5, 4]) == [
-        *range(5)
-    ]
+    found = threads.run_from_both_ends([lambda i=i: i for i in range(5)], [3, 1, 2, 5, 4])
+    assert found == [*range(5)]
 
 
 def test_an_error_is_raised_when_all_have_ended():

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.ensemble import AdaNormalHedge, GeometricCover, MultiplicativeWeights
+from driftwolfe.ensemble import AdaNormalHedge, MultiplicativeWeights
+from ensemble.adversaries import play_on_cover
 
 KINDS = {"normal": AdaNormalHedge, "multiplicative": MultiplicativeWeights}
 #: (weights, regrets, lengths of intervals, randomness) -> losses of the experts.
@@ -51,25 +52,14 @@ def bound(kind, length, t):
 
 def tightest(kind, rule, factor, rounds, seed):
     """The largest regret on an interval over its bound, with the largest difference so far."""
-    meta, cover, rng = kind(), GeometricCover(), np.random.default_rng(seed)
-    starts, lengths, regrets, B, size, found = [], np.zeros(0, int), np.zeros(0), 0.0, 0.0, 0.0
-    for t in range(1, rounds + 1):
-        stay = [i for i, (s, n) in enumerate(zip(starts, lengths, strict=True)) if s + n > t]
-        meta.remove([i for i in range(len(starts)) if i not in stay])
-        new = cover.starting(t)
-        meta.add(new)
-        starts = [starts[i] for i in stay] + [t] * len(new)
-        lengths = np.concatenate((lengths[stay], new))
-        regrets = np.concatenate((regrets[stay], np.zeros(len(new))))
-        w = meta.weights
-        losses = factor(t, rng) * rule(w, regrets, lengths, rng)
-        ahead = float(w @ losses) - losses
-        meta.update(float(w @ losses), losses)
-        regrets, size = regrets + ahead, max(size, float(losses.max()))
+    meta, B, size, found = kind(), 0.0, 0.0, 0.0
+    game = play_on_cover(meta, lambda t, *met: factor(t, met[-1]) * rule(*met), rounds, seed)
+    for t, intervals, regrets, losses, ahead in game:
+        size = max(size, float(losses.max()))
         if np.abs(ahead).max() > 1e-12 * size:  # else rounding
             B = max(B, float(np.abs(ahead).max()))
-        for start, length, regret in zip(starts, lengths, regrets, strict=True):
-            if B > 0.0 and (kind is AdaNormalHedge or t == start + length - 1):
+        for (start, end), regret in zip(intervals, regrets, strict=True):
+            if B > 0.0 and (kind is AdaNormalHedge or t == end):
                 found = max(found, regret / B / bound(kind, t - start + 1, t))
     assert meta.largest_difference == meta.scale == pytest.approx(B, abs=1e-12 * size)
     return found

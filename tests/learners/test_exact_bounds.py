@@ -267,7 +267,7 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
         learner.update(LinearLoss(slope if t < T / 2 else -slope))
         if t % K == 0:
             x = learner.decision
-            y = learner.expert_weights @ np.array(learner._experts.points)
+            y = learner._experts.combined(learner.expert_weights)
             apart = np.linalg.norm(x - y)
             gap = ((y - x) @ (vertices - x).T).max()
             needed = max(needed, min(apart, gap / apart) if apart > 0 else 0.0)

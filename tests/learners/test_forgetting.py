@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.special import erf, erfi
 
 import driftwolfe as dw
-from driftwolfe.ensemble.normal_predictors import NormalPredictors
+from driftwolfe.ensemble.weights import NormalPredictors
 from driftwolfe.losses import LinearLoss
 from learners.families import ROUNDING, meet, pushed_back, random_signs, signs_against
 

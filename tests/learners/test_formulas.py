@@ -7,6 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe import bounds
+from driftwolfe.ensemble.ball import BallExperts
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import FunctionLoss, SquaredDistance
@@ -45,7 +46,7 @@ def test_sword_charges_twice_the_smoothness_and_expects_all_of_smooth_gradients(
         moves = experts.moves.copy()
         f = SquaredDistance(rng.standard_normal(3), weight=0.1)
         losses = experts.evaluate(f, learner._meta.weights)
-        charged = losses.losses - experts.losses(losses.slopes[0])
+        charged = losses.losses - BallExperts.losses(experts, losses.slopes[0])
         np.testing.assert_allclose(charged, 2 * 0.2 * moves, atol=1e-12)
         learner.update(f)
         np.testing.assert_array_equal(experts.expected, experts.lasts)

@@ -63,16 +63,12 @@ def optimistic_regret(plan: Plan, known: Measured, rounds: int, path_length: flo
 
 
 def best_expert(regrets: Sequence[float], weights: Any, spread: float, rounds: int) -> float:
-    """Return the bound of the best expert, by those of all, plus the regret of Hedge or AdaHedge.
-
-    Losses of one round differ by at most `spread`; no weights learn a larger range.
-    """
+    """Return the bound of the best expert, with that of Hedge or AdaHedge for losses that differ by `spread`."""
     if spread == 0.0:
         return min(regrets)
     if isinstance(weights, Hedge):
-        return min(
-            own + weights.regret_bound(i, rounds, spread) for i, own in enumerate(regrets, start=1)
-        )
+        pairs = enumerate(regrets, start=1)
+        return min(own + weights.regret_bound(i, rounds, spread) for i, own in pairs)
     in_advance = () if weights.rounds else (0, rounds, spread)
     return float(min(regrets) + weights.regret_bound(*in_advance))
 
@@ -153,12 +149,8 @@ class PolarBound:
         """By a lazy expert on each interval of a cover, with sleeping weights."""
 
         def level(k: int) -> float:
-            length = 1 << k
-            trivial = self.known.G * diameter * length
-            if length < self.shortest:
-                return trivial
-            own = min(self.epoch(kind, length) for kind in self._restarting)
-            return min(trivial, own + self._weighing(length))
+            own, trivial = self._level(k), self.known.G * diameter * (1 << k)
+            return min(trivial, own + self._weighing(1 << k)) if own < math.inf else trivial
 
         def per_path(k: int) -> float:
             return 0.0 if 1 << k < self.shortest else self._moving(1 << k)
@@ -167,25 +159,23 @@ class PolarBound:
 
     def _on_windows(self, path_length: float, tau: int, diameter: float) -> float:
         """By a sequence of lazy experts, one for each piece of a window, with weights that track."""
-
-        def level(k: int) -> float:
-            if 1 << k < self.shortest:
-                return math.inf
-            return min(self.epoch(kind, 1 << k) for kind in self._restarting)
-
         tau = min(tau, self.rounds)
         if not tau:
             return 0.0
         path_length = min(path_length, (tau - 1) * diameter)
-        given = self.known.G * diameter, level, lambda k: self._moving(1 << k), path_length
-        return over_tracked_windows(tau, self.weights, *given)
+        levels = self.known.G * diameter, self._level, lambda k: self._moving(1 << k)
+        return over_tracked_windows(tau, self.weights, *levels, path_length)
+
+    def _level(self, k: int) -> float:
+        """The static regret of the best lazy expert for epochs of 2^k rounds, if there is one."""
+        if 1 << k < self.shortest:
+            return math.inf
+        return min(self.epoch(kind, 1 << k) for kind in self._restarting)
 
     def _lazy(self, path_length: float) -> list[float]:
         """By one lazy expert after the whole game's, which plays until the first epoch: one change."""
-        if self.sleeping:
-            return []
         found = list[float]()
-        for length in self.lengths:
+        for length in () if self.sleeping else self.lengths:
             epochs = math.ceil((self.rounds - length + 1) / length)
             for kind in self._restarting:
                 static = self.whole(length - 1) + epochs * self.epoch(kind, length)
@@ -202,7 +192,7 @@ class PolarBound:
         for changes, (length, start) in enumerate(zip(self.agile_lengths, joined, strict=True)):
             plan, rest = self.plan("agile", length), self.rounds - start + 1
             own = partial(optimistic_regret if plan.rule == OPTIMISTIC else expert_regret, plan)
-            weighing = self._weighing(rest) if self.sleeping else self.weights.regret_bound(changes)
+            weighing = self._weighing(rest, changes)
             last = own(self.known, rest)
             per_path = max(per_path, (own(self.known, rest, D) - last) / D)
             found.append(static + last + weighing + per_path * path_length)
@@ -215,10 +205,10 @@ class PolarBound:
         """The kinds that restart, of every length."""
         return [kind for kind in self.kinds if kind in ("lazy", "origin")]
 
-    def _weighing(self, rounds: int) -> float:
-        """The regret of the weights against an expert that has played so many rounds."""
+    def _weighing(self, rounds: int, changes: int = 0) -> float:
+        """The regret of the weights against an expert that has played so many rounds, or after changes."""
         if not self.sleeping:
-            return float(self.weights.regret_bound(0))
+            return float(self.weights.regret_bound(changes))
         begun = sum((self.rounds + 1) // length for length in self.lengths)  # restarts counted
         created, awake = (4 + len(self.kinds) * number for number in (begun, len(self.lengths)))
         return weighing(self.weights, rounds, self.rounds, created, awake) if rounds else 0.0

@@ -82,18 +82,14 @@ def blocked_descent(
 
     Parameters
     ----------
-    G, D
-        Bound on gradient norms, and twice the radius.
-    noise
-        Bound on the norms of gradients that are random; 0 for exact ones.
-    rounds, block
-        Rounds T, and rounds K in a block.
+    G, D, rounds, block, path_length
+        Bound on gradient norms, and twice the radius; T, K and P.
     eta, tolerance
         The step, a length over G; squared distance tol between feasible and infeasible points.
-    path_length, start
-        P, that of the comparators; :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8).
-    shrinking_steps, delay_factor
-        Whether steps shrink; r: 1, and 3 where a block's gradients are worked on during the next.
+    start, shrinking_steps
+        :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8); whether steps shrink.
+    delay_factor, noise
+        r: 1, and 3 where a block's gradients are worked on during the next; bound on random gradients.
 
     Examples
     --------
@@ -135,10 +131,9 @@ def lazy_descent(
         As in `blocked_descent`.
     eta, squares, longest
         The last step, a length over G; :math:`\sum_m \eta_m K_m^2`; K, the rounds of the longest block.
-    apart
-        :math:`\sum_t \delta_t`, distances of the points played from the exact projections.
-    drops
-        The sum of :math:`1 - \eta_{m+1}/\eta_m` over planned changes of the step.
+    apart, drops
+        :math:`\sum_t \delta_t`, distances of the points played from the exact projections; the sum of
+        :math:`1 - \eta_{m+1}/\eta_m` over planned changes of the step.
 
     Examples
     --------
@@ -162,14 +157,12 @@ def adaptive_descent(
               s = \frac{2}{h\sqrt K}
 
     with steps :math:`h D/\sqrt\Gamma`, :math:`\Gamma` the sum of squared gradient norms so far: no outlier counts
-    for more than its own length, and nothing need be known of gradients. `docs/theory/polar.md` has the proof.
+    for more than its own length. `docs/theory/polar.md` has the proof.
 
     Parameters
     ----------
-    D, start
-        As in `blocked_descent`.
-    squares, h, block
-        :math:`\Gamma` at the end; the last h, which may have fallen; K, the rounds of the longest block.
+    D, start, squares, h, block
+        D and :math:`v_0`; :math:`\Gamma` at the end; the last h, which may have fallen; the longest block K.
 
     Examples
     --------
@@ -194,10 +187,8 @@ def weighing(
 
     Parameters
     ----------
-    meta, length, end
-        As it is after the game; rounds of the interval; the last round of the game, or a later one.
-    created, awake
-        As in `SleepingMeta.regret_bound`.
+    meta, length, end, created, awake
+        The weights after the game; for the others see `SleepingMeta.regret_bound`.
 
     Examples
     --------
@@ -223,11 +214,11 @@ def over_windows(
 
     For each k, a window is a head of :math:`a < 2^k` rounds, q intervals of length :math:`2^k` and a tail
     of :math:`c < 2^k` rounds; head and tail are geometric-cover intervals of the lengths that the binary
-    digits of a and c name. The answer is
+    digits of a and c name. With S the sum of the :math:`B_j` over digits, the answer is
 
     .. math:: \min_k \max_{a + c + q 2^k = \tau} \big[S(a) + q B_k + S(c)\big] + P \max_{j \le k} p_j
 
-    with S the sum of the :math:`B_j` over digits. `docs/theory/bounds.md` has the proof.
+    `docs/theory/bounds.md` has the proof.
 
     Parameters
     ----------
@@ -270,17 +261,14 @@ def over_tracked_windows(
     r"""Return a bound on every window of weights that follow sequences of experts, one for each piece.
 
     `over_windows` with the price of a change for each piece, or the most that a piece can cost without its own
-    expert, and once the rest of the tracking bound, which holds from any round on. `docs/theory/polar.md` has
-    the proof.
+    expert, and once the rest of the tracking bound, which holds from any round on (`docs/theory/polar.md`).
 
     Parameters
     ----------
     tau, level_per_path, path_length
         As in `over_windows`.
-    weights
-        As they are after the game.
-    spread
-        The most that a round can cost: G times the diameter.
+    weights, spread
+        As they are after the game; the most that a round can cost: G times the diameter.
     level_bound
         Takes k, returns the regret of an expert that starts with an interval of :math:`2^k` rounds that
         :math:`2^k` divides; infinite where there is none.
@@ -341,18 +329,16 @@ def frank_wolfe_tracking(
 ) -> float:
     r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
-    With a step of a fixed fraction s and an oracle of error e on the objectives, the root mean square distance to
+    With steps of a fixed fraction s and an oracle of error e on the objectives, the root mean square distance to
     their minimisers is at most q, the root of :math:`s q^2 = s^2 diam^2/2 + s e + \eta G q`, and regret at most
     :math:`D^2/(8\eta) + G T q`.
 
     Parameters
     ----------
-    G, D, diameter
-        Bound on gradient norms, twice the radius, and a bound on the diameter of the set.
-    rounds, eta, fraction
-        Rounds T; the step, a length over G; s, between 0 and 1.
-    error
-        e: by how much an answer of the oracle may miss the minimum, a squared length.
+    G, D, diameter, rounds
+        Bound on gradient norms, twice the radius, a bound on the diameter of the set; T.
+    eta, fraction, error
+        The step, a length over G; s, between 0 and 1; e, a squared length.
 
     Examples
     --------
@@ -382,12 +368,10 @@ def smooth_frank_wolfe(
 
     Parameters
     ----------
-    smoothness, diameter, rounds
-        :math:`\beta`, in loss over squared length; a bound on the diameter of the set; rounds T.
+    smoothness, diameter, rounds, fraction
+        :math:`\beta`, in loss over squared length; a bound on the diameter of the set; T; s, or None.
     variation, first_gap
         :math:`\sum_t v_t` and :math:`e_1 = f_1(x_1) - \min f_1`, in units of the loss.
-    fraction
-        s, between 0 and 1, or None for line search.
 
     Examples
     --------

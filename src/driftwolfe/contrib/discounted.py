@@ -12,8 +12,8 @@ from scipy.special import erfi
 from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.ball import INSIDE, surrogate
-from driftwolfe.ensemble.normal_predictors import NormalPredictors
 from driftwolfe.ensemble.plan import Plan
+from driftwolfe.ensemble.weights import NormalPredictors
 from driftwolfe.learners.ensembles import PAST, GridLearner
 from driftwolfe.learners.options import (
     Options,

@@ -11,7 +11,7 @@ import numpy as np
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
-from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
+from driftwolfe.ensemble.ball import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensembles import PAST, GridLearner, anytime

@@ -14,11 +14,13 @@ from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
 from driftwolfe.ensemble.experts import (
     Evaluation,
     Experts,
+    SelfConfidence,
+    SelfConfident,
     require_finite,
     require_in_range,
     weighted_sum,
 )
-from driftwolfe.ensemble.plan import ONE_GRADIENT, Plan, ProjectionConfig
+from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
@@ -26,10 +28,11 @@ from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array, Point, compiled
 from driftwolfe.points.ops import POINTS, trimmed
-from driftwolfe.state import POINT, POSITIVE, Count, Field, Size, Stateful
+from driftwolfe.state import POINT, POSITIVE, Count, Field, Size, State, Stateful
 from driftwolfe.storage import require
 
-kernels = compiled("driftwolfe.domains.set_kernels")
+kernels = compiled("driftwolfe.ensemble.expert_kernels")
+set_kernels = compiled("driftwolfe.domains.set_kernels")
 
 #: Distance from the set, in radii, up to which a point counts as inside: the direction to a nearer one
 #: is rounding.
@@ -49,19 +52,9 @@ class PointRows(Stateful):
                 self._given = np.stack(given)
 
     @property
-    def stack(self) -> bool:
-        """Whether the points are arrays."""
-        return isinstance(self._given, np.ndarray)
-
-    @property
-    def points(self) -> list[Point]:
-        """The list."""
-        return list(self._given)
-
-    @property
-    def table(self) -> Array:
-        """The array."""
-        return cast(Array, self._given)
+    def held(self) -> Any:
+        """The list, or the array."""
+        return self._given
 
 
 class BallExperts(Stateful):
@@ -71,29 +64,19 @@ class BallExperts(Stateful):
     _rows: PointRows
 
     def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
-        kernels("clipped_rows")  # compiled now, not in a round
+        set_kernels("clipped_rows")  # compiled now, not in a round
         self.domain, self.steps = domain, steps
-        self.points = [start] * steps.size
-
-    @property
-    def points(self) -> list[Point]:
-        """The point of each expert."""
-        return self._rows.points
-
-    @points.setter
-    def points(self, points: list[Point]) -> None:
-        self._rows = PointRows(points)
+        self._rows = PointRows([start] * steps.size)
 
     def derive(self) -> None:
         like = self.kept(self.domain.origin())
         if is_array(like):  # a file holds arrays of the host
-            self.points = [device_of(like).put(point) for point in self.points]
+            self._rows = PointRows([device_of(like).put(point) for point in self._rows.held])
 
     def check(self) -> None:
-        like = self.kept(self.domain.origin())
-        require(len(self.points) == self.steps.size, "points of experts")
-        require(all(same_kind(point, like) for point in self.points), "points of experts")
-        require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
+        like, points = self.kept(self.domain.origin()), self._rows.held
+        fit = all(same_kind(point, like) and in_ball(self.domain, point) for point in points)
+        require(fit and len(points) == self.steps.size, "points of experts")
 
     def kept(self, point: Point) -> Point:
         """Return a point as experts keep theirs."""
@@ -101,25 +84,21 @@ class BallExperts(Stateful):
 
     def losses(self, gradient: Point) -> Array:
         """Return the linear loss of each expert, of arrays from the centre: far away, all else is rounding."""
+        center, points = self.domain.center, self._rows.held
         if isinstance(gradient, np.ndarray):
-            center, table = self.domain.center, self._rows.table
-            table = table if center is None else table - center
-            return table.reshape(self.steps.size, -1).dot(gradient.ravel())
-        return np.array([inner(gradient, point) for point in self.points])
+            return _flat(points if center is None else points - center).dot(gradient.ravel())
+        return np.array([inner(gradient, point) for point in points])
 
     def combined(self, weights: Array) -> Point:
         """Return the weighted mean of the points."""
-        if self._rows.stack:
-            table = self._rows.table
-            return weights.dot(table.reshape(len(table), -1)).reshape(table.shape[1:])
-        return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
+        points = self._rows.held
+        if isinstance(points, np.ndarray):
+            return weights.dot(_flat(points)).reshape(points.shape[1:])
+        return trimmed(weighted_sum(weights, points), TOO_MANY_COLUMNS)
 
     def move(self, gradient: Point, scale: float) -> None:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
-        if isinstance(gradient, np.ndarray):
-            self._rows = PointRows(self.moved(self._rows.table, gradient, scale))
-        else:
-            self.points = self.moved(self.points, gradient, scale)
+        self._rows = PointRows(self.moved(self._rows.held, gradient, scale))
 
     def moved(self, points: Any, gradient: Any, scale: float) -> Any:
         """Return points, a list or a table, after each expert's step along a gradient, or along its own row."""
@@ -137,7 +116,7 @@ class BallExperts(Stateful):
         if isinstance(ends, list):
             return [trimmed(clip_to_ball(y, center, radius), TOO_MANY_COLUMNS) for y in ends]
         away = ends if center is None else ends - center
-        inside: Array = kernels().clipped_rows(away.reshape(len(ends), -1), radius)
+        inside: Array = set_kernels().clipped_rows(_flat(away), radius)
         inside = inside.reshape(ends.shape)
         return inside if center is None else center + inside
 
@@ -170,23 +149,21 @@ def approach(
     accuracy: float | None = None,
 ) -> NearPoint:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
-    target, near = y, max(tolerance, (INSIDE * domain.radius) ** 2)
+    target, gap = y, 0.0
     if oracle.method == "exact" and isinstance(x, np.ndarray):  # nothing to choose or to check
-        nearest = domain.project(y)
-        away = y - nearest
-        apart = norm(away)
-        outside = apart * apart > near
-        return NearPoint(nearest, away, outside, 0.0 if outside else apart)
-    if is_array(y) and isinstance(x, FactoredMatrix):
-        by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
-        target = y if by_block else FactoredMatrix._all_stored(y)
-    how = tolerance, oracle.method, accuracy or oracle.accuracy, limit
-    result = infeasible_projection(domain, x, target, *how, rng=rng)
-    away = y - result.feasible
+        found: Point = domain.project(y)
+    else:
+        if is_array(y) and isinstance(x, FactoredMatrix):
+            by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
+            target = y if by_block else FactoredMatrix._all_stored(y)
+        how = tolerance, oracle.method, accuracy or oracle.accuracy, limit
+        result = infeasible_projection(domain, x, target, *how, rng=rng)
+        found, gap = result.feasible, max(0.0, result.gap)
+    away = y - found
     apart = norm(away)
-    certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
-    outside = apart * apart > near and certified < apart
-    found = result.feasible.copy() if result.feasible is target else result.feasible
+    certified = gap / apart if apart > 0 else 0.0
+    outside = apart * apart > max(tolerance, (INSIDE * domain.radius) ** 2) and certified < apart
+    found = found.copy() if found is target else found
     return NearPoint(found, away, outside, certified if outside else apart)
 
 
@@ -237,25 +214,17 @@ class BallDescent(BallExperts, Experts):
         return point.toarray() if arrays else point
 
     def point(self, i: int) -> Point:
-        return self.points[i]
+        return cast(Point, self._rows.held[i])
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
-        """Add an expert for each plan, all starting at a point of the ball."""
         self.steps = np.concatenate((self.steps, [plan.step for plan in plans]))
-        self.points = self.points + [self.kept(start)] * len(plans)
+        self._rows = PointRows([*self._rows.held, *[self.kept(start)] * len(plans)])
         self.tolerance = min([self.tolerance, *(plan.tolerance for plan in plans)])
 
     def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
-        """Restart some experts at a point of the ball, with their plans."""
-        start = self.kept(start)
-        if isinstance(start, np.ndarray):
-            table = self._rows.table.copy()
-            table[which] = start
-            self._rows = PointRows(table)
-            return
-        points = list(self.points)
-        points[which] = [start] * len(points[which])
-        self.points = points
+        points, start = self._rows.held.copy(), self.kept(start)
+        points[which] = [start] * len(points[which]) if isinstance(points, list) else start
+        self._rows = PointRows(points)
 
     def evaluate(
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
@@ -282,9 +251,8 @@ class BallDescent(BallExperts, Experts):
         if oracle.accuracy is None and oracle.method in ("auto", "corrective", "block"):
             # As ||y - x|| <= D, the gap is then at most sqrt(tolerance) ||y - x||.
             accuracy = math.sqrt(tolerance) / self.diameter or None
-        rng = oracle.seed, self.projections
-        limit = oracle.max_lmo_calls
-        near = approach(self.domain, oracle, self.x, y, tolerance, limit, rng, accuracy)
+        how = tolerance, oracle.max_lmo_calls, (oracle.seed, self.projections), accuracy
+        near = approach(self.domain, oracle, self.x, y, *how)
         self.projections += 1
         self.x, self.away, self.outside = near.x, near.away, near.outside
         if isinstance(self.away, FactoredMatrix):
@@ -308,22 +276,14 @@ class BallDescent(BallExperts, Experts):
     def check(self) -> None:
         super().check()
         require_feasible(self.domain, [self.x])
-        require(same_kind(self.away, self.kept(self.x)), "points")
-        require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")
+        most = 2.0 * (1.0 + 1e-6) * self.domain.radius
+        require(same_kind(self.away, self.kept(self.x)) and norm(self.away) <= most, "points")
 
 
-class SelfConfidentBall(BallDescent):
-    r"""Experts on the ball around a set with steps from the gradients so far.
+class SelfConfidentBall(SelfConfident, BallDescent):
+    """Experts on the ball around a set, with steps from the gradient that all learn from."""
 
-    .. math:: \eta_t = \frac{2 R}{\sqrt{32 G^2 + 8\Gamma_t}}, \qquad
-              \Gamma_t = \sum_{s \le t}\lVert\tilde g_s\rVert^2
-
-    since the expert started; `worst` has the largest :math:`\Gamma` of each, or of any in its place before.
-    """
-
-    squares: Totals
-    worst: Totals
-    confidence = ONE_GRADIENT
+    confidence = SelfConfidence(math.sqrt(1.0 / 8.0), 4.0)
 
     def __init__(
         self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
@@ -337,24 +297,194 @@ class SelfConfidentBall(BallDescent):
         """Those of the plans, of which the smallest decides."""
         return np.full(self.size, self.tolerance)
 
-    def add(self, start: Point, plans: Sequence[Plan]) -> None:
-        super().add(start, plans)
-        new = np.zeros(len(plans))
-        self.squares, self.worst = (np.append(each, new) for each in (self.squares, self.worst))
-
-    def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
-        super().restart(which, start, keep)
-        self.squares = self.squares.copy()
-        self.squares[which] = 0.0
-
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         size = norm(slopes)
-        self.squares = self.squares + size * size
-        self.worst = np.maximum(self.worst, self.squares)
-        if self.largest_gradient > 0.0:
-            self.steps = self.confidence.steps(self.largest_gradient, self.squares)
+        self.set_steps(size * size, self.largest_gradient)
         super().step(loss, slopes, shared)
+
+
+class OptimisticDescent(BallDescent):
+    r"""Optimistic gradient descent, each with its own step, from one gradient for all.
+
+    .. math:: \hat y \leftarrow P(\hat y - \eta g), \qquad y = P(\hat y - \eta m), \qquad m = \kappa g
+
+    with the fraction :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far.
+    P is the projection on the set (``each``), or the rescaling to the ball around it, and then the mean
+    of all y is projected, as in `BallDescent`. For comparators of path length p,
+
+    .. math:: \sum_t\langle g_t, y_t - u_t\rangle \le \frac{v_0 D^2 + D p/2}{\eta}
+              + \sum_t\min\big(\tfrac{\eta}{2} q_t^2,\, D q_t\big), \qquad
+              q_t = \lVert g_t - m_t\rVert
+
+    `costs` has the last sums. A `correction` c charges each expert :math:`c\lVert y_t - y_{t-1}\rVert^2`
+    in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
+    """
+
+    _bases: PointRows  # the points from which steps start
+    last: Annotated[Point, Field(POINTS)]  # gradient
+    kept_fraction: Annotated[float, Field(float, None, 0.0, 1.0)]  # of that, expected again
+    #: Of gradients with those before, and squares.
+    products: Annotated[Array, Field(np.float64, (2,))]
+    scale: Size  # the factor c on the steps that led to y
+    moves: Totals  # squared moves of the last step, if charged
+    costs: Annotated[Array, Field(np.float64, ("experts",))]
+
+    def __init__(
+        self,
+        oracle: ProjectionConfig,
+        step_scale: float | None,
+        correction: float,
+        each: bool,
+        domain: Domain,
+        plans: Sequence[Plan],
+        start: Point,
+    ) -> None:
+        self.correction, self.each = correction, each
+        self.scale = 0.0
+        self.moves, self.costs = np.empty((2, 0))
+        super().__init__(oracle, step_scale, domain, plans, start)
+        self.last = 0.0 * self.kept(domain.origin())
+        self.kept_fraction, self.products = 0.0, np.zeros(2)
+
+    @property
+    def diameter(self) -> float:
+        return self.domain.diameter if self.each else super().diameter
+
+    def kept(self, point: Point) -> Point:
+        return point if self.each else super().kept(point)
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        self._bases = PointRows([*self._rows.held])  # its own: files could not tell
+        self.moves, self.costs = np.zeros((2, self.size))
+
+    def losses(self, gradient: Point) -> Array:
+        return super().losses(gradient) + self.correction * self.moves
+
+    def hints(self) -> Array:
+        """Return what the experts will lose if the hint is right."""
+        return self.losses(self.hint)
+
+    def charge(self, weights: Array, gradient: Any) -> None:
+        """Add what this round costs each expert beside its step's distance terms."""
+        moved = self.correction * (self.moves - weights.dot(self.moves))
+        self.costs = self.costs + self._costs_of_hint(gradient) + moved
+
+    def _costs_of_hint(self, gradient: Any) -> Array:
+        hint = self.hint
+        # Where nothing was expected, y is where the step starts, and that may be the new one.
+        scale = self.scale if norm(hint) > 0.0 else self.scale_for(self.largest_gradient)
+        error = norm(gradient - hint)
+        return np.minimum(0.5 * scale * error**2 * self.steps, self.diameter * error)
+
+    def move(self, gradient: Any, scale: float) -> None:
+        self.kept_fraction = 1.0  # where losses are smooth, and as long as nothing is known
+        along, square = self.products
+        if (length := norm(self.last)) > 0.0:
+            along, square = along + inner(self.last, gradient), square + length * length
+        if square > 0.0 and self.correction == 0.0:
+            self.products = np.array([along, square])
+            self.kept_fraction = float(min(1.0, max(0.0, along / square)))
+        self.last, self.scale = gradient, scale
+        self._step(gradient, self.hint, scale)
+
+    def _step(self, gradient: Any, hint: Any, scale: float) -> None:
+        """Step along a gradient and expect the hint: one of each for all experts, or a row for each."""
+        bases, before = self.moved(self._bases.held, gradient, scale), self._rows.held
+        points = self.moved(bases, hint, scale)
+        self._bases, self._rows = PointRows(bases), PointRows(points)
+        if self.correction > 0.0 and isinstance(points, np.ndarray):
+            steps = _flat(points - before)
+            self.moves = np.vecdot(steps, steps)
+        elif self.correction > 0.0:
+            pairs = zip(points, before, strict=True)
+            self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
+
+    @property
+    def hint(self) -> Point:
+        """What is expected of the next gradient."""
+        return self.kept_fraction * self.last
+
+    def confined(self, ends: Any) -> Any:
+        if not self.each:
+            return super().confined(ends)
+        several = self.domain.project_each if isinstance(ends, list) else self.domain.project_many
+        return several(ends)
+
+    def settle(self, weights: Array) -> None:
+        if self.each:  # the mean is in the set
+            self.x = self.combined(weights)
+        else:
+            super().settle(weights)
 
     def check(self) -> None:
         super().check()
-        require((self.worst >= self.squares).all(), "experts")
+        like, bases = self.kept(self.domain.origin()), self._bases.held
+        fit = all(same_kind(each, like) for each in (self.last, *bases))
+        require(fit and len(bases) == self.size, "experts")
+        if self.each:
+            require_feasible(self.domain, [*self._rows.held, *bases])
+
+
+class OwnOptimisticDescent(OptimisticDescent):
+    """Optimistic gradient descent on arrays, each expert from the gradients at its own points.
+
+    Weights follow the gradient at the mean. `lasts`, `expected` and `agreements` have, first for the mean and then
+    for each expert, what `last`, `hint` and `products` are where one gradient serves all.
+    """
+
+    lasts: State[Array]
+    expected: State[Array]
+    agreements: State[Array]
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        self.lasts = np.zeros((1 + self.size, *self.domain.shape))
+        self.expected, self.agreements = self.lasts, np.zeros((1 + self.size, 2))
+
+    @property
+    def hint(self) -> Point:
+        return self.expected[0]
+
+    def evaluate(
+        self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
+    ) -> Evaluation:
+        """Evaluate a loss at x, and linearised at all experts; its slopes are gradients there and at these."""
+        points = np.concatenate((self.x[None], self._rows.held))
+        scores = loss.stacked_scores(points)
+        value = float(loss.value_at(scores[0]))
+        slopes = loss.stacked_pull_back(loss.slope_at(scores), points)
+        along = self.domain.tangent_many(np.asarray(slopes))
+        gradients: Array = np.ascontiguousarray(along, dtype=np.float64)
+        longest = kernels().largest_norm(_flat(gradients))
+        require_finite(value)
+        if not math.isfinite(longest):
+            require_finite(gradients)
+        require_in_range(longest, self.diameter)
+        self.largest_gradient = max(self.largest_gradient, longest)
+        losses = self.losses(gradients[0])
+        return Evaluation(value, float(weights @ losses), losses, gradients, True)
+
+    def _costs_of_hint(self, gradient: Any) -> Array:
+        rows = _flat(gradient)[1:], _flat(self.expected)[1:], self.steps
+        scales = self.scale, self.scale_for(self.largest_gradient)
+        costs: Array = kernels().costs_of_hints(*rows, *scales, self.diameter)
+        return costs
+
+    def move(self, gradient: Any, scale: float) -> None:
+        found = kernels().expect_again(self.agreements, _flat(self.lasts), _flat(gradient))
+        self.lasts, self.scale, self.agreements = gradient, scale, found[0]
+        # Where losses are smooth, all of it is expected.
+        self.expected = gradient if self.correction > 0.0 else found[1].reshape(gradient.shape)
+        self._step(gradient[1:], self.expected[1:], scale)
+
+    def check(self) -> None:
+        super().check()
+        number, lasts, expected = 1 + self.size, self.lasts, self.expected
+        require(lasts.shape == expected.shape == (number, *self.domain.shape), "experts")
+        fraction = (np.abs(expected) <= np.abs(lasts)) & (expected * lasts >= 0.0)
+        require(fraction.all() and len(self.agreements) == number, "experts")
+
+
+def _flat(rows: Array) -> Array:
+    return rows.reshape(len(rows), -1)

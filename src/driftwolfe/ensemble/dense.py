@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,29 +14,30 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import (
     Evaluation,
     Scores,
-    combine,
-    on_tangent,
+    SelfConfidence,
+    SelfConfident,
     require_finite,
     require_in_range,
 )
-from driftwolfe.ensemble.plan import OWN_GRADIENTS, Plan, ProjectionConfig
+from driftwolfe.ensemble.plan import ADAPTIVE, LAZY, OPTIMISTIC, VERTEX, Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
-from driftwolfe.points import checks, clip_to_ball
+from driftwolfe.points import checks, clip_to_ball, norm
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import TIE
-from driftwolfe.state import Field
-from driftwolfe.storage import require
+from driftwolfe.state import Field, Size
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
 set_kernels = compiled("driftwolfe.domains.set_kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
 loss_kernels = compiled("driftwolfe.points.kernels")
 
-
 TABLE = Field(np.float64, ("experts", "numbers"))
+#: The rules of the experts of `POLAR`, by their kinds.
+RULES = {"whole": LAZY, "lazy": LAZY, "origin": LAZY, "agile": OPTIMISTIC, "vertex": VERTEX}
+RULES |= {"adaptive": ADAPTIVE, "whole adaptive": ADAPTIVE}
 
 
 class DenseDescent(Descent):
@@ -107,18 +108,15 @@ class DenseDescent(Descent):
         self, loss: Loss, weights: Array, linear: bool, tangent: bool = False
     ) -> Evaluation:
         if linear:
-            return super().evaluate(loss, weights, linear)
+            return super().evaluate(loss, weights, True)
         losses, gradients, value = loss.stacked_round(self._points_for(loss), weights)
         if self._device is not HOST:
             losses, gradients = to_host(losses), self._device.put(gradients)
         require_finite(value, losses)
-        found = Evaluation(value, value, losses, gradients, False)
         if not tangent:
-            return found
-        scores = self.scores(loss)
-        slope = loss.value_and_slope_at(combine(weights, scores))[1]
-        require_finite(slope)
-        return on_tangent(found, weights, self.about_center(loss, scores), slope)
+            return Evaluation(value, value, losses, gradients, False)
+        found = super().evaluate(loss, weights, True)
+        return found._replace(value=value, slopes=gradients, shared=False)
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
@@ -167,13 +165,13 @@ class DenseDescent(Descent):
             )
         table = self._table(self.domain.tangent_many(gradients))
         if self._device is HOST:
-            norm = kernels().largest_norm(table)
+            longest = kernels().largest_norm(table)
         else:
-            norm = float(self._device.xp.linalg.vector_norm(table, axis=1).max())
-        if not math.isfinite(norm):
+            longest = float(self._device.xp.linalg.vector_norm(table, axis=1).max())
+        if not math.isfinite(longest):
             require_finite(table)
-        require_in_range(norm, self.diameter)
-        return table, max(self.largest_gradient, norm)
+        require_in_range(longest, self.diameter)
+        return table, max(self.largest_gradient, longest)
 
     def _etas(self, scale: float) -> Array:
         """The step of each expert."""
@@ -228,6 +226,99 @@ class DenseDescent(Descent):
         return stack.reshape(len(stack), self._x.shape[1])
 
 
+class PoolDescent(DenseDescent):
+    r"""Experts that move by the rules of their plans; D is twice the radius of the set.
+
+    - *agile* and *lazy* ones as in `Descent`;
+    - *adaptive*: lazy, with steps :math:`h D/\sqrt{\sum\lVert g\rVert^2}`, the sum over its own epoch;
+    - *optimistic*: agile, along :math:`g + \phi(g - g')`, with :math:`g'` the gradient of the block before. The
+      fraction :math:`\phi` in [0, 1] is what would have predicted the gradients of the first such expert best;
+    - *vertex*: :math:`x \leftarrow x + h(v - x)` in every round, v a minimiser of :math:`\langle g, v\rangle`.
+
+    Where there are vertex experts, and projections are neither exact nor certified, D is twice the distance from
+    the centre of the farthest vertex that they have met: the set may be long in directions that no loss points to.
+    """
+
+    squares: Totals  # of gradients, since the epoch of each began
+    expected: Annotated[float, Field(float, least=0.0, most=1.0)]  # phi
+    agreement: Annotated[Array, Field(np.float64, (2,))]  # the sums of <g', g> and of <g', g'>
+    _last: Annotated[Array, Field(np.float64, ("numbers",))]  # the last gradient of that expert
+    farthest: Size  # distance from the centre of a vertex seen, where there are vertex experts
+
+    def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
+        super().__init__(domain, oracle, step_scale)
+        self.squares, self.expected, self.agreement = np.empty(0), 0.0, np.zeros(2)
+        self._last, self.farthest = np.zeros(self._x.shape[1]), 0.0
+        self._vertices: Any = None  # of the round
+
+    def set_rules(self, rules: Sequence[int]) -> None:
+        super().set_rules(rules)
+        self._adaptive, self._optimistic, self._vertex = (
+            np.flatnonzero(self.rules == rule) for rule in (ADAPTIVE, OPTIMISTIC, VERTEX)
+        )
+
+    def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
+        """Let each expert step by its rule."""
+        super().step(loss, slopes, shared)
+        if self._vertex.size:
+            here, shares = map(self._device.put, (self._vertex, self.steps[self._vertex, None]))
+            self._x[here] += shares * (self._device.put(self._vertices) - self._x[here])
+            self._vertices = None
+
+    def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
+        """The gradients, and what the rules learn from them."""
+        table, largest = super()._gradients(loss, gradients, shared)
+        if self._adaptive.size:
+            own = np.vecdot(table, table) if self._device is HOST else (table * table).sum(1)
+            self.squares = self.squares + to_host(own)
+        if (
+            self._optimistic.size
+        ):  # how much of a gradient to expect again, by the first such expert
+            first = int(self._optimistic[0]) if len(table) > 1 else 0
+            last, self._last = self._last, to_host(table[first]).copy()
+            self.agreement = self.agreement + np.array([last @ self._last, last @ last])
+            along, square = self.agreement.tolist()
+            self.expected = min(1.0, max(0.0, along / square)) if square > 0.0 else 1.0
+        if self._vertex.size:
+            held, center = to_host(self._stacked(table)), self.domain.origin()
+            found = [self.domain.lmo(g) for g in (held[self._vertex] if len(held) > 1 else held)]
+            self._vertices = self._table(np.stack(found))
+            self.farthest = max(self.farthest, *(norm(v - center) for v in found))
+        return table, largest
+
+    @property
+    def reach(self) -> float:
+        """The length D that steps are measured by."""
+        # Bounds need steps that never grow: they are for exact projections and the certified tuning.
+        seen = 0.0 if self.exact or self.oracle.by_gap else self.farthest
+        return 2.0 * min(self.domain.radius, seen or self.domain.radius)
+
+    def scale_for(self, largest_gradient: float) -> float:
+        return super().scale_for(largest_gradient) * self.reach / (2.0 * self.domain.radius)
+
+    def _etas(self, scale: float) -> Array:
+        etas = scale * self.steps
+        if (which := self._adaptive).size:
+            roots = np.sqrt(self.squares[which])
+            reach = self.reach * self.steps[which]
+            etas[which] = np.divide(reach, roots, out=np.zeros_like(roots), where=roots > 0.0)
+        if self.expected:
+            etas[self._optimistic] *= 1.0 + self.expected
+        return etas
+
+    def _bases(self, due: Indices, ends: Any, y: Any) -> Any:
+        """Optimistic experts take back that part of the step which expected the gradient again."""
+        if not self.expected or not (which := np.isin(due, self._optimistic)).any():
+            return y
+        here, before = map(self._device.put, (np.flatnonzero(which), due[which]))
+        part, bases = self.expected / (1.0 + self.expected), self._device.put(np.array(to_host(y)))
+        bases[here] += part * (self._y[before] - ends[here])
+        return bases
+
+    def _new_expert(self, start: Point) -> dict[str, Any]:
+        return {**super()._new_expert(start), "squares": 0.0}
+
+
 class GaugeDescent(DenseDescent):
     r"""Gradient descent on the ball R B, reduced to the set by its gauge.
 
@@ -253,23 +344,20 @@ class GaugeDescent(DenseDescent):
         leaders: bool = False,  # whether experts are lazy: then y is where they started
     ) -> None:
         super().__init__(domain, oracle, step_scale)
-        self.leaders = leaders
+        self.leaders, self.bisection, self.gauges = leaders, bisection, np.empty(0)
         self.gradient_factor = 1.0 + domain.radius / domain.inner_radius
-        self.bisection = bisection
-        self.gauges = np.empty(0)
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Step in the ball along the surrogate gradient, then scale into the set."""
         table, largest = self._gradients(loss, slopes, shared)
         gradients, scale, domain = self._stacked(table), self.scale_for(largest), self.domain
-        c = 0.0 if domain.center is None else domain.center
+        c = self._center
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
         sums = self._stacked(self._sums).copy()
         for i in np.flatnonzero(~self.leaving).tolist():
             g = self._surrogate(i, gradients[i if len(gradients) > 1 else 0])
             sums[i] += g
-            step = scale * self.steps[i] * (sums[i] if self.leaders else g)
-            u = clip_to_ball(y[i] - step, domain.center, domain.radius)
+            u = clip_to_ball(y[i] - scale * self.steps[i] * sums[i], domain.center, domain.radius)
             if self.bisection is None:
                 gauges[i] = domain.gauge(u)
             else:  # inside the set, its value does not matter
@@ -278,20 +366,22 @@ class GaugeDescent(DenseDescent):
             x[i] = c + (u - c) / gauges[i] if gauges[i] > 1.0 else u
             if not self.leaders:
                 y[i], sums[i] = u, 0.0
-        self._x, self._y, self.gauges = self._table(x), self._table(y), gauges
-        self._sums = self._table(sums)
-        self.largest_gradient = largest
-        self.clocks = self.clocks + 1
+        self._x, self._y, self._sums = map(self._table, (x, y, sums))
+        self.gauges, self.largest_gradient, self.clocks = gauges, largest, self.clocks + 1
+
+    @property
+    def _center(self) -> Any:
+        return 0.0 if self.domain.center is None else self.domain.center
 
     def in_ball(self, i: int) -> Array:
         """The point u of an expert."""
         if not self.leaders:
             return np.asarray(self.y[i])
-        c = 0.0 if self.domain.center is None else self.domain.center
+        c = self._center
         return np.asarray(c + max(1.0, float(self.gauges[i])) * (self.x[i] - c))
 
     def _surrogate(self, i: int, g: Array) -> Array:
-        c, u = 0.0 if self.domain.center is None else self.domain.center, self.in_ball(i)
+        c, u = self._center, self.in_ball(i)
         # Clipped to a ball that touches the set, u has the gauge 1 but for rounding, which must not
         # decide; so near to it, w is u.
         if self.gauges[i] <= 1.0 + TIE or np.vdot(g, u - c) >= 0:
@@ -302,21 +392,10 @@ class GaugeDescent(DenseDescent):
         return {**super()._new_expert(start), "gauges": 1.0}
 
 
-class SelfConfidentDescent(DenseDescent):
-    r"""Gradient descent whose steps come from the gradients so far.
+class SelfConfidentDescent(SelfConfident, DenseDescent):
+    """Experts with steps from their own gradients: D is the diameter, or where projections are inexact 2 R."""
 
-    .. math:: \eta_t = \frac{D}{\sqrt{9 G^2 + 6\Gamma_t}}, \qquad
-              \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
-
-    since the expert started; G is the largest norm of a gradient that any expert has seen, and D the diameter of
-    the set, or, where projections are not exact, twice the radius. Its regret is at most
-    :math:`(D/2 + P)\sqrt{9 G^2 + 6\Gamma} + D\sqrt{\Gamma/6}`, P the path length of the comparators. `worst` has
-    the largest :math:`\Gamma` that each expert, or any in its place before, has had.
-    """
-
-    squares: Totals
-    worst: Totals
-    confidence = OWN_GRADIENTS
+    confidence = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
 
     def __init__(
         self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
@@ -327,21 +406,8 @@ class SelfConfidentDescent(DenseDescent):
         self.squares, self.worst = np.empty((2, 0))
         self.add(start, plans)
 
-    def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
-        super().restart(which, start, (*keep, "worst"))
-
-    def check(self) -> None:
-        super().check()
-        require((self.worst >= self.squares).all(), "experts")
-
     def _gradients(self, loss: Loss, gradients: Any, shared: bool) -> tuple[Any, float]:
         table, largest = super()._gradients(loss, gradients, shared)
         held = to_host(table)
-        self.squares = self.squares + np.vecdot(held, held)
-        self.worst = np.maximum(self.worst, self.squares)
-        if largest > 0.0:
-            self.steps = self.confidence.steps(largest, self.squares)
+        self.set_steps(np.vecdot(held, held), largest)
         return table, largest
-
-    def _new_expert(self, start: Point) -> dict[str, Any]:
-        return {**super()._new_expert(start), "squares": 0.0, "worst": 0.0}

@@ -90,41 +90,35 @@ class Descent(Experts):
 
     @abstractmethod
     def _new_expert(self, start: Point) -> dict[str, Any]:
-        """What an expert at a point starts with: lists of one item, and rows of arrays."""
+        """What an expert at a point starts with: items of lists, and rows of arrays."""
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
-        """Add an expert for each plan, all starting at the feasible point `start`."""
         if not plans:
             return
         *columns, rules = zip(*plans, strict=True)
         self.set_rules([*self.rules, *rules])
-        for name, column in zip(PLAN_COLUMNS, columns, strict=True):
+        planned = dict(zip(PLAN_COLUMNS, columns, strict=True))
+        for name, new in (planned | self._new_expert(start)).items():
             held = getattr(self, name)
-            setattr(self, name, np.concatenate((held, np.array(column, held.dtype))))
-        for name, new in self._new_expert(start).items():
-            held = getattr(self, name)
-            if isinstance(new, list):
-                setattr(self, name, held + new * len(plans))
-                continue
-            xp, shape = namespace(held), (len(plans), *held.shape[1:])
-            rows = xp.zeros(shape, dtype=held.dtype, device=held.device)
-            rows[:] = new
-            setattr(self, name, xp.concat((held, rows)))
+            if isinstance(held, list):
+                longer = held + [new] * len(plans)
+            else:
+                xp, shape = namespace(held), (len(plans), *held.shape[1:])
+                rows = xp.zeros(shape, dtype=held.dtype, device=held.device)
+                rows[:] = new
+                longer = xp.concat((held, rows))
+            setattr(self, name, longer)
 
     def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
-        """Restart some experts, a slice or a list, at the feasible point `start`, with their plans.
-
-        `keep` names what they keep: ``"x"`` to play on where they are until their first block ends.
-        """
         for name, new in self._new_expert(start).items():
+            held = getattr(self, name)
             if name in keep:
                 continue
-            held = getattr(self, name)
-            if not isinstance(new, list):
+            if isinstance(held, list):
+                for place in range(self.size)[which] if isinstance(which, slice) else which:
+                    held[place] = new
+            else:
                 held[which] = new
-                continue
-            for place in range(self.size)[which] if isinstance(which, slice) else which:
-                held[place] = new[0]
 
     def replan(self, i: int, plan: Plan) -> None:
         """Give an expert that never leaves another plan, from the coming round on."""
@@ -170,10 +164,11 @@ class Descent(Experts):
         self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None = None
     ) -> Request:
         """Return what expert i asks for to project y; `number` gives each in a round its random numbers."""
-        y, tolerance, oracle = self.domain.check_point(y, "y"), self.tolerances[i], self.oracle
-        gap = float(tolerance) if oracle.by_gap and self.lazy[i] else None
-        how = float(tolerance), oracle.method, oracle.accuracy, limit
-        return Request(self.point(i), y, *how, (oracle.seed, self.projections + number), atoms, gap)
+        tolerance, oracle = float(self.tolerances[i]), self.oracle
+        pair = self.point(i), self.domain.check_point(y, "y")
+        gap = tolerance if oracle.by_gap and self.lazy[i] else None
+        rng = oracle.seed, self.projections + number
+        return Request(*pair, tolerance, oracle.method, oracle.accuracy, limit, rng, atoms, gap)
 
     def project(self, *asked: Any) -> InfeasibleProjection:
         """Return the projection of a `request`."""
@@ -203,14 +198,17 @@ class Descent(Experts):
         """Count projections, and keep the largest distance that bounds must allow for."""
         self.projections += len(results)
         for i, result in zip(due, results, strict=True):
-            if self.lazy[i]:  # from the projection itself: at most the root of the gap
-                self._left(i, math.sqrt(max(0.0, result.gap)))
-            elif not result.converged:  # from y
-                self.largest_distance = max(self.largest_distance, result.distance)
+            self._ended(i, result)
         return results
 
+    def _ended(self, i: int, result: InfeasibleProjection) -> None:
+        if self.lazy[i]:  # from the projection itself: at most the root of the gap
+            self._left(i, math.sqrt(max(0.0, result.gap)))
+        elif not result.converged:  # from y
+            self._left(i, result.distance)
+
     def _left(self, i: int, apart: float) -> None:
-        """Keep how far a lazy expert may be from its projection, if that is more than planned."""
+        """Keep how far an expert may be from where it should be, if that is more than planned."""
         apart = min(apart, 2.0 * self.domain.radius)
         if apart > math.sqrt(self.tolerances[i]) * (1.0 + 1e-12):
             self.largest_distance = max(self.largest_distance, apart)
@@ -238,7 +236,7 @@ class GradientSum:
 
     def with_entries(self, rows: Any, cols: Any, slope: Any) -> GradientSum:
         """Return a new sum with one more gradient that has only these entries."""
-        lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
+        lists = [*self.rows, rows], [*self.cols, cols], [*self.values, slope]
         return GradientSum(*lists, self.rest)
 
     def plus(
@@ -250,8 +248,8 @@ class GradientSum:
             return self.with_entries(*loss.places(like.device), slope), size
         gradient = domain.tangent(in_kind_of(loss.pull_back(slope, like), like))
         total = gradient if self.rest is None else self.rest + gradient
-        lists = ([*self.rows], [*self.cols], [*self.values])  # no two sums share a list
-        return GradientSum(*lists, total), norm(gradient)
+        # No two sums share a list.
+        return GradientSum([*self.rows], [*self.cols], [*self.values], total), norm(gradient)
 
     def fits(self, like: Point) -> bool:
         """Whether a sum read from a file can be one of gradients at such a point."""

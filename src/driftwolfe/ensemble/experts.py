@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.plan import Plan
+from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.losses.base import LONGEST
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Size, Stateful
+from driftwolfe.storage import require
 
 Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
 
@@ -63,6 +66,15 @@ class Experts(Stateful, ABC):
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Let every expert learn from its slope, or from one for all; write into arrays only what cannot fail."""
 
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        """Add an expert for each plan, all starting at the feasible point `start`."""
+
+    def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
+        """Restart some experts, a slice or a list, at the feasible point `start`, with their plans.
+
+        `keep` names what they keep: ``"x"`` to play on where they are until their first block ends.
+        """
+
     def settle(self, weights: Array) -> None:
         """Prepare what is played in the coming round, now that its weights are known."""
 
@@ -98,11 +110,13 @@ class Experts(Stateful, ABC):
         """
         scores = self.scores(loss)
         combined = combine(weights, scores)
-        if linear:
-            value, slope = loss.value_and_slope_at(combined)
-            require_finite(value, slope)
+        if linear or tangent:
+            suffered, slope = loss.value_and_slope_at(combined)
+            require_finite(suffered, slope)
             losses = products(slope, self.about_center(loss, scores))
-            return Evaluation(float(value), float(weights @ losses), losses, slope, True)
+            found = Evaluation(float(suffered), float(weights @ losses), losses, slope, True)
+            if linear:
+                return found
         slopes: Any
         if is_array(scores):
             values, slopes = loss.value_and_slope_at(scores)
@@ -111,13 +125,12 @@ class Experts(Stateful, ABC):
             pairs: list[Any] = [loss.value_and_slope_at(score) for score in scores]
             losses = np.array([float(value) for value, _ in pairs])
             slopes = [slope for _, slope in pairs]
-        both: Any = loss.value_and_slope_at(combined) if tangent else (loss.value_at(combined), 0.0)
-        suffered, slope = float(both[0]), both[1]
-        require_finite(suffered, losses, slopes, slope)
-        found = Evaluation(suffered, suffered, losses, slopes, False)
-        if not tangent:
-            return found
-        return on_tangent(found, weights, self.about_center(loss, scores), slope)
+        require_finite(losses, slopes)
+        if tangent:
+            return found._replace(slopes=slopes, shared=False)
+        value = float(loss.value_at(combined))
+        require_finite(value)
+        return Evaluation(value, value, losses, slopes, False)
 
     def about_center(self, loss: Loss, scores: Scores) -> Scores:
         """Return scores, where the set is small and far from 0 those of the steps from its centre.
@@ -150,10 +163,50 @@ class Experts(Stateful, ABC):
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
 
 
-def on_tangent(found: Evaluation, weights: Array, scores: Scores, slope: Any) -> Evaluation:
-    """Return an evaluation with the losses that weights see linearised, by the slope at their mean."""
-    losses = products(slope, scores)
-    return found._replace(played=float(weights @ losses), losses=losses)
+class SelfConfidence(NamedTuple):
+    """The constants of `SelfConfident` steps."""
+
+    a: float
+    k: float
+
+
+class SelfConfident(Experts):
+    r"""Gradient descent whose steps come from the gradients since each expert started.
+
+    .. math:: \eta_t = \frac{a D}{\sqrt{k G^2 + \Gamma_t}}, \qquad \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
+
+    with G the largest norm of a gradient that any expert has seen, and D the `reach`. Regret is at most
+    :math:`(D/(2a) + P/a)\sqrt{k G^2 + \Gamma} + a D\sqrt\Gamma`, P the path length of the comparators: least for
+    :math:`a = 1/\sqrt2`. Smaller ones do better on the streams of benchmarks/pynol.py, where losses have kinks; k
+    makes the first steps smaller, which would cross the set.
+    """
+
+    squares: Totals
+    worst: Totals  # the largest sum that each, or any in its place before, has had
+    steps: Array
+    confidence: ClassVar[SelfConfidence]
+    reach: float
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        new = np.zeros(len(plans))
+        self.squares, self.worst = (np.append(each, new) for each in (self.squares, self.worst))
+
+    def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
+        super().restart(which, start, keep)
+        self.squares = self.squares.copy()
+        self.squares[which] = 0.0
+
+    def set_steps(self, squares: Any, largest: float) -> None:
+        """Set the steps, over a D, by the squared norms of new gradients and the largest norm so far."""
+        self.squares = self.squares + squares
+        self.worst = np.maximum(self.worst, self.squares)
+        if largest > 0.0:
+            self.steps = 1.0 / np.sqrt(self.confidence.k * largest**2 + self.squares)
+
+    def check(self) -> None:
+        super().check()
+        require((self.worst >= self.squares).all(), "experts")
 
 
 def stack(scores: Sequence[Any]) -> Scores:

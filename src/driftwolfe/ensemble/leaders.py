@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -73,9 +72,7 @@ class Leaders(Experts):
         max_calls: int | None = None,  # LMO calls per run
     ) -> None:
         super().__init__(domain, step_scale)
-        self.strong_convexity = strong_convexity
-        self.max_calls = max_calls
-        self.cut_short = False
+        self.strong_convexity, self.max_calls, self.cut_short = strong_convexity, max_calls, False
         self.experts = [Leader(plan.lifetime, start, start) for plan in plans]
 
     def check(self) -> None:
@@ -98,14 +95,12 @@ class Leaders(Experts):
 
     def step(self, loss: Loss, slopes: Any, shared: bool = False) -> None:
         """Add each expert's gradient and follow the leader, or restart where its epoch ends."""
-        each = [slopes] * self.size if shared else slopes
-        pairs = zip(each, self.experts, strict=True)
-        along = self.domain.tangent
-        gradients = [along(loss.pull_back(slope, expert.x)) for slope, expert in pairs]
+        pairs = zip([slopes] * self.size if shared else slopes, self.experts, strict=True)
+        gradients = [self.domain.tangent(loss.pull_back(slope, each.x)) for slope, each in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))
         require_in_range(largest, self.diameter)
-        experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))
-        runs = dict[int, Any]()
+        given = zip(self.experts, gradients, strict=True)
+        experts, runs = [self._seen(*each, largest) for each in given], dict[int, Any]()
         for i, expert in enumerate(experts):
             if expert.rounds and (gap := self._gap(expert, largest)) > 0 and largest > 0:
                 how = self._target(expert), gap, self.max_calls, None, expert.memory
@@ -125,21 +120,13 @@ class Leaders(Experts):
             raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
         return gap
 
-    def _restarted(self, expert: Leader) -> Leader:
-        """The expert at the end of an epoch: the next starts where it is."""
-        fresh = Leader(expert.epoch, expert.x, expert.x, memory=expert.memory)
-        fresh = self._with_room(fresh, expert.epoch - 1)
-        if (scalars := fresh.memory.scalars) is not None:
-            fresh = replace(fresh, memory=fresh.memory._replace(scalars=(scalars[0],) * 3))
-        return fresh
-
     def _seen(self, expert: Leader, gradient: Point, largest: float) -> Leader:
-        """The expert with one more gradient, and the scalars of its next run where they follow.
-
-        At the end of its epoch it restarts.
-        """
-        if expert.rounds + 1 == expert.epoch:
-            return self._restarted(expert)
+        """The expert with one more gradient, and the scalars of its next run where they follow."""
+        if expert.rounds + 1 == expert.epoch:  # the next epoch starts where it is
+            fresh = Leader(expert.epoch, expert.x, expert.x, memory=expert.memory)
+            fresh = self._with_room(fresh, expert.epoch - 1)
+            scalars = fresh.memory.scalars and (fresh.memory.scalars[0],) * 3
+            return replace(fresh, memory=fresh.memory._replace(scalars=scalars))
         expert = self._with_room(expert, 1)
         total = gradient if expert.gradients is None else expert.gradients + gradient
         anchor, eta, scalars = expert.anchor, expert.eta, None

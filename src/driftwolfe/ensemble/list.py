@@ -12,11 +12,10 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble import threads
-from driftwolfe.ensemble.dense import DenseDescent
+from driftwolfe.ensemble.dense import DenseDescent, PoolDescent
 from driftwolfe.ensemble.descent import Descent, GradientSum, scaled_totals
 from driftwolfe.ensemble.experts import Scores, require_in_range, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
-from driftwolfe.ensemble.pool import PoolDescent
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
@@ -59,7 +58,7 @@ class ListDescent(Descent):
         self.x, self.y, self.sums = [], [], []  # these are gradients of the current block
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
-        return {"clocks": 0, "x": [start], "y": [start], "sums": [GradientSum()]}
+        return {"clocks": 0, "x": start, "y": start, "sums": GradientSum()}
 
     def check(self) -> None:
         super().check()
@@ -198,7 +197,7 @@ class EvenDescent(ListDescent):
         self.jobs, self.missed = [], 0
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
-        return {**super()._new_expert(start), "jobs": [Job(start, start)]}
+        return {**super()._new_expert(start), "jobs": Job(start, start)}
 
     def check(self) -> None:
         super().check()
@@ -214,10 +213,7 @@ class EvenDescent(ListDescent):
         for i in self.due().tolist():
             x[i], reached = jobs[i].x, jobs[i].y
             if jobs[i].running and (apart := distance(x[i], reached)) ** 2 > self.tolerances[i]:
-                if self.lazy[i]:  # the projection is no farther from x than its target
-                    self._left(i, apart)
-                else:
-                    self.largest_distance = max(self.largest_distance, apart)
+                self._left(i, apart)  # a projection is no farther from x than its target
                 self.missed += 1
             y[i] = y[i] if self.lazy[i] else reached
             total = sums[i].total(x[i])
@@ -253,10 +249,7 @@ class EvenDescent(ListDescent):
         calls = job.calls + run.calls
         if answer is None:
             return Job(run.pair.x, job.y, calls, running=True)
-        if self.lazy[i]:
-            self._left(i, max(0.0, answer.gap) ** 0.5)
-        elif not answer.converged:  # it gave up: the oracle errs by too much
-            self.largest_distance = max(self.largest_distance, answer.distance)
+        self._ended(i, answer)
         return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
     def _launch(self, i: int, x: Point, y: Point, total: Point, scale: float) -> Job:

@@ -20,8 +20,6 @@ from driftwolfe.storage import require
 CERTAIN_CALLS = 6.75
 #: More rounds than any game has.
 FOREVER = 1 << 61
-
-
 #: How an expert moves: by the gradients of its block; by the sum of all its gradients; by that with steps from
 #: their sizes; by expecting the last gradient again; and towards the vertex that its gradient points to.
 AGILE, LAZY, ADAPTIVE, OPTIMISTIC, VERTEX = range(5)
@@ -60,8 +58,7 @@ class ProjectionConfig:
 def pold_grid(horizon: int, v0: float = 0.5) -> Array:
     r"""Return the grid with the tightest bound for POLD.
 
-    .. math:: h_i = 2^{i-1} (1.344\, v_0/T)^{3/4}, \qquad
-              N = \lfloor \tfrac34 \log_2(1 + (T-1)/(2 v_0)) \rfloor + 1
+    .. math:: h_i = 2^{i-1} (1.344\, v_0/T)^{3/4}, \quad N = \lfloor \tfrac34 \log_2(1 + (T-1)/(2 v_0)) \rfloor + 1
 
     Every path length P from 0 to (T-1) D has its best step,
     :math:`(1.344 (v_0 + P/(2D))/T)^{3/4}`, within a factor 2 above some :math:`h_i`.
@@ -85,8 +82,7 @@ def pold_grid(horizon: int, v0: float = 0.5) -> Array:
 def paper_grid(horizon: int) -> Array:
     r"""Return POLD's grid as the paper has it.
 
-    .. math:: h_i = 2^{i-1} (7/(2T))^{3/4}, \qquad
-              N = \lceil \tfrac34 \log_2(1 + 4T/7) \rceil + 1
+    .. math:: h_i = 2^{i-1} (7/(2T))^{3/4}, \qquad N = \lceil \tfrac34 \log_2(1 + 4T/7) \rceil + 1
 
     without the steps h > 1, which no block can be short enough for; [1] if none is left (T < 4).
 
@@ -162,14 +158,11 @@ def ader_prior(size: int) -> Array:
     return prior
 
 
-def mixed_split(size: int) -> Array:
-    r"""Return the mean of `ader_prior` and equal parts: :math:`((1 + 1/N)/(i(i+1)) + 1/N)/2`."""
-    parts: Array = (ader_prior(size) + 1.0 / size) / 2.0
-    return parts
-
-
-#: How POLD splits a budget of LMO calls among so many experts.
-BUDGET_SPLITS: dict[str, Callable[[int], Array]] = {"prior": ader_prior, "mixed": mixed_split}
+#: How POLD splits a budget of LMO calls among so many experts: the second way is half in equal parts.
+BUDGET_SPLITS: dict[str, Callable[[int], Array]] = {
+    "prior": ader_prior,
+    "mixed": lambda size: (ader_prior(size) + 1.0 / size) / 2.0,
+}
 
 
 def block_length(h: float) -> int:
@@ -215,29 +208,6 @@ def _at_most_one(first: float, rounds: int) -> Array:
     steps = _doubling(first, whole_above(0.75 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1)
     small = steps[steps <= 1.0 + WHOLE]
     return small if small.size else np.ones(1)
-
-
-class SelfConfidence(NamedTuple):
-    r"""Steps from the gradients so far: :math:`a D/\sqrt{k G^2 + \Gamma}`, D the diameter.
-
-    With :math:`\Gamma` the sum of the squares and G the largest of the gradients. Regret is at most
-    :math:`(D/(2a) + P/a)\sqrt{k G^2 + \Gamma} + a D\sqrt\Gamma`, which is least for :math:`a = 1/\sqrt2`. Smaller
-    ones do better on the streams of benchmarks/pynol.py, where losses have kinks; k makes the first steps
-    smaller, which would cross the set.
-    """
-
-    a: float
-    k: float
-
-    def steps(self, largest: float, squares: Array) -> Array:
-        """Return the steps over a D."""
-        steps: Array = 1.0 / np.sqrt(self.k * largest**2 + squares)
-        return steps
-
-
-#: Of experts with gradients of their own, and of those on a ball, with one for all.
-OWN_GRADIENTS = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
-ONE_GRADIENT = SelfConfidence(math.sqrt(1.0 / 8.0), 4.0)
 
 
 # -- intervals of time ---------------------------------------------------------------------------
@@ -308,8 +278,7 @@ class GeometricCover:
         """
         next_start = checks.count(start, "start")
         last = checks.count(end, "end", least=next_start)
-        rising: list[Interval] = []
-        falling: list[Interval] = []
+        rising, falling = list[Interval](), list[Interval]()
         while next_start <= last:
             aligned, left = next_start & -next_start, last - next_start + 1
             # Once too little is left, its binary digits, highest first, keep every piece aligned.
@@ -342,11 +311,9 @@ def budgeted_grid(
     As many as in `pold_grid`; expert i has its part :math:`b_i` of the budget, by `BUDGET_SPLITS`, and the
     step :math:`2^{i-1}` times the best one for :math:`v_0` and that part.
     """
-    plans = []
-    for i, part in enumerate(budget * BUDGET_SPLITS[split](pold_grid(horizon, v0).size)):
-        h = 2.0**i * budgeted_step(horizon, v0, part, delay_factor)
-        plans.append(budgeted_plan(h, float(part), delay_factor))
-    return plans
+    parts = budget * BUDGET_SPLITS[split](pold_grid(horizon, v0).size)
+    best = (2.0**i * budgeted_step(horizon, v0, part, delay_factor) for i, part in enumerate(parts))
+    return [budgeted_plan(*each, delay_factor) for each in zip(best, parts.tolist(), strict=True)]
 
 
 def budgeted_plan(h: float, budget: float, delay_factor: float = 1.0) -> Plan:

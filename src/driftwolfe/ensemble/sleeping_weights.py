@@ -93,10 +93,8 @@ class SleepingMeta(Stateful, ABC):
 
         Parameters
         ----------
-        length, end
-            Rounds :math:`\ell` of the interval, and its last round j, counted from 1.
-        scale
-            B: no difference was larger.
+        length, end, scale
+            Rounds :math:`\ell` of the interval; its last round j, counted from 1; B: no difference was larger.
         created, awake
             Number :math:`N_j` of experts ever added up to round j, and the most in one round (all, if not
             given); those of the geometric cover, :math:`\sum_k \lfloor j/2^k \rfloor`, if neither is given.
@@ -105,8 +103,7 @@ class SleepingMeta(Stateful, ABC):
         if created is None:
             created, awake = GeometricCover().created(last), last.bit_length()
         found = self._relative_bound(length, last, created, min(awake or created, created))
-        learned = 1.0 if self.loss_scale == "auto" else 0.0  # what was cut
-        return scale * (found + learned)
+        return scale * (found + (self.loss_scale == "auto"))  # B more for what was cut
 
     @abstractmethod
     def _relative_bound(self, length: float, last: int, number: int, awake: int) -> float:
@@ -128,23 +125,16 @@ class SleepingMeta(Stateful, ABC):
 class AdaNormalHedge(SleepingMeta):
     r"""Weights from each expert's regret R and the total size C of its differences.
 
-    .. math::
+    .. math:: w(R, C) = \tfrac12(\Phi(R+1, C+1) - \Phi(R-1, C+1)), \qquad \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
 
-        w(R, C) = \tfrac12\big(\Phi(R+1, C+1) - \Phi(R-1, C+1)\big), \qquad
-        \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
+    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \quad r_i = (f_t(x_t) - f_t(x_{t,i}))/B
 
-    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
-              r_i = (f_t(x_t) - f_t(x_{t,i}))/B
+    divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where all R are at most
+    -1 (the combined decision beats all experts) the weights are equal.
 
-    divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where no expert has a
-    positive weight (all R are at most -1: the combined decision beats them all) the weights are equal.
-
-    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
-    at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
-
-    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln\big(N_j + \tfrac32 A_j\,j\big)
-
-    with :math:`A_j` the most experts awake in one round, or
+    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is at most
+    :math:`B \sqrt{3 \ell c(j)}` (`regret_bound`; for :math:`\ell` also, sharper, its C at the end), with
+    :math:`c(j) = \ln(N_j + \tfrac32 A_j\,j)`, :math:`A_j` the most experts awake in one round, or
     :math:`c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}` if smaller. With ``loss_scale="auto"`` it is at most B
     more, with the first c(j) and B the largest difference so far: nothing needs to be known of the losses.
 
@@ -220,10 +210,8 @@ class AdaNormalHedge(SleepingMeta):
 class MultiplicativeWeights(SleepingMeta):
     r"""Multiplicative weights whose rates come from the lengths of the experts' intervals.
 
-    .. math::
-
-        w_I \leftarrow w_I (1 + \eta_I r_I), \qquad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \qquad
-        \eta_I = \min(1/2, 1/\sqrt{|I|})
+    .. math:: w_I \leftarrow w_I (1 + \eta_I r_I), \quad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \quad
+              \eta_I = \min(1/2, 1/\sqrt{|I|})
 
     from :math:`w_I = \eta_I`. The regret against the expert of an interval of :math:`\ell` rounds, the
     last of them round j, is at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`). With
@@ -257,9 +245,7 @@ class MultiplicativeWeights(SleepingMeta):
 
     @property
     def weights(self) -> Array:
-        weights = np.exp(self.log_weights - self.log_weights.max(initial=-np.inf))  # no overflow
-        normal: Array = weights / weights.sum()
-        return normal
+        return _normalised(self.log_weights)
 
     def add(self, new: Sequence[int]) -> None:
         rates = np.array([_rate(checks.count(length, "length")) for length in new])
@@ -272,21 +258,19 @@ class MultiplicativeWeights(SleepingMeta):
 
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         learner, losses = self._checked(learner_loss, expert_losses)
-        ahead = learner - losses
+        ahead, before = learner - losses, self.scale
         difference = float(np.abs(ahead).max(initial=0.0))
-        rounding = ROUNDING * float(np.abs(losses).max(initial=abs(learner)))
-        shrink = 1.0
-        if self.loss_scale == "auto" and difference > self.scale:
-            if difference <= rounding:
+        if self.loss_scale == "auto" and difference > before:
+            if difference <= ROUNDING * float(np.abs(losses).max(initial=abs(learner))):
                 return
-            shrink, self.scale = self.scale / difference if self.scale > 0.0 else 1.0, difference
+            self.scale = difference
         self.largest_difference = max(self.largest_difference, difference)
         if self.scale > 0.0:
             steps = self.rates * (np.clip(ahead, -self.scale, self.scale) / self.scale)
             self.log_weights = self.log_weights + np.log1p(steps)
-        if shrink < 1.0:
+        if 0.0 < before < self.scale:
             first = np.log(self.rates)
-            self.log_weights = first + shrink * (self.log_weights - first)
+            self.log_weights = first + before / self.scale * (self.log_weights - first)
 
     def _relative_bound(self, length: float, last: int, number: int, awake: int) -> float:
         rounds = checks.count(length, "length")
@@ -307,9 +291,7 @@ class SpecialistWeights(Stateful):
     @property
     def weights(self) -> Array:
         """The weights of those awake in the coming round."""
-        weights = np.exp(self.log_weights - self.log_weights.max())
-        normal: Array = weights / weights.sum()
-        return normal
+        return _normalised(self.log_weights)
 
     def update(self, losses: Array) -> Indices:
         """Take the losses of those awake; return which stay, before the one that starts with the next round."""
@@ -327,6 +309,12 @@ class SpecialistWeights(Stateful):
         levels = [1 << k for k in range(start.bit_length() - 1, -1, -1)]
         awake = [start // size * size for size in levels if start // size % 2]
         require(self.births.tolist() == awake, "experts and rounds")
+
+
+def _normalised(logs: Array) -> Array:
+    weights = np.exp(logs - logs.max(initial=-np.inf))  # no overflow
+    normal: Array = weights / weights.sum()
+    return normal
 
 
 def _log_sum(logs: Array) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+import scipy  # its parts load when first named
 
 from driftwolfe.ensemble.plan import ader_prior
 from driftwolfe.points import checks
@@ -55,16 +56,13 @@ class Hedge(Stateful):
     :math:`a_t = \sqrt{8/T}/B` for a known horizon T and :math:`\sqrt{8/t}/B` without one. Totals
     are kept, not weights, so a new rate reweighs the whole past, and no weight can overflow.
 
-    With ``loss_scale="auto"``, B is the largest difference between the losses of two experts in one
-    round so far, rounding apart; multiplying all losses by a number then changes nothing. As long as
-    B = 0 the weights are the prior.
-
     Parameters
     ----------
     size, horizon
         Number N of experts; rounds T, if known.
     loss_scale
-        The range B, in units of the loss, that the losses of one round never exceed; or ``"auto"``.
+        The range B of the losses of a round, or ``"auto"``: the largest difference between two experts so far,
+        rounding apart. Then multiplying all losses by a number changes nothing; where B = 0, w is the prior.
     prior
         N positive numbers; they are divided by their sum. `ader_prior` if not given.
 
@@ -97,10 +95,7 @@ class Hedge(Stateful):
         self.scale, prior = first_scale(self.loss_scale), self.prior
         self.prior = ader_prior(self.size) if prior is None else checked_prior(prior, self.size)
         self.totals = np.zeros(self.size)
-        self._weights = self._computed()
-
-    def derive(self) -> None:
-        self._weights = self._computed()
+        self.derive()
 
     def check(self) -> None:
         # The best has total 0, so that no rate can make all weights vanish.
@@ -111,14 +106,14 @@ class Hedge(Stateful):
         """The weights for the coming round."""
         return self._weights.copy()
 
-    def _computed(self) -> Array:
+    def derive(self) -> None:
         horizon = self.horizon or self.rounds + 1
         rate = math.sqrt(8.0 / horizon) / self.scale if self.scale > 0.0 else 0.0
         pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
         # A given scale may be absurdly small, and the rate infinite: the best alone keep weight.
         weights = [p * math.exp(-rate * L) if L > 0.0 else p for p, L in pairs]
         total = sum(weights)
-        return np.array([weight / total for weight in weights])
+        self._weights = np.array([weight / total for weight in weights])
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
@@ -133,13 +128,10 @@ class Hedge(Stateful):
         least = min(totals)
         self.totals = np.array([total - least for total in totals])
         self.rounds += 1
-        self._weights = self._computed()
+        self.derive()
 
     def regret_bound(self, expert: int, rounds: int, scale: float) -> float:
         r"""Return a bound on the loss of the weighted mean less that of one expert.
-
-        With the default prior, a given `loss_scale` and `rounds` equal to the horizon T it is at
-        most :math:`B \sqrt{T/8}\,(1 + 2 \ln(i + 1))`, and in general
 
         .. math:: \sqrt{H/8}\,\big(b \ln(1/p_i) + q B^2/b\big) + q'
 
@@ -148,10 +140,8 @@ class Hedge(Stateful):
 
         Parameters
         ----------
-        expert, rounds
-            Its number i, from 1; rounds played.
-        scale
-            B: no round had a larger difference between the losses of two experts.
+        expert, rounds, scale
+            Its number i, from 1; rounds played; B: no two losses of one round differed by more.
         """
         number = checks.count(rounds, "rounds")
         index = checks.count(expert, "expert") - 1
@@ -177,10 +167,8 @@ class ExpConcaveHedge(Stateful):
 
     Parameters
     ----------
-    size
-        Number N of experts.
-    alpha
-        The exp-concavity :math:`\alpha`, over units of the loss.
+    size, alpha
+        Number N of experts; the exp-concavity :math:`\alpha`, over units of the loss.
     prior
         N positive numbers; they are divided by their sum. All alike if not given.
 
@@ -236,8 +224,7 @@ class AdaHedge(Stateful):
     r"""Exponential weights that set their own rate, with a share for all, to follow the best expert.
 
     .. math:: \tilde w_i \propto w_i e^{-l_{t,i}/a_t}, \qquad
-              w_i \leftarrow (1 - \alpha_t)\,\tilde w_i + \alpha_t/N, \qquad
-              a_{t+1} = a_t + \delta_t/\ln N
+              w_i \leftarrow (1 - \alpha_t)\,\tilde w_i + \alpha_t/N, \qquad a_{t+1} = a_t + \delta_t/\ln N
 
     with :math:`\delta_t = \langle w, l_t\rangle + a_t\ln\langle w, e^{-l_t/a_t}\rangle`, the mixability gap,
     :math:`a_1 = 0` (the best alone keep weight) and :math:`\alpha_t = \min(1/2, f/t)`. There is no range and
@@ -329,10 +316,8 @@ class AdaHedge(Stateful):
 
         Parameters
         ----------
-        changes
-            S, how often the expert changes in the sequence.
-        rounds, scale
-            If not those played: T, and s, the largest difference between two losses of one round.
+        changes, rounds, scale
+            S, how often the expert changes; if not those played, T, and s, the range of a round's losses.
         """
         number = checks.count(changes, "changes", least=0)
         played = self.rounds if rounds is None else checks.count(rounds, "rounds")
@@ -354,8 +339,7 @@ class AdaHedge(Stateful):
 class OptimisticHedge(Stateful):
     r"""Exponential weights that know a hint of the coming losses, and set their own rate.
 
-    .. math:: w_i \propto e^{-(L_i + m_i)/a}, \qquad
-              a \leftarrow a + \delta^+/\ln N, \qquad
+    .. math:: w_i \propto e^{-(L_i + m_i)/a}, \qquad a \leftarrow a + \delta^+/\ln N, \qquad
               \delta = \langle w, l\rangle - \Phi_a(L + l) + \Phi_a(L)
 
     with :math:`L_i` the total losses, :math:`m_i` the hint (0 after each update, until `expect`) and
@@ -365,16 +349,14 @@ class OptimisticHedge(Stateful):
     .. math:: 2 a\ln N \le 2 s + \sqrt{\ln N\ \textstyle\sum_t s_t^2}, \qquad
               s_t = \max_i(l_i - m_i) - \min_i(l_i - m_i),\quad s = \max_t s_t
 
-    : nothing but the errors of the hints. There is no range and no rate to set: multiplying all losses by
-    a number, or adding one to all, changes nothing. `docs/theory/benign.md` has the proof.
+    : nothing but the errors of the hints. Multiplying all losses by a number, or adding one to all, changes
+    nothing. `docs/theory/benign.md` has the proof.
 
     Parameters
     ----------
-    size
-        Number N of experts.
-    start
-        a at the beginning, in units of the loss. Larger ones keep weights from moving much, and add
-        `start` ln N to the bound.
+    size, start
+        Number N of experts; a at the beginning, in units of the loss. Larger ones keep weights from moving
+        much, and add `start` ln N to the bound.
 
     Examples
     --------
@@ -430,3 +412,56 @@ class OptimisticHedge(Stateful):
     def regret_bound(self) -> float:
         """Return a bound on the loss of the weighted mean less that of any expert, so far."""
         return (2.0 * self.inverse_rate - self.start) * math.log(self.size)
+
+
+@dataclass(eq=False)
+class NormalPredictors(Stateful):
+    """Weights by a chain of discounted normal predictors: the i-th mixes expert i with all before it.
+
+    For experts on shorter and shorter time scales; `docs/theory/benign.md` says what they promise.
+    """
+
+    scale: Size  # the largest range of the losses in a round so far
+    size: Number
+    horizon: Annotated[int, HORIZON]
+    deviations: Annotated[Array, Field(np.float64, ("experts",))] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.deviations = np.zeros(self.size)
+        self.derive()
+
+    def derive(self) -> None:
+        self.lengths = self.horizon * 0.5 ** np.arange(self.size)
+        self.limits = np.sqrt(16.0 * self.lengths * math.log(max(2, self.horizon)))
+
+    @property
+    def shares(self) -> Array:
+        """The share of each expert against all before it; 1 for the first."""
+        x, n = np.clip(self.deviations, 0.0, self.limits), self.lengths
+        root = np.sqrt(math.pi * n / 32.0) * scipy.special.erf(x / np.sqrt(8.0 * n))
+        shares = np.minimum(1.0, root * np.exp(x * x / (16.0 * n)) / self.horizon)
+        return np.append(1.0, shares[1:])
+
+    @property
+    def weights(self) -> Array:
+        """The weights for the coming round."""
+        shares = self.shares
+        return shares * np.cumprod(np.append(1.0, 1.0 - shares[:0:-1]))[::-1]
+
+    def check(self) -> None:
+        require(bool((abs(self.deviations) <= self.limits + 1.0).all()), "weights")
+
+    def update(self, losses: Array) -> None:
+        """Take the losses of the experts: what each gains on those before it, over the range so far."""
+        x, shares, mixed = self.deviations, self.shares, float(losses[0])
+        gains, spread = np.zeros(self.size), float(np.ptp(losses))
+        for i in range(1, self.size):
+            gains[i] = mixed - losses[i]
+            mixed -= shares[i] * gains[i]
+        if spread <= ROUNDING * float(abs(losses).max()):
+            spread, gains = 0.0, 0.0 * gains
+        bits = np.clip(gains / self.scale, -1.0, 1.0) if self.scale > 0.0 else 0.0 * gains
+        settled = ((x < 0.0) & (bits < 0.0)) | ((shares == 1.0) & (bits > 0.0))
+        x = x - x / self.lengths + np.where(settled, 0.0, bits)
+        grown = max(self.scale, spread)
+        self.deviations, self.scale = x * (self.scale / grown if grown > 0.0 else 1.0), grown

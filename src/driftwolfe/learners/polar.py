@@ -11,9 +11,9 @@ import numpy as np
 from driftwolfe.bounds.ensembles import PolarBound
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
+from driftwolfe.ensemble.dense import RULES, PoolDescent
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import AGILE, CERTAIN_CALLS, FOREVER, Plan
-from driftwolfe.ensemble.pool import RULES, PoolDescent
 from driftwolfe.learners.base import Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
