@@ -245,7 +245,7 @@ class AgilePool(CompleterPool):
             left, right = (side.rows[:, own] * side.metric[:, None] ** 2 for side in (users, items))
             self.older[k] = Older(int(self.slots.starts[e]), left, right)
         self.first += self.recent.size
-        self.recent.drop(self.recent.size)
+        self.recent.keep(np.arange(0))
 
 
 POOLS: dict[str, Any] = {

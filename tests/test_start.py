@@ -135,7 +135,7 @@ def test_warmup_names_what_there_is_and_knows_every_module_of_loops():
     done = python("-m", "driftwolfe", "warmup", "Recomender", status=2)
     assert "did you mean 'Recommender'?" in done.stderr
     package = Path(dw.__file__).parent
-    files = (path.relative_to(package) for path in package.rglob("*_kernels.py"))
+    files = (path.relative_to(package) for path in package.rglob("*kernels.py"))
     names = {".".join(path.with_suffix("").parts) for path in files}
     assert names == set().union(*MODULES.values())
 

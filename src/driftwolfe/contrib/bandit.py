@@ -40,9 +40,10 @@ class Exploration(NamedTuple):
     factor: float  # of the estimate, in units of 1 over a length
 
 
-class SeesEstimates(Outer):
+class SeesEstimates(Learner):
     """What `Bandit` and `SemiBandit` share: the learner within sees estimates of losses."""
 
+    learner: Learner
     options: Options
     _largest: Size  # deviation, or norm, observed
 
@@ -118,7 +119,7 @@ class SeesEstimates(Outer):
         )
 
 
-class Bandit(SeesEstimates):
+class Bandit(SeesEstimates, Outer):
     r"""Plays a learner where only the values of losses at the points played are seen.
 
     With a random unit vector u along the set's affine hull of d dimensions, one point and two are
@@ -272,7 +273,7 @@ def _values(given: Any, points: Array) -> Array:
     return values.reshape(-1)
 
 
-class SemiBandit(SeesEstimates):
+class SemiBandit(SeesEstimates, Outer):
     r"""Plays vertices where only those components of linear losses are seen that the vertex chose.
 
     For routes, assignments, spanning trees and subsets: the decision x of a learner is taken apart

@@ -108,18 +108,16 @@ class FeatureLoss(Loss, OfErrors):
         return float(np.linalg.norm(steepest) * row_norms(self.features).mean())
 
 
-class MarginLoss(FeatureLoss):
-    r"""Binary classification: a mean of losses of the margins :math:`y_k \langle a_k, x\rangle`."""
-
-    def __init__(self, features: Any, labels: Any) -> None:
-        self._take(features)
-        self.labels = batch_of_numbers(labels, "labels", self.features.shape[0])
-        strange = self.labels[np.abs(self.labels) != 1.0]
-        if strange.size:
-            raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
+def _signs(labels: Any, number: int) -> Array:
+    """Check labels of binary classification."""
+    signs = batch_of_numbers(labels, "labels", number)
+    strange = signs[np.abs(signs) != 1.0]
+    if strange.size:
+        raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
+    return signs
 
 
-class HingeLoss(MarginLoss):
+class HingeLoss(FeatureLoss):
     r"""Binary classification by margins.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \max(0,\; 1 - y_k \langle a_k, x\rangle)
@@ -139,6 +137,10 @@ class HingeLoss(MarginLoss):
     (0.5, array([0., 1.]))
     """
 
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = _signs(labels, self.features.shape[0])
+
     def value_at(self, scores: Array) -> Array:
         return np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
 
@@ -146,7 +148,7 @@ class HingeLoss(MarginLoss):
         return (self.labels * scores < 1.0) * (-self.labels / self.labels.size)
 
 
-class LogisticLoss(MarginLoss):
+class LogisticLoss(FeatureLoss):
     r"""Binary classification by probabilities.
 
     .. math:: f(x) = \frac1b \sum_{k=1}^b \log\big(1 + e^{-y_k \langle a_k, x\rangle}\big)
@@ -165,6 +167,10 @@ class LogisticLoss(MarginLoss):
     >>> dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).gradient([0.0, 0.0])
     array([-0.25,  0.5 ])
     """
+
+    def __init__(self, features: Any, labels: Any) -> None:
+        self._take(features)
+        self.labels = _signs(labels, self.features.shape[0])
 
     def value_at(self, scores: Array) -> Array:
         return np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
