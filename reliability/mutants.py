@@ -75,6 +75,7 @@ TESTS = {
     "experiments/sweep": (),
     "experiments/trial": (),
     "game": ("test_checkpoint.py",),
+    "learners/ahead": ("learners/test_running_ahead.py", "clusters/test_sum_loss.py"),
     "learners": (
         "contracts/test_signatures.py",
         "learners/test_independent.py",
@@ -88,8 +89,10 @@ TESTS = {
     "losses": ("losses", "contracts/test_hostile_input.py", "contracts/test_signatures.py"),
     "oracles": ("oracles", "contracts/test_oracle_contract.py", "contracts/test_signatures.py"),
     "points": ("points", "contracts/test_signatures.py"),
+    "points/checks": ("points", "contracts/test_refused_values.py"),
+    "points/kernels": ("points", "losses"),
     "regret": ("regret",),
-    "reference": ("learners/test_reference.py",),
+    "reference": ("learners/test_reference.py", "learners/test_polar.py"),
     "state": (
         "storage",
         "estimators/test_completer_archive.py",

@@ -20,7 +20,7 @@ def entered(learner, loss):
 
     def note(frame, event, _):
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(SOURCE) and "_kernels" not in name:
+        if event == "call" and name.startswith(SOURCE) and not name.endswith("kernels.py"):
             found.add(frame.f_code)
 
     sys.setprofile(note)

@@ -67,6 +67,26 @@ FLAT = (
 )
 
 
+def arrays_of(domain):
+    """The arrays that a set was made from, copied."""
+    try:
+        given = domain.arguments()
+    except NotImplementedError:  # of functions
+        return {}
+    return {name: each.copy() for name, each in given.items() if isinstance(each, np.ndarray)}
+
+
+@only_where(arrays_of)
+def test_what_a_set_was_made_from_may_change_afterwards(domain, rng):
+    given = arrays_of(domain)
+    direction = rng.standard_normal(domain.shape)
+    same = type(domain)(**domain.arguments() | given)
+    for array in given.values():
+        array += 1  # in place
+    np.testing.assert_array_equal(same.lmo(direction), domain.lmo(direction))
+    assert all((getattr(same, name, array - 1) != array).any() for name, array in given.items())
+
+
 # -- points of any kind -------------------------------------------------------------------------
 
 

@@ -21,7 +21,8 @@ LABELS = np.arange(SHAPE[0]) % 2
 def table(form="csr", kind=sp.csr_array, dtype=np.float64):
     """A sparse matrix with an entry in every row and column."""
     dense = np.where(np.random.default_rng(0).random(SHAPE) < 0.6, 1.0, 0.0) + np.eye(*SHAPE)
-    return kind(dense.astype(dtype)).asformat(form)
+    matrix = kind(dense.astype(dtype))
+    return matrix.tobsr((3, 2)) if form == "bsr" else matrix.asformat(form)
 
 
 def put(name, place, value):

@@ -277,6 +277,14 @@ def test_rare_classes_count_with_weights(weight):
     assert scores[1] > scores[0] + 0.1 and scores[1] > 0.75
 
 
+def test_weights_of_rows_and_of_classes_are_multiplied():
+    rng = np.random.default_rng(1)
+    X, y, own = rng.normal(size=(60, 2)), rng.choice(["a", "b"], 60), rng.uniform(0.2, 1.0, 60)
+    told = TraceNormClassifier().partial_fit(X, y, sample_weight=own * np.where(y == "a", 0.5, 1.0))
+    both = TraceNormClassifier(class_weight={"a": 0.5}).partial_fit(X, y, sample_weight=own)
+    np.testing.assert_array_equal(both.predict_proba(X), told.predict_proba(X))
+
+
 def test_balanced_weights_are_those_of_their_formula():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.choice(3, 60, p=[0.7, 0.2, 0.1])

@@ -1,6 +1,7 @@
 """Compiling where no cache can be written, and what a terminal is told while it lasts."""
 
 import errno
+import gc
 import io
 import os
 import shutil
@@ -74,6 +75,17 @@ def _first(numbers):
 
 def _second(numbers):
     return numbers[1]
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_search_for_garbage_is_as_it_was_after_compiling(collects):
+    was = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        assert jit(NUMBERS)(lambda numbers: numbers[2])(np.arange(3.0)) == 2.0
+        assert gc.isenabled() == collects
+    finally:
+        (gc.enable if was else gc.disable)()
 
 
 def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(tmp_path):

@@ -255,7 +255,7 @@ class Ellipsoid(NormBall):
     _made_from = (("axes", "axes"),)
 
     def __init__(self, axes: Any) -> None:
-        self.axes = checks.finite_array(axes, "axes")
+        self.axes = checks.finite_array(axes, "axes").copy()
         if self.axes.ndim == 0 or not (self.axes.size and self.axes.min() > 0):
             raise ValueError("axes must be an array of positive numbers, one for each coordinate")
         longest, shortest = float(self.axes.max()), float(self.axes.min())
