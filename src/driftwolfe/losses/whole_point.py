@@ -320,7 +320,8 @@ def from_jax(
     Parameters
     ----------
     function
-        Takes an array and returns one number, always the same; constants are best arrays of NumPy.
+        Takes an array and returns one number, always the same; much quicker under `jax.jit`. Constants are best
+        arrays of NumPy.
     rows, cols, shape, lipschitz
         As for `from_torch`.
 
