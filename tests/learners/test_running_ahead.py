@@ -79,6 +79,15 @@ def test_the_same_game_for_any_number_of_threads(name):
         assert history.seconds.shape == (ROUNDS,) and (history.seconds > 0).all()
 
 
+@pytest.mark.parametrize("name", [name for name in LEARNERS if not name.endswith("exact")])
+def test_what_can_run_ahead_does(name, monkeypatch):
+    """Where that fails, rounds are played one by one, to the same decisions: it would be seen by no other test."""
+    dw.set_threads(2)
+    learner = LEARNERS[name]()
+    monkeypatch.delattr(dw.Learner, "counted_update")
+    assert len(learner.update_many(losses(20))) == learner.t == 20
+
+
 def test_a_loss_that_is_refused_ends_the_game_where_it_stands():
     class Broken(AbsoluteEntries):
         def value_and_slope_at(self, score):
