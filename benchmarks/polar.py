@@ -129,7 +129,7 @@ class Setting(NamedTuple):
     learners: Learners = ALL
 
 
-#: Seeds of made streams: none of them was used to choose anything.
+#: Seeds of made streams: none was used to choose anything, but by one look the share of POLAR's weights.
 FRESH = range(10, 15)
 
 
