@@ -3,8 +3,8 @@
 import asyncio
 import os
 from array import array
-from collections import OrderedDict, deque
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 from zlib import crc32
@@ -41,13 +41,15 @@ class Store:
             raise ValueError(f"another process uses {folder}: stop it, or take another folder")
         self.waiting, self.saved, self.since, self.task = [], 0, 0, None
         self.writing, self.saving = asyncio.Lock(), asyncio.Lock()
-        self.model, self.users, self.marks = Recommender(), OrderedDict(), deque(maxlen=most_ids)
+        self.model, self.users = Recommender(), {}  # by when they were last heard of
+        self.marks, self.marked = array("Q", bytes(8 * most_ids)), 0  # a ring, and how many ever
         if (self.folder / "state").exists():
             _, settings, arrays = read_archive(self.folder / "state", kind="Service")
             self.part, self.model = settings["part"], dw.from_bytes(arrays["model"].tobytes())
-            self.users = OrderedDict.fromkeys(settings["users"])
-            self.marks.extend(arrays["marks"].tolist())
-        self.items, self.known = set(self.model.items_), set(self.marks)
+            self.users = dict.fromkeys(settings["users"])
+            latest = array("Q", arrays["marks"][-most_ids:].tobytes())
+            self.marks[: len(latest)], self.marked = latest, len(latest)
+        self.items, self.known = set(self.model.items_), set(self.marks[: self.marked])
         parts = sorted(p for p in self.folder.glob("log-*") if p >= self.path(self.part))
         if parts != [self.path(self.part + number) for number in range(len(parts))]:
             raise ValueError(f"the log lacks a part from {self.part} on: put it back into {folder}")
@@ -73,20 +75,19 @@ class Store:
             mark = int.from_bytes(blake2b(event.id.encode(), digest_size=8).digest(), "little")
             if mark in self.known:
                 continue
-            if len(self.marks) == self.marks.maxlen:
-                self.known.discard(self.marks[0])
-            self.marks.append(mark)
+            self.known.discard(self.marks[place := self.marked % len(self.marks)])
             self.known.add(mark)
+            self.marks[place], self.marked = mark, self.marked + 1
             self.since += 1
             if event.item:
                 new.append(event)
                 self.items.add(event.item)
+                self.users.pop(event.user, None)
                 self.users[event.user] = None
-                self.users.move_to_end(event.user)
             if not event.item or len(self.users) > self.most_users:  # several: each call takes time
                 new = self.fit(new)
-                oldest = list(self.users)[: 1 + self.most_users // 1000]
-                for gone in oldest if event.item else [event.user]:
+                oldest = islice(self.users, 1 + self.most_users // 1000)
+                for gone in list(oldest) if event.item else [event.user]:
                     if self.users.pop(gone, "") is None:
                         self.model.forget(gone)
         self.fit(new)
@@ -137,7 +138,7 @@ class Store:
                 async with self.writing:
                     self.begin(self.part + 1)
                     self.since = 0
-                    state = self.model.snapshot(), list(self.users), array("Q", self.marks)
+                    state = self.model.snapshot(), list(self.users), self.marks[:], self.marked
                 await asyncio.to_thread(self.save, *state)
 
     def begin(self, number):
@@ -149,9 +150,10 @@ class Store:
             os.close(self.log)
         self.log, self.part, self.end = log, number, os.fstat(log).st_size
 
-    def save(self, model, users, marks):
+    def save(self, model, users, marks, marked):
         """Write the state before this part of the log, and remove the parts before it."""
-        held = {"model": np.frombuffer(model.to_bytes(), np.uint8), "marks": np.asarray(marks)}
+        oldest_first = np.roll(marks, -(marked % len(marks)))[-marked or len(marks) :]
+        held = {"model": np.frombuffer(model.to_bytes(), np.uint8), "marks": oldest_first}
         write_archive(self.folder / "state", "Service", {"part": self.part, "users": users}, held)
         os.fsync(self.open_folder)
         for path in [p for p in self.folder.glob("log-*") if p < self.path(self.part)]:
