@@ -46,7 +46,7 @@ class Store:
         if (self.folder / "state").exists():
             _, settings, arrays = read_archive(self.folder / "state", kind="Service")
             self.part, self.model = settings["part"], dw.from_bytes(arrays["model"].tobytes())
-            self.users = dict.fromkeys(settings["users"])
+            self.users = dict.fromkeys(msgspec.json.decode(arrays["users"].tobytes()))
             latest = array("Q", arrays["marks"][-most_ids:].tobytes())
             self.marks[: len(latest)], self.marked = latest, len(latest)
         self.items, self.known = set(self.model.items_), set(self.marks[: self.marked])
@@ -136,7 +136,7 @@ class Store:
         async with self.saving:
             if self.saved <= asked:
                 async with self.writing:
-                    self.begin(self.part + 1)
+                    await asyncio.to_thread(self.begin, self.part + 1)
                     self.since = 0
                     state = self.model.snapshot(), list(self.users), self.marks[:], self.marked
                 await asyncio.to_thread(self.save, *state)
@@ -153,8 +153,10 @@ class Store:
     def save(self, model, users, marks, marked):
         """Write the state before this part of the log, and remove the parts before it."""
         oldest_first = np.roll(marks, -(marked % len(marks)))[-marked or len(marks) :]
-        held = {"model": np.frombuffer(model.to_bytes(), np.uint8), "marks": oldest_first}
-        write_archive(self.folder / "state", "Service", {"part": self.part, "users": users}, held)
+        held = {"model": model.to_bytes(), "users": msgspec.json.encode(users)}
+        held = {name: np.frombuffer(content, np.uint8) for name, content in held.items()}
+        held["marks"] = oldest_first
+        write_archive(self.folder / "state", "Service", {"part": self.part}, held)
         os.fsync(self.open_folder)
         for path in [p for p in self.folder.glob("log-*") if p < self.path(self.part)]:
             path.unlink()
