@@ -1,6 +1,5 @@
 """A recommender over HTTP: `python serve.py`; README.md says how, docs/howto/service.md what it promises."""
 
-import gc
 import hmac
 import logging
 import os
@@ -183,8 +182,6 @@ if __name__ == "__main__":
     settings = Impatient.settings = msgspec.convert(given, Settings, strict=False)
     store = Store(settings.folder, settings.users, settings.ids, settings.every)
     store.model.recommend("", 1)  # loads compiled code
-    gc.freeze()  # the model is no garbage: do not look through it
-    gc.set_threshold(100_000)
     sys.setswitchinterval(0.0005)  # requests go before a file that is written
     where = {"host": settings.host, "port": settings.port, "http": Impatient, "log_config": None}
     limits = {"limit_concurrency": 1000, "timeout_graceful_shutdown": 5}

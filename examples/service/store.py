@@ -20,7 +20,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"\A[^\x0
 LINE = b"%08x %b\n"  # of the log: a checksum, and events that were written together
 
 
-class Event(msgspec.Struct, forbid_unknown_fields=True):
+class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A user took an item; no other event has this id. In the log, one without an item erases the user."""
 
     id: Id
@@ -39,17 +39,16 @@ class Store:
         self.open_folder, self.log, self.part = os.open(folder, os.O_RDONLY), None, 1
         if not lock(self.open_folder):
             raise ValueError(f"another process uses {folder}: stop it, or take another folder")
-        self.waiting, self.saved, self.since, self.task = [], 0, 0, None
+        self.waiting, self.saved, self.since, self.task, self.place = [], 0, 0, None, 0
         self.writing, self.saving = asyncio.Lock(), asyncio.Lock()
-        self.model, self.users = Recommender(), {}  # by when they were last heard of
-        self.marks, self.marked = array("Q", bytes(8 * most_ids)), 0  # a ring, and how many ever
+        # Users by when they were last heard of; marks in a ring, the oldest of them at `place`.
+        self.model, self.users, self.marks = Recommender(), {}, array("Q", bytes(8 * most_ids))
         if (self.folder / "state").exists():
             _, settings, arrays = read_archive(self.folder / "state", kind="Service")
             self.part, self.model = settings["part"], dw.from_bytes(arrays["model"].tobytes())
             self.users = dict.fromkeys(msgspec.json.decode(arrays["users"].tobytes()))
-            latest = array("Q", arrays["marks"][-most_ids:].tobytes())
-            self.marks[: len(latest)], self.marked = latest, len(latest)
-        self.items, self.known = set(self.model.items_), set(self.marks[: self.marked])
+            self.marks = (self.marks + array("Q", arrays["marks"].tobytes()))[-most_ids:]
+        self.items, self.known = set(self.model.items_), set(self.marks)
         parts = sorted(p for p in self.folder.glob("log-*") if p >= self.path(self.part))
         if parts != [self.path(self.part + number) for number in range(len(parts))]:
             raise ValueError(f"the log lacks a part from {self.part} on: put it back into {folder}")
@@ -75,9 +74,9 @@ class Store:
             mark = int.from_bytes(blake2b(event.id.encode(), digest_size=8).digest(), "little")
             if mark in self.known:
                 continue
-            self.known.discard(self.marks[place := self.marked % len(self.marks)])
+            self.known.discard(self.marks[self.place])
             self.known.add(mark)
-            self.marks[place], self.marked = mark, self.marked + 1
+            self.marks[self.place], self.place = mark, (self.place + 1) % len(self.marks)
             self.since += 1
             if event.item:
                 new.append(event)
@@ -138,7 +137,8 @@ class Store:
                 async with self.writing:
                     await asyncio.to_thread(self.begin, self.part + 1)
                     self.since = 0
-                    state = self.model.snapshot(), list(self.users), self.marks[:], self.marked
+                    marks = self.marks[self.place :] + self.marks[: self.place]
+                    state = self.model.snapshot(), list(self.users), marks
                 await asyncio.to_thread(self.save, *state)
 
     def begin(self, number):
@@ -150,12 +150,10 @@ class Store:
             os.close(self.log)
         self.log, self.part, self.end = log, number, os.fstat(log).st_size
 
-    def save(self, model, users, marks, marked):
+    def save(self, model, users, marks):
         """Write the state before this part of the log, and remove the parts before it."""
-        oldest_first = np.roll(marks, -(marked % len(marks)))[-marked or len(marks) :]
-        held = {"model": model.to_bytes(), "users": msgspec.json.encode(users)}
+        held = {"model": model.to_bytes(), "users": msgspec.json.encode(users), "marks": marks}
         held = {name: np.frombuffer(content, np.uint8) for name, content in held.items()}
-        held["marks"] = oldest_first
         write_archive(self.folder / "state", "Service", {"part": self.part}, held)
         os.fsync(self.open_folder)
         for path in [p for p in self.folder.glob("log-*") if p < self.path(self.part)]:

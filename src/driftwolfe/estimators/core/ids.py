@@ -144,8 +144,13 @@ def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
     left, parts = iter(keys), []
     try:
         # Some at a time: as lists they take ten times the memory.
-        while part := [_encoded(key) for key in islice(left, _CHUNK)]:
-            parts.append(json.dumps(part, separators=(",", ":"))[1:-1])
+        while part := list(islice(left, _CHUNK)):
+            if set(map(type, part)) == {str}:  # nearly always: the same, in a sixth of the time
+                quoted = map(json.encoder.encode_basestring_ascii, part)
+                parts.append('["text",' + '],["text",'.join(quoted) + "]")
+            else:
+                encoded = [_encoded(key) for key in part]
+                parts.append(json.dumps(encoded, separators=(",", ":"))[1:-1])
     except RecursionError:
         raise ValueError(f"a key must not hold tuples more than {DEEPEST_KEY} deep") from None
     return np.frombuffer(f"[{','.join(parts)}]".encode("ascii"), dtype=np.uint8).copy()
@@ -182,8 +187,6 @@ def several(ids: Any, name: str) -> list[Any]:
 
 
 def _encoded(key: Any) -> list[Any]:
-    if type(key) is str:  # nearly always
-        return ["text", key]
     plain = plain_key(key)
     if type(plain) is tuple:
         return ["tuple", [_encoded(part) for part in plain]]
