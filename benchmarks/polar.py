@@ -424,7 +424,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--replay", nargs="+", default=(), metavar="LEARNER", help="play games of these again"
     )
+    parser.add_argument(
+        "--seeds", nargs=2, type=int, metavar=("FIRST", "END"), help="other seeds of made streams"
+    )
     options = parser.parse_args(arguments)
+    if options.seeds:
+        if options.out == FOLDER:
+            parser.error("--seeds plays other games: give them a folder of their own with --out")
+        for name in SETTINGS.keys() - REAL.keys():
+            SETTINGS[name] = SETTINGS[name]._replace(seeds=range(*options.seeds))
     names = set(MATRICES) | set(CLASSES)
     for kind, given, known in (
         ("setting", options.settings, SETTINGS),

@@ -57,6 +57,28 @@ def test_without_a_writable_cache_it_compiles_and_says_so_once(sealed, tmp_path)
     assert run.stderr.count("set NUMBA_CACHE_DIR to a folder that can be written") == 1
 
 
+def test_code_in_a_folder_that_may_only_be_read_is_used(sealed, tmp_path):
+    given = {**sealed, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    ask = (
+        "from driftwolfe.domains import set_kernels\n"
+        "stats = set_kernels.nearest_rows.ready().stats\n"
+        "print(stats.cache_path, sum(stats.cache_hits.values()))"
+    )
+    closed = (  # for root too, who may write to all folders
+        "import os, tempfile\n"
+        "def refuse(*_, **__): raise PermissionError\n"
+        "tempfile.TemporaryFile = refuse; os.access = lambda path, mode: mode != os.W_OK\n"
+    )
+    (folder, hits), (same, found) = (
+        python("-c", code + ask, env=given, cwd=tmp_path).stdout.split() for code in ("", closed)
+    )
+    assert folder == same and folder.startswith(given["NUMBA_CACHE_DIR"])
+    assert (hits, found) == ("0", "1")
+    empty = {**given, "NUMBA_CACHE_DIR": str(tmp_path / "none")}
+    run = python("-c", closed + ask, env=empty, cwd=tmp_path)
+    assert run.stdout.split() == ["None", "0"] and "CompileCacheWarning" in run.stderr
+
+
 def test_a_cache_on_a_full_disk_is_done_without(monkeypatch):
     def full(self, *arguments):
         raise OSError(errno.ENOSPC, "No space left on device")

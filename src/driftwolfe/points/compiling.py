@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from multiprocessing import parent_process
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, cast
 
 import numba
 from numba.core import codegen, compiler
-from numba.core.caching import NullCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.event import Listener, install_listener
@@ -37,6 +39,34 @@ def warn_of_no_cache() -> None:
         CompileCacheWarning,
         stacklevel=2,
     )
+
+
+_locators: Any = CompileResultCacheImpl._locator_classes  # the first is that of NUMBA_CACHE_DIR
+
+
+class ReadOnlyFolder(_locators[0]):  # type: ignore[misc]
+    """NUMBA_CACHE_DIR where this user may only read, as in an image; numba takes folders that it can write to."""
+
+    def ensure_cache_path(self) -> None:
+        path = self.get_cache_path()
+        if not os.path.isdir(path) or os.access(path, os.W_OK):
+            raise OSError("no such folder, or one that can be written")
+
+
+class ReadOnlyCache(FunctionCache):
+    """Compiled code that is in such a folder."""
+
+    _impl_class: Any = type("", (CompileResultCacheImpl,), {"_locator_classes": [ReadOnlyFolder]})
+
+
+def _cache_of(function: Callable[..., Any]) -> Any:
+    """Return where the compiled code of a function is kept."""
+    kinds: Any = (ReadOnlyCache, FunctionCache)
+    for kind in kinds:
+        with suppress(RuntimeError):  # "no locator available"
+            return kind(function)
+    warn_of_no_cache()
+    return NullCache()
 
 
 class Announcement(Listener):
@@ -136,13 +166,11 @@ def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
     def decorator(function: Callable[..., Any]) -> Any:
         if function.__module__ == Loading.module:  # see `kinds.interpreted`
             return function
-        try:
-            loop = numba.njit(cache=bool(types), **options)(function)
-        except RuntimeError:  # "no locator available"
-            loop = numba.njit(**options)(function)
-            warn_of_no_cache()
+        loop = numba.njit(**options)(function)
         if not hasattr(loop, "overloads"):  # NUMBA_DISABLE_JIT
             return loop
+        if types:
+            loop._cache = _cache_of(function)
         if not types and not allocates:
             loop.add_overload = lambda made: loop.overloads.update({made.signature.args: made})
         if types:
