@@ -96,8 +96,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"driftwolfe {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for function, options in _OPTIONS.items():
-        run, name = globals()[function], function.removeprefix("run_")
+    for function, run in globals().items():
+        if not function.startswith("run_"):
+            continue
+        name = function.removeprefix("run_")
         summary, _, description = (inspect.getdoc(run) or "").partition("\n\n")
         command = commands.add_parser(
             name,
@@ -106,12 +108,12 @@ def make_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
-        for option, settings in options:
+        for option, settings in _OPTIONS[function]:
             command.add_argument(option, **settings)
     return parser
 
 
-#: The options of each command, ``run_NAME``, in the order of the help. Its docstring is its help.
+#: The options of each command, ``run_NAME``, in the order of the help.
 _OPTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
 
 
@@ -125,40 +127,35 @@ def _option(name: str, **settings: Any) -> Callable[[Command], Command]:
     return add
 
 
-def _natural(text: str, least: int = 0) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r}")
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
     return int(text)
 
 
-_positive = partial(_natural, least=1)
 _DATA = _option("--data", metavar="DIR", help="folder with the real data")
 _JOBS = _option("--jobs", type=_positive, metavar="N", help="processes (default: as many as cores)")
 _SCHEDULER = _option("--scheduler", metavar="ADDRESS", help="Dask cluster, as tcp://HOST:PORT")
 _FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
 _RESULTS = "folder for results (default: results/%s)"
-_PICTURE = Path("results", "demo.png")
-_PRESETS = ("quick", "short", "paper", "one-projection", "small-radius")
+_PRESETS = ("quick", "paper", "small-radius")
 _PACK = "then move the files of all trials into one small file"
 
 
-@_option("--out", metavar="FILE", type=Path, default=_PICTURE, help=f"a PNG (default: {_PICTURE})")
-@_option("--seed", type=_natural, default=0, metavar="N", help="of jumps and noise (default: 0)")
-@_option("--no-picture", action="store_true", help="only print")
 def run_demo(options: argparse.Namespace) -> None:
     """See a drifting target lost and followed.
 
     A target hides in one of eight places and jumps; each round gives a noisy hint of where it is. POLAR,
     which runs learners on all time scales and needs no step size, follows. OGD, with the step size that
     its theory gives for so many rounds, loses it at every jump. Prints where each puts its weight, what
-    it lost and how many oracle calls it made, and writes a picture. Takes seconds and needs no data.
+    it lost and how many oracle calls it made. Takes seconds and needs no data.
 
     OGD is handicapped only by its step size: a far larger one, known only in hindsight, serves it
     better, and is printed too. Ader, which projects for many step sizes at once, also follows drift.
     """
     from driftwolfe.demo import show
 
-    show(Terminal.of(), None if options.no_picture else options.out, options.seed)
+    show(Terminal.of())
 
 
 @_DATA
@@ -166,9 +163,9 @@ def run_doctor(options: argparse.Namespace) -> int:
     """Check what is installed, found and working.
 
     Print what a question or a bug report needs: versions, threads, compiled code, the data of the
-    paper's experiments, folders to write to, the extras and what is missing for them; play a short game
-    and compare its regret with the theorem. The last line says that all is well, or what to do first.
-    Nothing is downloaded. The exit status is 1 only where something that the core needs is broken.
+    paper's experiments, the extras and what is missing for them; play a short game and compare its regret
+    with the theorem. The last line says that all is well, or what to do first. Nothing is downloaded.
+    The exit status is 1 only where something that the core needs is broken.
     """
     from driftwolfe.doctor import examine
 
@@ -206,9 +203,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
 
     presets of matrix-completion, and how long they take on two cores:
       quick            two to four minutes: 600 rounds, two orders of the data (default)
-      short            half an hour and more: 300 rounds, where Ader can play all
       paper            a day: the full setting
-      one-projection   hours: POLD against learners that project once per round
 
     presets of classification:
       quick            a minute or two: 435 rounds, two orders of the data (default)
@@ -310,7 +305,7 @@ def run_status(options: argparse.Namespace) -> None:
 def run_report(options: argparse.Namespace) -> None:
     """Draw the results of a sweep so far.
 
-    Writes summary.md, trials.csv, figures/ and report.html into the folder of the sweep. With --pack all
+    Writes summary.md, figures/ and report.html into the folder of the sweep. With --pack all
     finished trials, those that chose c too, become one file, trials.jsonl.xz. It keeps 8 digits of losses, 5
     of seconds, 3 decimals of weights, and all digits of last readings. All commands read it as they read the
     files, and a sweep resumes from it.
@@ -340,12 +335,12 @@ def run_claims(options: argparse.Namespace) -> None:
             terminal.tell(line, "     ")
 
 
-@_option("places", metavar="PATH", type=Path, nargs="+", help="folder of sweeps, or a picture")
+@_option("places", metavar="DIR", type=Path, nargs="+", help="folders of sweeps")
 def run_overview(options: argparse.Namespace) -> None:
     """Put several results into one table.
 
-    Prints the methods of several sweeps or experiments, and which reports and pictures to open. A folder
-    that holds no sweep itself, such as results, stands for the sweeps and pictures in it.
+    Prints the methods of several sweeps or experiments, and which reports and figures to open. A folder
+    that holds no sweep itself, such as results, stands for the sweeps in it.
     """
     from driftwolfe.experiments.report import overview
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 #: The extras that users install, and what each is for.
 EXTRAS = {
-    "plot": "pictures of driftwolfe demo and of the examples",
+    "plot": "pictures of games and of the examples",
     "estimators": "estimators of scikit-learn",
     "river": "estimators of river",
     "onnx": "recommenders as ONNX files",
@@ -40,8 +39,6 @@ EXTRAS = {
     "distributed": "sweeps on a Dask cluster",
 }
 ROUNDS, DIMENSION = 256, 20  # of the self-test
-#: ANSI codes: green, yellow, bold red.
-_COLOURS = {"ok": "32", "note": "33", "broken": "1;31"}
 _REINSTALL = "pip install --force-reinstall driftwolfe"
 _NUMBA_CACHE = "set NUMBA_CACHE_DIR to a folder that you can write to"
 
@@ -67,12 +64,11 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         "threads": threads,
         "does it work": lambda: [compiled_code(), self_test()],
         "data of the paper's experiments": lambda: data_sets(data),
-        "folders": folders,
         "extras": extras,
     }
     findings: list[Finding] = []
     for title, section in sections.items():
-        terminal.say("\n" + terminal.paint(title, "1"))
+        terminal.say(f"\n{title}")
         try:
             found = list(section())
         except Exception as problem:  # the doctor itself must not fail
@@ -98,10 +94,8 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 def _lines(terminal: Terminal, finding: Finding) -> list[str]:
     """A finding, and its remedy on a line of its own."""
-    state = f"  {finding.state:7}"
     indent = " " * (29 if terminal.width >= 72 else 11)
-    lines = terminal.lines(f"{state}{finding.name:20}{finding.text}", indent)
-    lines[0] = terminal.paint(state, _COLOURS[finding.state]) + lines[0].removeprefix(state)
+    lines = terminal.lines(f"  {finding.state:7}{finding.name:20}{finding.text}", indent)
     if finding.remedy:
         lines += terminal.lines(f"{indent}-> {finding.remedy}", f"{indent}   ")
     return lines
@@ -234,27 +228,6 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
             yield Finding(name, text, "note", f"put {file.path} from {file.source} into {into}")
         else:
             yield Finding(name, f"{text}; driftwolfe reproduce downloads it", "note")
-
-
-def folders() -> Iterator[Finding]:
-    """Try to write where the cache and the results are, or would be made."""
-    cache = f"set {datasets.CACHE_VARIABLE} to a folder that you can write to"
-    results = "run it in a folder that you can write to, or give --out"
-    places = [("cache", datasets.cache_folder(), cache), ("results", Path("results"), results)]
-    for name, folder, remedy in places:
-        if folder is None:
-            yield Finding(name, "this user has no home folder", "note", remedy)
-            continue
-        folder = folder.absolute()
-        try:
-            place = next(path for path in (folder, *folder.parents) if path.exists())
-            with tempfile.TemporaryFile(dir=place) as file:
-                file.write(b"driftwolfe")
-        except OSError as problem:
-            text = f"{folder} cannot be written: {problem.strerror or problem}"
-            yield Finding(name, text, "note", remedy)
-        else:
-            yield Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
 
 
 # -- compiling ahead -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
+from driftwolfe.comparison import Comparison, regret_so_far
 from driftwolfe.experiments import figure
 from driftwolfe.experiments.figure import Axis, Band, Line, Panel
 from driftwolfe.game import History
@@ -27,21 +27,16 @@ Games = History | Comparison | Mapping[str, History | Sequence[History]]
 _ROUND, _ROW = Axis("round", "rounds"), Axis("row", "rounds")
 
 
-def losses(
-    histories: Games, *, average: bool = True, drifts: Iterable[int] = (), ax: Axes | None = None
-) -> Axes:
-    """Draw the loss up to each round, with a band of one standard deviation over games.
+def losses(histories: Games, *, ax: Axes | None = None) -> Axes:
+    """Draw the average loss up to each round, with a band of one standard deviation over games.
 
-    The vertical axis has room for all but the first twentieth of average losses.
+    The vertical axis has room for all but the first twentieth of the rounds.
 
     Parameters
     ----------
     histories
-        What `driftwolfe.compare` returns; or games by name, one or a list for each; or one game.
-    average
-        Divide by the number of rounds, or draw the sum.
-    drifts
-        Rounds to mark; those of a comparison's stream are marked anyway.
+        What `driftwolfe.compare` returns, whose drifts are marked; or games by name, one or a list for
+        each; or one game.
     ax
         The axes to draw on; by default those of a new figure.
 
@@ -50,27 +45,24 @@ def losses(
     >>> import driftwolfe as dw
     >>> ball = dw.L1Ball(2)
     >>> stream = dw.streams.synthetic.linear_signs(ball, rounds=50, changes=2, seed=0)
-    >>> axes = dw.plot.losses({"POLA": dw.play(dw.POLA(ball), stream)}, drifts=stream.drifts)
+    >>> axes = dw.plot.losses({"POLA": dw.play(dw.POLA(ball), stream)})
     >>> axes.get_ylabel()
     'loss per round'
     """
-    name = "average_loss" if average else "cumulative_loss"
-    unit = "loss per round" if average else "loss so far"
-    return _lines(histories, lambda game, _: getattr(game, name), unit, drifts, ax, settled=average)
+    return _lines(histories, lambda game, _: game.average_loss, "loss per round", ax, settled=True)
 
 
 def regret(
     histories: Games,
     comparators: Sequence[Point] | Array | None = None,
     *,
-    drifts: Iterable[int] = (),
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the dynamic regret up to each round, with a band of one standard deviation over games.
 
     Parameters
     ----------
-    histories, drifts, ax
+    histories, ax
         As for `losses`; the games must have kept their losses.
     comparators
         One point per round. By default those that the streams of a comparison know; where none are
@@ -94,22 +86,18 @@ def regret(
     def measure(game: History, place: int) -> Array:
         return regret_so_far(game, known[place % len(known)])
 
-    axis = _lines(histories, measure, unit, drifts, ax)
+    axis = _lines(histories, measure, unit, ax)
     axis.axhline(0.0, color=figure.FAINT, linewidth=0.7, zorder=0.5)
     return axis
 
 
-def calls(
-    histories: Games, *, oracle: str = "lmo", drifts: Iterable[int] = (), ax: Axes | None = None
-) -> Axes:
-    """Draw the calls of an oracle up to each round.
+def calls(histories: Games, *, ax: Axes | None = None) -> Axes:
+    """Draw the calls of the linear minimisation oracle up to each round.
 
     Parameters
     ----------
-    histories, drifts, ax
+    histories, ax
         As for `losses`.
-    oracle
-        ``"lmo"``, ``"projection"``, ``"gauge"`` or ``"membership"``.
 
     Examples
     --------
@@ -119,12 +107,11 @@ def calls(
     >>> dw.plot.calls({"OFW": history}).get_ylabel()
     'LMO calls so far'
     """
-    checks.one_of(oracle, "oracle", CALL_NAMES)
 
     def measure(game: History, _: int) -> Array:
-        return np.cumsum(game.oracle_calls[oracle], dtype=float)
+        return np.cumsum(game.lmo, dtype=float)
 
-    return _lines(histories, measure, f"{CALL_NAMES[oracle]} so far", drifts, ax)
+    return _lines(histories, measure, "LMO calls so far", ax)
 
 
 def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
@@ -134,7 +121,9 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     ----------
     history
         A game that was played with ``record_weights=True``.
-    drifts, ax
+    drifts
+        Rounds to mark.
+    ax
         As for `losses`.
 
     Examples
@@ -262,7 +251,6 @@ def _lines(
     given: Games,
     measure: Callable[[History, int], Array],
     unit: str,
-    drifts: Iterable[int],
     ax: Axes | None,
     *,
     settled: bool = False,
@@ -270,7 +258,7 @@ def _lines(
     """Draw the mean of a measure of each learner's games and a band around it, as far as all of them go."""
     named = _by_name(given)
     styles = figure.line_styles(named)
-    marked = given.drifts if isinstance(given, Comparison) else ()
+    drifts = given.drifts if isinstance(given, Comparison) else ()
     lines = []
     for name, games in named.items():
         curves = [measure(game, place) for place, game in enumerate(games)]
@@ -279,7 +267,7 @@ def _lines(
         lines.append(Line(name, name, styles[name], Band.of(np.arange(1, length + 1), sample)))
     low, high = figure.settled_range([line.band for line in lines]) if settled else (None, None)
     y = Axis(unit, low=low, high=high)
-    panel = Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts}))
+    panel = Panel("", _ROUND, y, lines, drifts=drifts)
     with _axes(ax) as axis:
         figure.draw_panel(axis, panel, markersize=4)
         if any(named):
