@@ -2,9 +2,7 @@
 
 import io
 import os
-import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,16 +115,14 @@ def test_what_is_said_follows_from_the_numbers(both, made):
     assert len({len(line) for line in lines}) == 1
 
 
-@pytest.mark.parametrize("width", [40, 57, 80, 100])
-@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize(("width", "unicode"), [(40, True), (57, False), (100, True)])
 def test_the_chart_fits_and_uses_letters_that_can_be_printed(both, width, unicode):
     terminal = Terminal(sys.stdout, width, unicode)
     for run in both:
         lines = chart(run, terminal)
         assert len(lines) == 8 + 2 and max(map(len, lines)) <= width
         assert set("".join(lines)) - set(LETTERS) <= set(map(chr, range(32, 127)))
-        if not unicode:
-            assert "".join(lines).isascii()
+        assert unicode or "".join(lines).isascii()
         assert lines[-2].count("┴" if unicode else "+") == 7
 
 
@@ -140,85 +136,23 @@ def test_the_chart_shows_where_the_weight_is_and_where_the_target_is_missed(made
     assert 30 < "".join(still).count("○") < 60
 
 
-def test_colours_are_for_terminals_where_nobody_forbids_them(monkeypatch, both):
-    class Screen(io.StringIO):
-        encoding = "utf-8"
-
-        def isatty(self):
-            return True
-
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    terminal = Terminal.of(Screen())
-    assert terminal.colour
-    coloured = chart(both[0], terminal)
-    plain = chart(both[0], replace(terminal, colour=False))
-    assert [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] == plain
-    assert coloured != plain
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not Terminal.of(Screen()).colour
-    assert not Terminal.of(io.StringIO()).colour
-
-
-def test_the_demo_prints_and_writes_its_picture(played, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["demo"]) == 0
-    told = capsys.readouterr().out
-    picture = os.path.join("results", "demo.png")
-    assert told.endswith(f"picture: {picture}\n")
-    assert "\x1b" not in told and "█" in told and "○" in told
-    assert "16 times as large would have given OGD a regret of 40.0" in told
-    written = (tmp_path / picture).read_bytes()
-    assert written.startswith(b"\x89PNG")
-    assert os.listdir(tmp_path / "results") == ["demo.png"]
-    assert cli.main(["demo"]) == 0
-    assert (tmp_path / picture).read_bytes() == written
-
-
-@pytest.mark.parametrize("columns", ["1", "40", "66"])
+@pytest.mark.parametrize("columns", ["1", "66"])
 def test_narrow_terminals_are_not_overrun(columns, played, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)
-    assert cli.main(["demo", "--no-picture"]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= max(40, int(columns))
+    assert cli.main(["demo"]) == 0
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= max(40, int(columns))
+    assert "\x1b" not in told and "█" in told and "○" in told
+    assert "16 times as large would have given OGD a regret of 40.0" in " ".join(told.split())
 
 
-def test_without_unicode_all_is_ascii(played, tmp_path, monkeypatch):
+def test_without_unicode_all_is_ascii(played, monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    assert cli.main(["demo", "--out", str(tmp_path / "Bär.png")]) == 0
-    told = raw.getvalue().decode("ascii")
-    assert "####" in told and r"B\xe4r.png" in told
-    assert "\n.:+# weight on a place, from little to all; o the target" in told
-    assert (tmp_path / "Bär.png").exists()
-
-
-def test_without_a_picture(played, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["demo", "--no-picture"]) == 0
-    assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert cli.main(["demo"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings" in told
-    assert not os.listdir(tmp_path)
-
-
-def test_a_picture_that_cannot_be_written_is_one_sentence(played, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo.png")]) == 5
-    told = capsys.readouterr().err
-    assert told.startswith("driftwolfe: could not write") and "is not a folder" in told
-    assert len(told.splitlines()) == 1
-    assert cli.main(["demo", "--out", str(tmp_path / "demo.jpg")]) == 2
-    assert "must end in .png" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("seed", ["-1", "some"])
-def test_a_seed_is_a_whole_number(seed, capsys):
-    with pytest.raises(SystemExit) as end:
-        cli.main(["demo", "--seed", seed])
-    assert end.value.code == 2 and "whole number >= 0" in capsys.readouterr().err
+    told = raw.getvalue().decode("ascii")
+    assert "####" in told
+    assert "\n.:+# weight on a place, from little to all; o the target" in told
 
 
 def test_the_terminal_part_needs_no_extras_and_nothing_is_compiled(tmp_path):
@@ -227,10 +161,9 @@ def test_the_terminal_part_needs_no_extras_and_nothing_is_compiled(tmp_path):
     code = (
         f"import sys; {hidden}\n"
         "from driftwolfe import cli, demo\n"
-        "hunt = demo.hunt\n"
-        "demo.hunt = lambda seed: hunt(seed, rounds=400)\n"
+        "demo.ROUNDS = 500\n"
         "sys.exit(cli.main(['demo']))"
     )
     done = python("-c", code, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
-    assert "POLAR's regret is" in done.stdout and "driftwolfe[plot]" in done.stdout
+    assert "POLAR's regret is" in done.stdout
     assert not os.listdir(tmp_path)

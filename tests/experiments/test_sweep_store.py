@@ -128,16 +128,15 @@ def test_a_result_is_found_again_and_no_longer_missing(store):
     assert store.path(second).read_bytes() == result.encode()
 
 
-def curves(one, rates=()):
+def curves(one):
     """A result with more digits than a packed file keeps."""
     made = made_up(one)
-    loss = [value / 3.0 for value in made.loss]
-    return msgspec.structs.replace(made, loss=loss, rates=[loss for _ in rates])
+    return msgspec.structs.replace(made, loss=[value / 3.0 for value in made.loss])
 
 
 def test_packed_results_are_one_small_file_that_is_read_as_before(store):
     for one in store.trials[:2]:
-        store.write(curves(one, rates=(1,)))
+        store.write(curves(one))
     before = store.results
     path = store.pack()
     assert sorted(os.listdir(store.folder)) == [".lock", "sweep.json", path.name]
@@ -146,8 +145,7 @@ def test_packed_results_are_one_small_file_that_is_read_as_before(store):
         for old, new in zip(before, found.results, strict=True):
             assert new.loss == pytest.approx(old.loss, rel=1e-7)
             assert new.loss != old.loss and new.loss[-1] == old.loss[-1]
-            assert new.rates == [new.loss]
-            same = {"loss": old.loss, "rates": old.rates, "seconds": old.seconds}
+            same = {"loss": old.loss, "seconds": old.seconds}
             assert msgspec.structs.replace(new, **same) == old
     packed = path.read_bytes()
     assert store.pack().read_bytes() == packed  # again, it changes nothing

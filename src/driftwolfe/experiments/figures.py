@@ -14,20 +14,12 @@ from driftwolfe.experiments.figure import UNTUNED, Axis, Band, Figure, Line, Pan
 from driftwolfe.experiments.summary import CALLS, RegretRow, Series, Summary, machines
 from driftwolfe.terminal import counted, spread_text
 
-__all__ = ["all_figures", "panels", "save"]
-
 FORMATS = ("png", "pdf", "svg")
 MOST = 6  # methods in a panel
 
 
 def save(figure: Figure, folder: Path, name: str = "") -> list[Path]:
-    """Draw a figure and write it as PNG, PDF and SVG, always with the same bytes; return the paths.
-
-    Parameters
-    ----------
-    figure, folder, name
-        The figure, and where to: the files are ``folder/name.png`` and so on, by default under its own name.
-    """
+    """Draw a figure and write it as PNG, PDF and SVG, always with the same bytes; return the paths."""
     paths = [folder / f"{name or figure.name}.{ending}" for ending in FORMATS]
     with model.print_style():
         sheet = model.draw(figure)
@@ -40,12 +32,7 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
 
     A row of panels for each summary with its first methods, see `rows`; or rows with the `rest` of them;
-    None where there is none.
-
-    Parameters
-    ----------
-    summaries, name, rest
-        The trials of a sweep, summed up; the name of the figure, such as "Figure 1"; and whom it shows.
+    None where there is none. The figure may have a name, such as "Figure 1".
     """
     chosen = slice(1, None) if rest else slice(1)
     found = [(each, row) for each in summaries for row in rows(each)[chosen]]
@@ -67,13 +54,7 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
 
 
 def all_figures(summary: Summary, regrets: Sequence[RegretRow]) -> list[Figure]:
-    """The figures of a summary that there is something for; the first, of losses and times, has all methods.
-
-    Parameters
-    ----------
-    summary, regrets
-        The trials of a sweep, summed up, and known regrets of its methods; empty for none.
-    """
+    """The figures of a summary that there is something for; the first, of losses and times, has all methods."""
     found = [
         _figure("panels", [summary], _loss_panels(summary), columns=3, height=2.3),
         regret_over_rounds(summary, regrets),

@@ -352,7 +352,7 @@ def run_sweep(
                 )
         if not missing:
             return 0
-
+        _ = [each.results for each in stores]  # a spoilt one is told before any trial runs
         running = closing(run_trials(make_executor, missing, folder, device))
         total = sum(len(each.trials) for each in stores)
         shown: dict[str, Any] = {"total": total, "initial": total - len(missing), "unit": "trial"}
