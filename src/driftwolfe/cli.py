@@ -158,7 +158,6 @@ def run_demo(options: argparse.Namespace) -> None:
     show(Terminal.of())
 
 
-@_DATA
 def run_doctor(options: argparse.Namespace) -> int:
     """Check what is installed, found and working.
 
@@ -169,7 +168,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     """
     from driftwolfe.doctor import examine
 
-    return examine(Terminal.of(), options.data)
+    return examine(Terminal.of())
 
 
 @_option("names", nargs="*", metavar="NAME", help="learners, or an estimator (default: all)")
@@ -293,7 +292,7 @@ def _run_trials(
 def run_status(options: argparse.Namespace) -> None:
     """Show the progress of a sweep.
 
-    Prints trials done, the best so far, and failures.
+    Prints trials done, and failures.
     """
     from driftwolfe.experiments import sweep
 
@@ -305,9 +304,8 @@ def run_status(options: argparse.Namespace) -> None:
 def run_report(options: argparse.Namespace) -> None:
     """Draw the results of a sweep so far.
 
-    Writes summary.md, figures/ and report.html into the folder of the sweep. With --pack all
-    finished trials, those that chose c too, become one file, trials.jsonl.xz. It keeps 8 digits of losses, 5
-    of seconds, 3 decimals of weights, and all digits of last readings. All commands read it as they read the
+    Writes summary.md, figures/ and report.html into the folder of the sweep. With --pack all finished
+    trials, those that chose c too, become one file, trials.jsonl.xz. All commands read it as they read the
     files, and a sweep resumes from it.
     """
     from driftwolfe.experiments import report, sweep

@@ -45,7 +45,6 @@ def show(terminal: Terminal) -> None:
         "where less than half the weight is on it"
     )
     terminal.say("\n".join(["", *measures(runs), ""]))
-    terminal.tell(findings(runs))
     times, regret = best_in_hindsight(stream)
     terminal.tell(
         f"A step {times:g} times as large would have given OGD a regret of {regret:.1f}; "
@@ -148,19 +147,8 @@ def measures(runs: list[PlayedGame]) -> list[str]:
         "weight on the target": [f"{100 * run.on_target.mean():.0f} %" for run in runs],
         "regret against the target": [f"{run.regret:.1f}" for run in runs],
         f"regret, worst {STAY} rounds": [f"{run.worst_window:.1f}" for run in runs],
+        "rounds until found again": [f"{np.median(run.waits):.0f}" for run in runs],
         "linear minimisations": [f"{run.history.lmo.sum():,}" for run in runs],
         "projections": [f"{run.history.projection.sum():,}" for run in runs],
     }
     return table(["", *(run.name for run in runs)], [[name, *row] for name, row in rows.items()])
-
-
-def findings(runs: list[PlayedGame]) -> str:
-    """Say how soon each learner found the target again, and compare their regrets and calls."""
-    polar, ogd = runs
-    return (
-        f"After a jump POLAR takes {np.median(polar.waits):.0f} rounds until half its weight is on the "
-        f"target, OGD takes {np.median(ogd.waits):.0f} rounds (median of {len(ogd.waits)} jumps). "
-        f"POLAR's regret is {100 * polar.regret / ogd.regret:.0f} % of OGD's, with "
-        f"{polar.history.lmo.sum():,} linear minimisations in place of "
-        f"{ogd.history.projection.sum():,} projections."
-    )

@@ -20,7 +20,7 @@ from driftwolfe import __version__
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, best_device
 from driftwolfe.streams import datasets
-from driftwolfe.streams.datasets import RATINGS, ROWS, Folder
+from driftwolfe.streams.datasets import RATINGS, ROWS
 from driftwolfe.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def examine(terminal: Terminal, data: Folder | None = None) -> int:
+def examine(terminal: Terminal) -> int:
     """Examine everything and print it; return 1 if the core is broken, else 0."""
     python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
     terminal.tell(f"driftwolfe {__version__}, Python {python}, {system}")
@@ -63,7 +63,7 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         "core": core,
         "threads": threads,
         "does it work": lambda: [compiled_code(), self_test()],
-        "data of the paper's experiments": lambda: data_sets(data),
+        "data of the paper's experiments": data_sets,
         "extras": extras,
     }
     findings: list[Finding] = []
@@ -127,18 +127,13 @@ def fault(needed: Requirement) -> str:
 
 
 def core() -> Iterator[Finding]:
-    """Examine each package of the core: installed, new enough, importable."""
+    """Say of each package of the core whether it is installed and new enough."""
     for needed in requirements():
-        name, text = needed.name, fault(needed)
-        remedy = f"pip install --upgrade '{name}{needed.specifier}'"
-        if not text:
-            try:
-                import_module(name)
-            except Exception as problem:  # a broken package may raise anything
-                text = f"cannot be imported: {problem}"
-                remedy = f"pip install --force-reinstall {name}"
-        broken = Finding(name, text, "broken", remedy)
-        yield broken if text else Finding(name, metadata.version(name))
+        if text := fault(needed):
+            remedy = f"pip install --upgrade '{needed.name}{needed.specifier}'"
+            yield Finding(needed.name, text, "broken", remedy)
+        else:
+            yield Finding(needed.name, metadata.version(needed.name))
 
 
 def extras() -> Iterator[Finding]:
@@ -210,24 +205,20 @@ def self_test() -> Finding:
     return Finding("self-test", f"{text}: this must not be", "broken", _REINSTALL)
 
 
-def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
+def data_sets() -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named = datasets.named_folder(folder)
-    place = named.absolute() if named else datasets.cache_folder()
-    into = place or "the cache (none: this user has no home)"
+    place = datasets.named_folder() or datasets.cache_folder()
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
-        text = f"{file.path} not found in {into}"
-        if path := file.find(folder):
-            try:
-                file.read(folder)
+        try:
+            if path := file.find():
+                file.read()
                 yield Finding(name, f"{path}, as published")
-            except (OSError, ValueError) as problem:
-                remedy = f"get {file.path} again from {file.source}"
-                yield Finding(name, str(problem), "note", remedy)
-        elif named or datasets.offline():
-            yield Finding(name, text, "note", f"put {file.path} from {file.source} into {into}")
-        else:
-            yield Finding(name, f"{text}; driftwolfe reproduce downloads it", "note")
+            else:
+                text = f"{file.path} not found in {place}; driftwolfe reproduce downloads it"
+                yield Finding(name, text, "note")
+        except (OSError, ValueError) as problem:
+            remedy = f"get {file.path} again from {file.source}"
+            yield Finding(name, str(problem), "note", remedy)
 
 
 # -- compiling ahead -------------------------------------------------------------------------------

@@ -95,21 +95,13 @@ def test_it_tells_the_numbers(page):
         assert words in page.text
 
 
-def test_each_environment_is_told_once(tmp_path):
+def test_each_machine_is_told_once(tmp_path):
     results = [made("POLD", seed=seed) for seed in range(3)]
     other = made("POLA")
     other.environment["cpu"] = "a slide rule"
     page = report_on([summary_of([*results, other])], tmp_path / "r.html")
     for machine in ("an abacus", "a slide rule"):
-        assert page.text.count(f"Processor {machine}") == 1
         assert page.text.count(machine) == 2  # and beside the times, as they are not comparable
-    assert "2026-01-01 to 2026-01-03" in page.text
-    libraries = [{"internal_api": "openblas", "version": version} for version in ("0.3", "0.4")]
-    first, second = made("POLD", seed=0), made("POLD", seed=1)
-    first.environment["blas"], second.environment["blas"] = libraries, libraries[::-1]
-    page = report_on([summary_of([first, second])], tmp_path / "r.html")
-    assert page.text.count("openblas 0.3, openblas 0.4") == page.text.count("an abacus") == 1
-    assert "openblas 0.4, openblas 0.3" not in page.text
 
 
 def test_a_twin_is_told_in_a_box_and_at_every_chart(tmp_path, page):

@@ -128,25 +128,15 @@ def test_a_result_is_found_again_and_no_longer_missing(store):
     assert store.path(second).read_bytes() == result.encode()
 
 
-def curves(one):
-    """A result with more digits than a packed file keeps."""
-    made = made_up(one)
-    return msgspec.structs.replace(made, loss=[value / 3.0 for value in made.loss])
-
-
 def test_packed_results_are_one_small_file_that_is_read_as_before(store):
     for one in store.trials[:2]:
-        store.write(curves(one))
+        store.write(made_up(one))
     before = store.results
     path = store.pack()
     assert sorted(os.listdir(store.folder)) == [".lock", "sweep.json", path.name]
     for found in (store, Store(store.folder)):
         assert [trial.seed for trial in found.missing] == [2]
-        for old, new in zip(before, found.results, strict=True):
-            assert new.loss == pytest.approx(old.loss, rel=1e-7)
-            assert new.loss != old.loss and new.loss[-1] == old.loss[-1]
-            same = {"loss": old.loss, "seconds": old.seconds}
-            assert msgspec.structs.replace(new, **same) == old
+        assert found.results == before
     packed = path.read_bytes()
     assert store.pack().read_bytes() == packed  # again, it changes nothing
     lines = lzma.decompress(packed).splitlines()

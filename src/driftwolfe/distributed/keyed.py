@@ -69,11 +69,6 @@ class Shard:
         """Return the predictions for questions `(key, ...)`."""
         return [self.models.predict(key, *given) for key, *given in deserialize_bytes(questions)]
 
-    def forget(self, key: Key) -> None:
-        """Remove the model of a key, if it is still there."""
-        if key in self.models:
-            self.models.forget(key)
-
 
 class Keyed:
     """`driftwolfe.Keyed` on the workers of a Dask cluster: keys are hashed to shards, each with its own file.
@@ -171,15 +166,6 @@ class Keyed:
     def __getitem__(self, key: Key) -> Any:
         """Return a copy of the model of a key."""
         return self._ask_one(key, "__getitem__")
-
-    def forget(self, key: Key) -> None:
-        """Remove the model of a key from memory and from its file."""
-        if not self._ask_one(key, "__contains__"):
-            raise KeyError(f"there is no model of {key!r:.80}")
-        self._ask_one(key, "forget")
-
-    def __len__(self) -> int:
-        return sum(self._ask_all("__len__"))
 
     def commit(self) -> None:
         """Let all shards write what is new, each in a transaction, with the offset."""

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -28,19 +29,14 @@ from driftwolfe.experiments.trial import short
 from driftwolfe.streams.datasets import RATINGS, ROWS, DataFile
 from driftwolfe.terminal import counted, markdown_text, number, printable, spread_text
 
-#: Characters that the data of all charts may take, and points on a curve, from fine to coarse.
-DATA_LIMIT = 1_400_000
 WIDTH = 100  # letters in a line of a terminal
-_POINTS = (400, 240, 120, 60, 30)
+_POINTS = 120  # on a curve of the report, at most
 _REAL: dict[DataFile | None, str] = {
     RATINGS: f"Real data: MovieLens 100K by GroupLens, file {RATINGS.path}, from {RATINGS.source}; for "
     "research use, and not redistributed here.",
     ROWS: "Real data: Statlog (Shuttle) of the UCI Machine Learning Repository, CC BY 4.0, "
     f"file {ROWS.path}, from {ROWS.source}.",
 }
-#: Names of facts about machines.
-_NAMES = {"cpu": "Processor", "memory_gib": "Memory (GiB)", "blas": "BLAS"}
-_NAMES |= {name: name.capitalize() for name in ("cores", "system", "python", "commit")}
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
@@ -168,10 +164,7 @@ def write_report(
     # The page's security policy knows scripts by these, and runs no other.
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
     shown = [figures.all_figures(*pair) for pair in zip(summaries, regrets, strict=True)]
-    for points in _POINTS:  # as fine as the limit allows
-        charts = [[(figure, figure.page_json(points)) for figure in each] for each in shown]
-        if sum(len(source) for each in charts for _, source in each) <= DATA_LIMIT:
-            break
+    charts = [[(figure, figure.page_json(_POINTS)) for figure in each] for each in shown]
     text = template.render(
         title=title,
         counted=counted,
@@ -181,7 +174,7 @@ def write_report(
         sections=[
             _section(title, *parts) for parts in zip(summaries, regrets, charts, strict=True)
         ],
-        environments=environments(summaries),
+        machines=machines(*chain(*(summary.series for summary in summaries))),
         style=style,
         scripts=scripts,
         digests=[f"sha256-{digest.decode()}" for digest in digests],
@@ -216,33 +209,6 @@ def _section(
         "quotes": paper.quotes(found),
         "no_verdict": missing,
     }
-
-
-def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
-    """Each machine with its versions once, as names and texts; only the dates may differ."""
-    dates: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for result in (r for summary in summaries for series in summary.series for r in series.results):
-        known = {name: value for name, value in result.environment.items() if value not in ("", [])}
-        measured = str(known.pop("date", ""))[:10]
-        facts = {_NAMES.get(name, name): _fact(v) for name, v in known.items() if v is not None}
-        dates.setdefault(tuple(facts.items()), []).append(measured)
-    found = []
-    for machine, days in dates.items():
-        span = " to ".join(dict.fromkeys((min(days), max(days))))
-        when = {"Measured": span} if min(days) else {}
-        found.append({**dict(machine), **when, "Trials": f"{len(days):,}"})
-    return found
-
-
-def _fact(value: Any) -> str:
-    """A fact as text; libraries of linear algebra come as a list of small tables, in any order."""
-    if isinstance(value, dict):
-        parts = [str(value[name]) for name in ("internal_api", "version") if value.get(name)]
-        threads = value.get("num_threads")
-        return " ".join(parts) + ("" if threads is None else f" (threads: {threads})")
-    if isinstance(value, list):
-        return ", ".join(dict.fromkeys(sorted(map(_fact, value))))
-    return str(value)
 
 
 def overview(places: Iterable[Path]) -> list[str]:

@@ -6,7 +6,6 @@ import itertools
 import lzma
 import math
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -33,14 +32,11 @@ from driftwolfe.experiments.trial import (
     read_file,
     short,
 )
-from driftwolfe.points import checks
 from driftwolfe.streams.datasets import Folder
 from driftwolfe.terminal import printable
 
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
 _MOST_TRIALS = 100_000  # more are a mistake rather than a sweep
-#: Significant digits of packed losses and seconds, and decimals of packed weights; see `_rounded`.
-_LOSS_DIGITS, _SECONDS_DIGITS, _WEIGHT_DECIMALS = 8, 5, 3
 _MOST_PACKED = 1 << 30  # bytes of packed results, unpacked
 
 
@@ -131,21 +127,8 @@ def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
         spec = decode(content, Spec, msgspec.toml.decode)
         spec.trials()
     except (ValueError, TypeError) as problem:
-        raise ValueError(f"{name}: {_with_hint(str(problem))[:500]}") from problem
+        raise ValueError(f"{name}: {str(problem)[:500]}") from problem
     return spec
-
-
-def _with_hint(problem: str) -> str:
-    """A message of msgspec about an unknown key, with the keys that may be meant."""
-    found = re.search(r"unknown field `(.*?)`(?: - at `(.*)`)?", problem)
-    if found is None:
-        return problem
-    key, place = found[1], found[2] or "$"
-    kinds: dict[str, type[msgspec.Struct]] = {"$": Spec, "$.data": DataSet}
-    kind = kinds.get(place, MethodSpec)
-    known = [field.name for field in msgspec.structs.fields(kind)]
-    there, where = ", ".join(known), "" if place == "$" else f" in {place.removeprefix('$.')}"
-    return f"unknown key `{key}`{where}{checks.meant(key, known) or f'; there are {there}'}"
 
 
 class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -287,7 +270,7 @@ class Store:
 
 def packed(results: Iterable[Result]) -> bytes:
     """The content of a file of packed results: a line of JSON for each, by LZMA, with a SHA-256 sum."""
-    lines = [msgspec.json.encode(_rounded(result)) for result in results]
+    lines = [msgspec.json.encode(result) for result in results]
     return lzma.compress(b"\n".join(lines), check=lzma.CHECK_SHA256)
 
 
@@ -304,24 +287,6 @@ def read_packed(path: Path) -> list[Result]:
         raise ValueError(
             f"{path} is not a file of packed results ({problem}); {remedy}"
         ) from problem
-
-
-def _rounded(result: Result) -> Result:
-    """The result with curves of as many digits as tables and figures need; all last readings are exact."""
-
-    def rounded(values: list[float], digits: int = _LOSS_DIGITS) -> list[float]:
-        return [*(float(f"{value:.{digits}g}") for value in values[:-1]), values[-1]]
-
-    curves: dict[str, Any] = {
-        "loss": rounded(result.loss),
-        "seconds": rounded(result.seconds, _SECONDS_DIGITS),
-    }
-    if weights := result.weights:
-        table = [
-            [w if w is None else round(w, _WEIGHT_DECIMALS) for w in row] for row in weights.values
-        ]
-        curves["weights"] = msgspec.structs.replace(weights, values=table)
-    return msgspec.structs.replace(result, **curves)
 
 
 def run_sweep(
@@ -378,25 +343,10 @@ def describe(trial: Trial) -> str:
 
 
 def status(store: Store) -> str:
-    """Progress of a sweep, its best trials and its failures, in a few lines."""
+    """Progress of a sweep and its failures, in a few lines."""
     number, left = (Counter(t.title for t in trials) for trials in (store.trials, store.missing))
     done = f"{number.total() - left.total()} of {number.total()} trials done"
     lines = [f"{store.title}: {done} in {store.folder}"]
     lines += [f"  {title}: {n - left[title]} of {n}" for title, n in number.items()]
-    for stream, best in _best_by_stream(store.results).items():
-        lines.append(f"best on {stream}: {_in_words(best)}")
     lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
-
-
-def _in_words(result: Result) -> str:
-    return f"{describe(result.trial)}, loss {result.mean_loss:.4g} per round"
-
-
-def _best_by_stream(results: Iterable[Result]) -> dict[str, Result]:
-    """For each stream the result with most rounds and then least loss."""
-    best: dict[str, Result] = {}
-    for result in results:
-        found = best.get(result.stream, result)
-        best[result.stream] = min(found, result, key=lambda r: (-r.rounds[-1], r.mean_loss))
-    return best
