@@ -165,7 +165,8 @@ class Keyed:
 
     def __getitem__(self, key: Key) -> Any:
         """Return a copy of the model of a key."""
-        return self._ask_one(key, "__getitem__")
+        number = self._shard(known := keyed.checked_key(key))
+        return self._ask({number: ("__getitem__", known)})[number]
 
     def commit(self) -> None:
         """Let all shards write what is new, each in a transaction, with the offset."""
@@ -199,11 +200,6 @@ class Keyed:
         return {
             number: serialize_bytes(batch, on_error="raise") for number, batch in batches.items()
         }
-
-    def _ask_one(self, key: Key, method: str) -> Any:
-        known = keyed.checked_key(key)
-        number = self._shard(known)
-        return self._ask({number: (method, known)})[number]
 
     def _ask_all(self, *asked: Any) -> Collection[Any]:
         """Ask every shard the same; return their answers."""

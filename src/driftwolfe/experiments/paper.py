@@ -59,7 +59,6 @@ class Experiment:
     rounds: int | None = None  # length of the stream; None: all of it
     seeds: int = 5  # orders of the data on which each runs with its chosen c
     taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret the trials measure
-    note: str = ""  # what to know when reading the results
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
     tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
     also: tuple[str, ...] = ()  # data sets on which tuned methods run with their c too
@@ -166,9 +165,6 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             also=(),
             rounds=600,
             seeds=2,
-            note="A short run: in the 3,000 rounds of the full setting the order is the same, but that "
-            "Multi-OCG, whose experts with long epochs have no time to pay here, comes before POLA. Ader "
-            "projects for about a second per round and is left out.",
         ),
         "paper": _MATRICES,
     },
@@ -240,8 +236,6 @@ def reproduce(
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
-    if experiment.note:
-        say(experiment.note)
     return len(missing)
 
 

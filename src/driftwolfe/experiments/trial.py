@@ -289,10 +289,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not all(map(math.isfinite, numbers)):
             raise ValueError("losses, seconds, weights and adaptive regret must be finite")
 
-    @property
-    def mean_loss(self) -> float:  # per round
-        return self.loss[-1] / self.rounds[-1]
-
     def encode(self) -> bytes:
         """The content of its file."""
         return msgspec.json.format(msgspec.json.encode(self), indent=0) + b"\n"
