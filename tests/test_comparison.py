@@ -129,18 +129,14 @@ def test_intervals_are_those_of_a_paired_t_test():
     result = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps, seeds=5)
     ours, theirs = (result.measures[name]["dynamic regret"] for name in "ab")
     test = scipy.stats.ttest_rel(ours, theirs)
-    for confidence in (0.95, 0.5):
-        low, high = result.interval("a", "b", "dynamic regret", confidence)
-        assert (low, high) == pytest.approx(tuple(test.confidence_interval(confidence)))
+    found = result.interval("a", "b", "dynamic regret")
+    assert found == pytest.approx(tuple(test.confidence_interval(0.95)))
     mean, error = result.difference("a", "b", "dynamic regret")
     assert mean == pytest.approx(np.mean(ours) - np.mean(theirs))
     assert error == pytest.approx(mean / test.statistic)
     assert result.interval("a", "a") == (0.0, 0.0)
     single = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps)
     assert np.isnan(single.interval("a", "b")).all()
-    for wrong in (0.0, 1.0, 95):
-        with pytest.raises(ValueError, match="confidence must"):
-            result.interval("a", "b", confidence=wrong)
     with pytest.raises(ValueError, match=r"learner must be one of .*did you mean 'b'\?"):
         result.difference("a", "B")
     with pytest.raises(ValueError, match="did you mean 'dynamic regret'"):

@@ -68,14 +68,10 @@ def test_a_healthy_machine(capsys, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closes a stream by its number")
-@pytest.mark.parametrize("closed", [[1], [1, 2]])
-def test_a_closed_output_is_no_fault(closed):
-    def close():
-        for number in closed:
-            os.close(number)
-
+def test_a_closed_output_is_no_fault():
     command = [sys.executable, "-m", "driftwolfe", "doctor"]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, preexec_fn=close)
+    options = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": lambda: os.close(1)}
+    done = subprocess.run(command, **options)
     assert (done.returncode, done.stderr) == (0, "")
 
 

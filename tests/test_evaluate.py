@@ -76,10 +76,10 @@ def test_a_model_of_ratings_learns_weights_as_ratings():
 
 def test_agrees_with_prequential_ranks():
     rng = np.random.default_rng(0)
-    pairs = rng.integers(0, (20, 40), (600, 2))
+    pairs = rng.integers(0, (20, 40), (300, 2))
     rng.shuffle(pairs)
     # Scores of different weights: hardly any are equal.
-    weights = rng.random(600)
+    weights = rng.random(300)
     events = [(*pair, weight) for pair, weight in zip(pairs.tolist(), weights, strict=True)]
     scores = evaluate.ranking(Recommender(), events, n=5)
     ranks, known, seen = Recommender().prequential(pairs, weights=weights), set(), set()
@@ -174,7 +174,7 @@ def test_it_is_the_loop_of_river(make, delay):
     assert ours.tolist() == theirs
 
 
-@pytest.mark.parametrize("delay", [0, 1, 2, 40, 150, 999])
+@pytest.mark.parametrize("delay", [1, 40, 999])
 def test_late_ratings(delay):
     completer, by_hand, expected = MatrixCompleter(), MatrixCompleter(), []
     told = completer.prequential(PAIRS, RATINGS, delay)

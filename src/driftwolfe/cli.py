@@ -292,7 +292,7 @@ def _run_trials(
 def run_status(options: argparse.Namespace) -> None:
     """Show the progress of a sweep.
 
-    Prints trials done, and failures.
+    Prints how many trials of each method are done.
     """
     from driftwolfe.experiments import sweep
 

@@ -83,13 +83,11 @@ class Comparison:
         return Spread(float(apart.mean()), float(error))
 
     def interval(
-        self, first: str, second: str, measure: str = "loss per round", confidence: float = 0.95
+        self, first: str, second: str, measure: str = "loss per round"
     ) -> tuple[float, float]:
-        """The ends of the confidence interval of `difference`, of a paired t test over the streams."""
-        if not 0.0 < checks.positive(confidence, "confidence") < 1.0:
-            raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+        """The ends of the 95 % interval of `difference`, of a paired t test over the streams."""
         mean, error = self.difference(first, second, measure)
-        reach = error * float(scipy.special.stdtrit(len(self.seeds) - 1, 0.5 + 0.5 * confidence))
+        reach = error * float(scipy.special.stdtrit(len(self.seeds) - 1, 0.975))
         return mean - reach, mean + reach
 
     def to_frame(self) -> Any:

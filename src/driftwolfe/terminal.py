@@ -95,17 +95,12 @@ class Terminal:
         return wrap(text, self.width, subsequent_indent=indent, **whole)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], most: int = 1000) -> list[str]:
-    """Return the lines of a table: the first column to the left, the others to the right.
-
-    Where a line would have more than `most` letters, long names lose letters before their last nine.
-    """
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table: the first column to the left, the others to the right."""
     cells = [[printable(" ".join(text.splitlines())) for text in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    widths[0] = min(widths[0], max(16, most - sum(widths[1:]) - 2 * len(widths[1:])))
     lines = []
     for first, *others in cells:
-        first = first if len(first) <= widths[0] else f"{first[: widths[0] - 12]}...{first[-9:]}"
         numbers = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
     return lines

@@ -9,7 +9,6 @@ import pytest
 
 from driftwolfe.experiments.sweep import Store
 from experiments.small import made_up, trial
-from reliability.children import python
 
 
 @pytest.fixture
@@ -100,20 +99,6 @@ def test_a_spoilt_list_is_named(store, text):
     assert path.read_bytes() == content
 
 
-def test_failures_are_kept_until_the_trial_succeeds(store):
-    first, second, _ = store.trials
-    store.fail(first, "ValueError: too\nlarge — ü")
-    store.fail(second, "other")
-    assert store.failures == {first.name: "ValueError: too large — ü", second.name: "other"}
-    assert len(store.missing) == 3
-    store.fail(second, "another")
-    assert store.failures[second.name] == "another"
-    store.write(made_up(first))
-    assert store.failures == {second.name: "another"}
-    store.path(first).unlink()  # to be run again, without the old complaint
-    assert store.failures == {second.name: "another"}
-
-
 def test_a_result_is_found_again_and_no_longer_missing(store):
     first, second, third = store.trials
     path = store.path(first)
@@ -193,28 +178,3 @@ def test_packing_waits_for_no_running_sweep(store):
     with Store(store.folder).locked(), pytest.raises(ValueError, match="another sweep is running"):
         store.pack()
     assert store.path(store.trials[0]).exists() and not store.packed_path.exists()
-
-
-SECOND = """
-import sys
-from driftwolfe.experiments.sweep import Store
-try:
-    with Store(sys.argv[1]).locked():
-        print("locked")
-except ValueError as problem:
-    print(problem)
-"""
-
-
-def _second(folder):
-    return python("-c", SECOND, folder).stdout.strip()
-
-
-def test_a_second_process_is_told_that_the_folder_is_in_use(store):
-    with store.locked():
-        said = _second(store.folder)
-    where = f"another sweep is running in {store.folder}"
-    assert said == f"{where}; wait for it, or choose another folder with --out"
-    with pytest.raises(KeyError), store.locked():
-        raise KeyError
-    assert _second(store.folder) == "locked"

@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftwolfe.experiments.running import make_learner
@@ -119,6 +119,7 @@ def test_everything_else_does():
     accuracy=st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     label=st.text(st.characters(codec="utf-8"), max_size=20),
 )
+@settings(max_examples=30)
 def test_a_trial_that_was_written_and_read_is_the_same(c, seed, accuracy, label):
     one = trial("POLD", c=c, seed=seed, options={"accuracy": accuracy}, label=label)
     read = msgspec.json.decode(canonical(one), type=Trial)
@@ -131,6 +132,7 @@ def test_a_trial_that_was_written_and_read_is_the_same(c, seed, accuracy, label)
     c=st.floats(5e-324, 1.7e308),
     seed=st.integers(0, 2**63 - 1),
 )
+@settings(max_examples=20)
 def test_names_are_safe_file_names_whatever_the_options_hold(value, c, seed):
     for text in (value, "../../etc/passwd", "a\\b", "\0", "CON:"):
         name = trial("POLA", c=c, seed=seed, options={"start": text}, label="a/b").name

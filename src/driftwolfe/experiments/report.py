@@ -228,7 +228,7 @@ def overview(places: Iterable[Path]) -> list[str]:
 
 
 def in_brief(store: Store) -> list[str]:
-    """Lines of at most `WIDTH` letters with what all methods came to, and what became of the claims."""
+    """Lines with what all methods came to, and what became of the claims."""
     lines, title = list[str](), store.title
     for summary in summaries_of(store):
         rows = []
@@ -243,7 +243,7 @@ def in_brief(store: Store) -> list[str]:
         if found:
             held = sum(claim.held is True for claim in found)
             notes = f"The paper's claims: {held} of {len(found)} parts held (`driftwolfe claims`)."
-        lines += [*wrap(printable(summary.name), WIDTH), *terminal.table(heads, rows, WIDTH)]
+        lines += [*wrap(printable(summary.name), WIDTH), *terminal.table(heads, rows)]
         lines += [*wrap(summary.notice or "", WIDTH), *wrap(notes, WIDTH), ""]
     return lines
 

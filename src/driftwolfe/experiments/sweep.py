@@ -169,15 +169,6 @@ class Store:
         """The trials that chose c for those of an experiment; their folder need not exist."""
         return Store(self.folder / "tuning")
 
-    @property
-    def failures(self) -> dict[str, str]:
-        """What went wrong in trials without a result that were tried, by their names."""
-        return {
-            trial.name: " ".join(path.read_text(encoding="utf-8", errors="replace").split())
-            for trial in self.missing
-            if (path := self._failure(trial)).exists()
-        }
-
     def add(self, title: str, trials: Iterable[Trial]) -> None:
         """Add trials to the list; the title and the trials that it holds already stay."""
         old = self._read_list() if self._list.exists() else TrialList(title, [])
@@ -215,7 +206,6 @@ class Store:
 
     def write(self, result: Result) -> None:
         storage.write_bytes(self.path(result.trial), result.encode())
-        self._failure(result.trial).unlink(missing_ok=True)
 
     def pack(self) -> Path:
         """Move all results, those of its tuning too, into one small file, and return its path."""
@@ -239,9 +229,6 @@ class Store:
         found = read_packed(self.packed_path) if self.packed_path.exists() else []
         return {result.trial.identity: result for result in found}
 
-    def fail(self, trial: Trial, why: str) -> None:
-        storage.write_text(self._failure(trial), why + "\n")
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from running a sweep in the same folder; ends with the process."""
@@ -263,9 +250,6 @@ class Store:
             problem = none if self.folder.exists() else f"there is no folder {self.folder}"
             raise FileNotFoundError(f"{problem}; `driftwolfe sweep SPEC --out DIR` makes one")
         return read_file(self._list, TrialList, "the list of a sweep", largest=256 << 20)
-
-    def _failure(self, trial: Trial) -> Path:
-        return self.folder / "failures" / f"{trial.name}.txt"
 
 
 def packed(results: Iterable[Result]) -> bytes:
@@ -325,13 +309,11 @@ def run_sweep(
         shown["mininterval"] = 0.1 if sys.stderr.isatty() else 30.0
         with tqdm(**shown) as progress, running as outcomes:
             for trial, result, problem in outcomes:
-                home = homes[trial.identity]
                 if result is None:
                     failed += 1
-                    home.fail(trial, problem)
                     progress.write(printable(f"{describe(trial)} failed: {problem}"), sys.stderr)
                 else:
-                    home.write(result)
+                    homes[trial.identity].write(result)
                     progress.update()
     return failed
 
@@ -343,10 +325,9 @@ def describe(trial: Trial) -> str:
 
 
 def status(store: Store) -> str:
-    """Progress of a sweep and its failures, in a few lines."""
+    """Progress of a sweep, in a few lines."""
     number, left = (Counter(t.title for t in trials) for trials in (store.trials, store.missing))
     done = f"{number.total() - left.total()} of {number.total()} trials done"
     lines = [f"{store.title}: {done} in {store.folder}"]
     lines += [f"  {title}: {n - left[title]} of {n}" for title, n in number.items()]
-    lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
