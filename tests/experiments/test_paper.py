@@ -148,7 +148,7 @@ PRESETS = [(name, preset) for name, sizes in EXPERIMENTS.items() for preset in s
 
 @pytest.mark.parametrize(("name", "preset"), PRESETS)
 def test_every_contender_of_every_preset_can_be_made(name, preset):
-    chosen = replace(experiment(name, preset), rounds=44)
+    chosen = replace(experiment(name, preset), rounds=45)
     data = chosen.data(twin=True)
     stream = data.load(seed=0)
     assert chosen.real in DATA_SETS

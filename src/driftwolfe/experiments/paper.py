@@ -143,9 +143,9 @@ _CLASSES = Experiment(
 )
 
 
-def _classes(tuned: dict[str, Any], **fields: Any) -> Experiment:
-    """Classification with changes of all methods that are tuned, and another size."""
-    contenders = tuple(replace(c, **tuned) if c.scales else c for c in _CLASSES.contenders)
+def _classes(scales: tuple[float, ...], **fields: Any) -> Experiment:
+    """Classification with other values of c for all methods that are tuned, and another size."""
+    contenders = tuple(replace(c, scales=scales) if c.scales else c for c in _CLASSES.contenders)
     return replace(_CLASSES, contenders=contenders, **fields)
 
 
@@ -170,12 +170,10 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
     },
     "classification": {
         # With the best c of the full setting.
-        "quick": _classes({"scales": (64.0,)}, rounds=435, seeds=2, taus=(10, 100)),
+        "quick": _classes((64.0,), rounds=435, seeds=2, taus=(10, 100)),
         "paper": _CLASSES,
         # D/G is 28 there: the same grid from its middle, widened as often as it takes.
-        "small-radius": _classes(
-            {"scales": (16.0, 32.0, 64.0)}, real="shuttle-small-radius", widest=8
-        ),
+        "small-radius": _classes((16.0, 32.0, 64.0), real="shuttle-small-radius", widest=8),
     },
 }
 
