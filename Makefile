@@ -57,7 +57,7 @@ run: $(HAS)experiments ## Run the demo and the paper's experiments in minutes, a
 	@$(BIN)/driftwolfe reproduce classification
 	@$(BIN)/driftwolfe reproduce matrix-completion
 	@echo "== Results (driftwolfe overview)"
-	@$(BIN)/driftwolfe overview results/classification-quick results/matrix-completion-quick
+	@$(BIN)/driftwolfe overview results/demo.png results/classification-quick results/matrix-completion-quick
 
 test: $(TESTS) ## Run the tests and doctests (six to eight minutes on two cores)
 	$(BIN)/python -m pytest -n auto -m 'not slow'

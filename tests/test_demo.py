@@ -2,7 +2,9 @@
 
 import io
 import os
+import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,14 +94,26 @@ def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatc
     assert best_in_hindsight(made) == (1, pytest.approx(both[1].regret))
 
 
-def test_what_is_said_follows_from_the_numbers(both):
+def test_what_is_said_follows_from_the_numbers(both, made):
+    told = demo.findings(both)
+    polar, ogd = both
+    share = round(100 * polar.regret / ogd.regret)
+    assert f"POLAR's regret is {share} % of OGD's" in told
+    assert f"OGD takes {np.median(ogd.waits):.0f} rounds" in told
+    assert f"POLAR takes {np.median(polar.waits):.0f} rounds" in told
+    assert f"{polar.history.lmo.sum():,} linear minimisations in place of 1,000 projections" in told
+    even = run_by_hand(made, "OGD", [np.full(8, 1 / 8)] * 1000, projection=7)
+    perfect = run_by_hand(made, "POLAR", made.comparators, lmo=3)
+    told = demo.findings([perfect, even])
+    assert "OGD takes 100 rounds (median of 7 jumps)" in told
+    assert "POLAR takes 0 rounds until half its weight" in told
+    assert "POLAR's regret is 0 % of OGD's, with 3 linear minimisations in place of 7 proj" in told
     lines = demo.measures(both)
     rows = {line[:26].strip(): line[26:].split() for line in lines}
     assert rows[""] == ["POLAR", "OGD"]
     assert rows["mean loss"] == [f"{run.history.losses.mean():.3f}" for run in both]
     assert rows["regret against the target"] == [f"{run.regret:.1f}" for run in both]
     assert rows["projections"] == ["0", "1,000"]
-    assert rows["rounds until found again"] == [f"{np.median(run.waits):.0f}" for run in both]
     assert len({len(line) for line in lines}) == 1
 
 
@@ -124,23 +138,85 @@ def test_the_chart_shows_where_the_weight_is_and_where_the_target_is_missed(made
     assert 30 < "".join(still).count("○") < 60
 
 
+def test_colours_are_for_terminals_where_nobody_forbids_them(monkeypatch, both):
+    class Screen(io.StringIO):
+        encoding = "utf-8"
+
+        def isatty(self):
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal.of(Screen())
+    assert terminal.colour
+    coloured = chart(both[0], terminal)
+    plain = chart(both[0], replace(terminal, colour=False))
+    assert [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] == plain
+    assert coloured != plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not Terminal.of(Screen()).colour
+    assert not Terminal.of(io.StringIO()).colour
+
+
+def test_the_demo_prints_and_writes_its_picture(played, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo"]) == 0
+    told = capsys.readouterr().out
+    picture = os.path.join("results", "demo.png")
+    assert told.endswith(f"picture: {picture}\n")
+    assert "\x1b" not in told and "█" in told and "○" in told
+    assert "16 times as large would have given OGD a regret of 40.0" in told
+    written = (tmp_path / picture).read_bytes()
+    assert written.startswith(b"\x89PNG")
+    assert os.listdir(tmp_path / "results") == ["demo.png"]
+    assert cli.main(["demo"]) == 0
+    assert (tmp_path / picture).read_bytes() == written
+
+
 @pytest.mark.parametrize("columns", ["1", "66"])
 def test_narrow_terminals_are_not_overrun(columns, played, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)
-    assert cli.main(["demo"]) == 0
-    told = capsys.readouterr().out
-    assert max(map(len, told.splitlines())) <= max(40, int(columns))
-    assert "\x1b" not in told and "█" in told and "○" in told
-    assert "16 times as large would have given OGD a regret of 40.0" in " ".join(told.split())
+    assert cli.main(["demo", "--no-picture"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= max(40, int(columns))
 
 
-def test_without_unicode_all_is_ascii(played, monkeypatch):
+def test_without_unicode_all_is_ascii(played, tmp_path, monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    assert cli.main(["demo"]) == 0
+    assert cli.main(["demo", "--out", str(tmp_path / "Bär.png")]) == 0
     told = raw.getvalue().decode("ascii")
-    assert "####" in told
+    assert "####" in told and r"B\xe4r.png" in told
     assert "\n.:+# weight on a place, from little to all; o the target" in told
+    assert (tmp_path / "Bär.png").exists()
+
+
+def test_without_a_picture(played, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo", "--no-picture"]) == 0
+    assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert cli.main(["demo"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings" in told
+    assert not os.listdir(tmp_path)
+
+
+def test_a_picture_that_cannot_be_written_is_one_sentence(played, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo.png")]) == 5
+    told = capsys.readouterr().err
+    assert told.startswith("driftwolfe: could not write") and "is not a folder" in told
+    assert len(told.splitlines()) == 1
+    assert cli.main(["demo", "--out", str(tmp_path / "demo.jpg")]) == 2
+    assert "must end in .png" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", ["-1", "some"])
+def test_a_seed_is_a_whole_number(seed, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["demo", "--seed", seed])
+    assert end.value.code == 2 and "whole number >= 0" in capsys.readouterr().err
 
 
 def test_the_terminal_part_needs_no_extras_and_nothing_is_compiled(tmp_path):
@@ -149,9 +225,10 @@ def test_the_terminal_part_needs_no_extras_and_nothing_is_compiled(tmp_path):
     code = (
         f"import sys; {hidden}\n"
         "from driftwolfe import cli, demo\n"
-        "demo.ROUNDS = 500\n"
+        "hunt = demo.hunt\n"
+        "demo.hunt = lambda seed: hunt(seed, rounds=400)\n"
         "sys.exit(cli.main(['demo']))"
     )
     done = python("-c", code, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
-    assert "rounds until found again" in done.stdout
+    assert "POLAR's regret is" in done.stdout and "driftwolfe[plot]" in done.stdout
     assert not os.listdir(tmp_path)

@@ -127,35 +127,40 @@ def _option(name: str, **settings: Any) -> Callable[[Command], Command]:
     return add
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
+def _natural(text: str, least: int = 0) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r}")
     return int(text)
 
 
+_positive = partial(_natural, least=1)
 _DATA = _option("--data", metavar="DIR", help="folder with the real data")
 _JOBS = _option("--jobs", type=_positive, metavar="N", help="processes (default: as many as cores)")
 _SCHEDULER = _option("--scheduler", metavar="ADDRESS", help="Dask cluster, as tcp://HOST:PORT")
 _FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
 _RESULTS = "folder for results (default: results/%s)"
+_PICTURE = Path("results", "demo.png")
 _PRESETS = ("quick", "paper", "small-radius")
 _PACK = "then move the files of all trials into one small file"
 
 
+@_option("--out", metavar="FILE", type=Path, default=_PICTURE, help=f"a PNG (default: {_PICTURE})")
+@_option("--seed", type=_natural, default=0, metavar="N", help="of jumps and noise (default: 0)")
+@_option("--no-picture", action="store_true", help="only print")
 def run_demo(options: argparse.Namespace) -> None:
     """See a drifting target lost and followed.
 
     A target hides in one of eight places and jumps; each round gives a noisy hint of where it is. POLAR,
     which runs learners on all time scales and needs no step size, follows. OGD, with the step size that
     its theory gives for so many rounds, loses it at every jump. Prints where each puts its weight, what
-    it lost and how many oracle calls it made. Takes seconds and needs no data.
+    it lost and how many oracle calls it made, and writes a picture. Takes seconds and needs no data.
 
     OGD is handicapped only by its step size: a far larger one, known only in hindsight, serves it
     better, and is printed too. Ader, which projects for many step sizes at once, also follows drift.
     """
     from driftwolfe.demo import show
 
-    show(Terminal.of())
+    show(Terminal.of(), None if options.no_picture else options.out, options.seed)
 
 
 def run_doctor(options: argparse.Namespace) -> int:
@@ -333,12 +338,12 @@ def run_claims(options: argparse.Namespace) -> None:
             terminal.tell(line, "     ")
 
 
-@_option("places", metavar="DIR", type=Path, nargs="+", help="folders of sweeps")
+@_option("places", metavar="PATH", type=Path, nargs="+", help="folder of sweeps, or a picture")
 def run_overview(options: argparse.Namespace) -> None:
     """Put several results into one table.
 
-    Prints the methods of several sweeps or experiments, and which reports and figures to open. A folder
-    that holds no sweep itself, such as results, stands for the sweeps in it.
+    Prints the methods of several sweeps or experiments, and which reports and pictures to open. A folder
+    that holds no sweep itself, such as results, stands for the sweeps and pictures in it.
     """
     from driftwolfe.experiments.report import overview
 

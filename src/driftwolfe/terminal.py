@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import os
 import re
 import shutil
 import sys
@@ -22,6 +23,8 @@ LETTERS = "░▒▓█○─┴"
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+#: Colours and weights, as `Terminal.paint` writes them.
+_PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 
 
 class Output:
@@ -55,17 +58,19 @@ def show(text: str, stream: TextIO | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A text stream, its width, and whether it shows charts in Unicode."""
+    """A text stream, its width, and whether it shows charts in Unicode and colours."""
 
     stream: TextIO
     width: int = 80  # columns to fill
     unicode: bool = True  # whether `LETTERS` can be printed
+    colour: bool = False
 
     @classmethod
     def of(cls, stream: TextIO | None = None) -> Terminal:
         """Find out what a stream can show, by default standard output.
 
-        The width is the terminal's, or COLUMNS, within 40 to 100.
+        The width is the terminal's, or COLUMNS, within 40 to 100. Colours are for terminals unless
+        NO_COLOR is set.
         """
         chosen = sys.stdout if stream is None else stream
         try:
@@ -74,11 +79,14 @@ class Terminal:
         except (UnicodeEncodeError, LookupError):
             unicode = False
         width = min(max(shutil.get_terminal_size().columns, 40), 100)
-        return cls(chosen, width, unicode)
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        return cls(chosen, width, unicode, bool(chosen.isatty() and not plain))
 
     def say(self, text: str = "") -> None:
-        """Print a line; spell out what the stream cannot encode, and control characters."""
-        encoding, text = self.stream.encoding or "ascii", printable(text)
+        """Print a line; spell out what the stream cannot encode, and control characters but colours."""
+        encoding = self.stream.encoding or "ascii"
+        parts = _PAINT.split(text) if self.colour else [text]
+        text = "".join(part if i % 2 else printable(part) for i, part in enumerate(parts))
         if not self.unicode:
             text = text.replace("±", "+-")
         text = text.encode(encoding, "backslashreplace").decode(encoding)
@@ -93,6 +101,10 @@ class Terminal:
         """Break a text into lines that fit, all but the first indented; paths stay whole."""
         whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
         return wrap(text, self.width, subsequent_indent=indent, **whole)
+
+    def paint(self, text: str, code: str) -> str:
+        """Return a text in a colour or weight, by its ANSI code, if colours are shown."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -79,7 +79,11 @@ def test_progress_tells_no_command(folder, capsys):
     assert not COMMANDS.search(told.replace("\r", ""))
 
 
-def test_no_line_of_a_terminal_is_a_command():
+def test_colours_are_shown_and_commands_are_not():
+    stream = io.StringIO()
+    terminal = Terminal(stream, colour=True)
+    terminal.say(terminal.paint("bold", "1") + " \x1b[2J\x07")
+    assert stream.getvalue() == "\x1b[1mbold\x1b[0m \\x1b[2J\\x07\n"
     plain = io.StringIO()
     Terminal(plain).say("\x1b[31mred \x07")
     assert plain.getvalue() == "\\x1b[31mred \\x07\n"

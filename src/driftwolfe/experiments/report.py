@@ -212,9 +212,12 @@ def _section(
 
 
 def overview(places: Iterable[Path]) -> list[str]:
-    """Lines that say what lies in folders of sweeps and which reports and figures to open."""
+    """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
     lines, opened = list[str](), dict[Path, str]()
     for place in (inner for outer in places for inner in _sweeps_in(outer) or [outer]):
+        if place.is_file():
+            opened[place] = "picture"
+            continue
         lines += in_brief(Store(place))
         if (place / "report.html").exists():
             opened[place / "report.html"] = "report"
@@ -249,8 +252,13 @@ def in_brief(store: Store) -> list[str]:
 
 
 def _sweeps_in(place: Path) -> list[Path]:
-    """The sweeps in a folder, without the tuning of experiments, which lies in their own folders."""
-    if (place / "sweep.json").exists():
+    """The sweeps in a folder and the pictures beside them; none where there is nothing of that."""
+    if not place.is_dir() or (place / "sweep.json").exists():
         return [place]
-    folders = sorted(place.iterdir()) if place.is_dir() and not place.is_symlink() else []
-    return [found for each in folders for found in _sweeps_in(each)]
+    found = []  # without the tuning of experiments, which lies in their own folders
+    for each in sorted(place.iterdir()):
+        if each.is_dir() and not each.is_symlink():
+            found += _sweeps_in(each)
+        elif each.suffix == ".png":
+            found.append(each)
+    return found
