@@ -27,7 +27,7 @@ Games = History | Comparison | Mapping[str, History | Sequence[History]]
 _ROUND, _ROW = Axis("round", "rounds"), Axis("row", "rounds")
 
 
-def losses(histories: Games, *, ax: Axes | None = None) -> Axes:
+def losses(histories: Games, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
     """Draw the average loss up to each round, with a band of one standard deviation over games.
 
     The vertical axis has room for all but the first twentieth of the rounds.
@@ -35,8 +35,9 @@ def losses(histories: Games, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     histories
-        What `driftwolfe.compare` returns, whose drifts are marked; or games by name, one or a list for
-        each; or one game.
+        What `driftwolfe.compare` returns; or games by name, one or a list for each; or one game.
+    drifts
+        Rounds to mark; those of a comparison's stream are marked anyway.
     ax
         The axes to draw on; by default those of a new figure.
 
@@ -45,24 +46,27 @@ def losses(histories: Games, *, ax: Axes | None = None) -> Axes:
     >>> import driftwolfe as dw
     >>> ball = dw.L1Ball(2)
     >>> stream = dw.streams.synthetic.linear_signs(ball, rounds=50, changes=2, seed=0)
-    >>> axes = dw.plot.losses({"POLA": dw.play(dw.POLA(ball), stream)})
+    >>> axes = dw.plot.losses({"POLA": dw.play(dw.POLA(ball), stream)}, drifts=stream.drifts)
     >>> axes.get_ylabel()
     'loss per round'
     """
-    return _lines(histories, lambda game, _: game.average_loss, "loss per round", ax, settled=True)
+    return _lines(
+        histories, lambda game, _: game.average_loss, "loss per round", drifts, ax, settled=True
+    )
 
 
 def regret(
     histories: Games,
     comparators: Sequence[Point] | Array | None = None,
     *,
+    drifts: Iterable[int] = (),
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the dynamic regret up to each round, with a band of one standard deviation over games.
 
     Parameters
     ----------
-    histories, ax
+    histories, drifts, ax
         As for `losses`; the games must have kept their losses.
     comparators
         One point per round. By default those that the streams of a comparison know; where none are
@@ -86,17 +90,17 @@ def regret(
     def measure(game: History, place: int) -> Array:
         return regret_so_far(game, known[place % len(known)])
 
-    axis = _lines(histories, measure, unit, ax)
+    axis = _lines(histories, measure, unit, drifts, ax)
     axis.axhline(0.0, color=figure.FAINT, linewidth=0.7, zorder=0.5)
     return axis
 
 
-def calls(histories: Games, *, ax: Axes | None = None) -> Axes:
+def calls(histories: Games, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
     """Draw the calls of the linear minimisation oracle up to each round.
 
     Parameters
     ----------
-    histories, ax
+    histories, drifts, ax
         As for `losses`.
 
     Examples
@@ -111,7 +115,7 @@ def calls(histories: Games, *, ax: Axes | None = None) -> Axes:
     def measure(game: History, _: int) -> Array:
         return np.cumsum(game.lmo, dtype=float)
 
-    return _lines(histories, measure, "LMO calls so far", ax)
+    return _lines(histories, measure, "LMO calls so far", drifts, ax)
 
 
 def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
@@ -121,9 +125,7 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     ----------
     history
         A game that was played with ``record_weights=True``.
-    drifts
-        Rounds to mark.
-    ax
+    drifts, ax
         As for `losses`.
 
     Examples
@@ -251,6 +253,7 @@ def _lines(
     given: Games,
     measure: Callable[[History, int], Array],
     unit: str,
+    drifts: Iterable[int],
     ax: Axes | None,
     *,
     settled: bool = False,
@@ -258,7 +261,7 @@ def _lines(
     """Draw the mean of a measure of each learner's games and a band around it, as far as all of them go."""
     named = _by_name(given)
     styles = figure.line_styles(named)
-    drifts = given.drifts if isinstance(given, Comparison) else ()
+    marked = given.drifts if isinstance(given, Comparison) else ()
     lines = []
     for name, games in named.items():
         curves = [measure(game, place) for place, game in enumerate(games)]
@@ -267,7 +270,7 @@ def _lines(
         lines.append(Line(name, name, styles[name], Band.of(np.arange(1, length + 1), sample)))
     low, high = figure.settled_range([line.band for line in lines]) if settled else (None, None)
     y = Axis(unit, low=low, high=high)
-    panel = Panel("", _ROUND, y, lines, drifts=drifts)
+    panel = Panel("", _ROUND, y, lines, drifts=sorted({*marked, *drifts}))
     with _axes(ax) as axis:
         figure.draw_panel(axis, panel, markersize=4)
         if any(named):
