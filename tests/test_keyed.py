@@ -76,25 +76,20 @@ def test_models_of_scikit_learn(path):
         dw.Keyed(lambda: TraceNormRegressor(random_features=8), path, prior=TraceNormRegressor())
 
 
-def learn_all(models, stream, first=0):
-    """Learn events with offsets from the first on; return how many were not skipped."""
-    numbered = enumerate(stream, first)
-    return sum(models.learn(key, *event, offset=k) for k, (key, *event) in numbered)
-
-
 def test_many_events_have_offsets_one_after_the_other(path):
     stream = events(50)
     with dw.Keyed(factory, path) as models:
-        assert learn_all(models, stream[:20]) == 20
-        assert learn_all(models, stream[10:30], 10) == 10
+        assert models.learn_many(stream[:20], offset=0) == 20
+        assert models.learn_many(stream[10:30], offset=10) == 10
         bad = [*stream[30:35], (stream[35][0], {"a": "no number"}, None), *stream[36:]]
         with pytest.raises(ValueError, match="label is missing"):
-            learn_all(models, bad, 30)
+            models.learn_many(bad, offset=30)
         assert models.offset == 34
-        assert learn_all(models, stream) == 15
+        assert models.learn_many(stream, offset=0) == 15
         assert contents(models) == learned(stream)
         models.commit(60)  # ten events that were for no model
         assert models.offset == 60 and not models.learn(*stream[0], offset=60)
+        assert models.learn_many(stream[:2]) == 2 and models.offset == 60
     with dw.Keyed(factory, path) as models:
         assert models.offset == 60
 
@@ -148,7 +143,7 @@ def test_forgotten_models_leave_the_file(path):
 def test_refused_events_change_nothing(path, with_prior):
     stream = events(60)
     with dw.Keyed(factory, path, 5, factory() if with_prior else None) as models:
-        learn_all(models, stream, 0)
+        models.learn_many(stream, offset=0)
         before, offset, prior = contents(models), models.offset, models.prior
         prior = with_prior and prior.to_bytes()
         known, x, _ = stream[-1]
@@ -195,15 +190,15 @@ def test_a_second_opener_is_refused(path):
 def test_a_new_owner_takes_over(path):
     first = dw.Keyed(factory, path, owner="first")
     stream = events(40)
-    learn_all(first, stream[:10], 0)
+    first.learn_many(stream[:10], offset=0)
     first.commit()
-    learn_all(first, stream[10:20], 10)
+    first.learn_many(stream[10:20], offset=10)
     second = dw.Keyed(factory, path, owner="second")
     assert second.offset == 9
     for _ in range(2):
         with pytest.raises(dw.keyed.NotOwnerError, match="new owner"):
             first.commit()
-    learn_all(second, stream[10:], 10)
+    second.learn_many(stream[10:], offset=10)
     assert contents(second) == learned(stream)
     second.close()
     with pytest.raises(dw.keyed.NotOwnerError):
@@ -215,7 +210,7 @@ NEWER = "UPDATE facts SET value = replace(value, 'version 1', 'version 2') WHERE
 
 def test_files_of_something_else(path, tmp_path):
     with dw.Keyed(factory, path, prior=factory()) as models:
-        learn_all(models, events(10), 0)
+        models.learn_many(events(10), offset=0)
     with pytest.raises(ValueError, match="another factory"):
         dw.Keyed(RiverTraceNormClassifier, path, prior=RiverTraceNormClassifier())
     with pytest.raises(ValueError, match="another factory"):
@@ -262,17 +257,17 @@ def test_damaged_models_are_refused(path):
 def test_a_full_disk_changes_nothing(path):
     stream = events(60)
     models = dw.Keyed(factory, path, 1000)
-    learn_all(models, stream[:20], 0)
+    models.learn_many(stream[:20], offset=0)
     models.commit()
     models._file._db.execute("PRAGMA max_page_count = 1")
-    learn_all(models, stream[20:50], 20)
+    models.learn_many(stream[20:50], offset=20)
     with pytest.raises(OSError, match="full"):
         models.commit()
     with pytest.raises(OSError, match="full"):
         models.forget(stream[0][0])
     assert contents(models) == learned(stream[:50])
     models._file._db.execute("PRAGMA max_page_count = 100000")
-    learn_all(models, stream[50:], 50)
+    models.learn_many(stream[50:], offset=50)
     models.close()
     with dw.Keyed(factory, path) as models:
         assert contents(models) == learned(stream) and models.offset == 59

@@ -52,7 +52,7 @@ def test_models_are_those_of_one_process_though_workers_are_killed(client, tmp_p
         expected = learned(good)
         if kills > 1:
             kill_one(client, random)
-        assert contents(models) == expected
+        assert contents(models) == expected and len(models) == len(expected)
         assert set(refused) <= {*bad} and all("label is missing" in why for why in refused.values())
         if kills > 1:
             kill_one(client, random)
@@ -80,8 +80,13 @@ def test_a_source_that_dies_sends_again_what_was_not_committed(client, tmp_path)
             first.commit()
         models.learn_many(stream[40:], 40)
         assert contents(models) == learned(stream)
+        key = stream[0][0]
+        models.forget(key)
+        assert key not in models.keys()  # noqa: SIM118
         with pytest.raises(KeyError):
-            models["unknown"]
+            models.forget(key)
+        with pytest.raises(KeyError):
+            models[key]
 
 
 def test_bad_input_and_other_folders(client, tmp_path):

@@ -145,6 +145,18 @@ class Keyed:
             self._offset = offset
         return True
 
+    def learn_many(self, events: Iterable[tuple[Any, ...]], offset: int | None = None) -> int:
+        """Learn events `(key, ...)`, one after the other; return how many were not skipped.
+
+        `offset` is that of the first; each has the next one. If one raises an error, those before it have been
+        learned, and `offset` is that of the last of these.
+        """
+        first = None if offset is None else checks.count(offset, "offset", 0)
+        return sum(
+            self.learn(key, *event, offset=None if first is None else first + number)
+            for number, (key, *event) in enumerate(events)
+        )
+
     @writes
     def predict(self, key: Key, /, *given: Any, **named: Any) -> Any:
         """Return what the model of a key predicts: by its `predict_one`, or `predict`.

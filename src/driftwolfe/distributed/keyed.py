@@ -69,6 +69,11 @@ class Shard:
         """Return the predictions for questions `(key, ...)`."""
         return [self.models.predict(key, *given) for key, *given in deserialize_bytes(questions)]
 
+    def forget(self, key: Key) -> None:
+        """Remove the model of a key, if it is still there."""
+        if key in self.models:
+            self.models.forget(key)
+
 
 class Keyed:
     """`driftwolfe.Keyed` on the workers of a Dask cluster: keys are hashed to shards, each with its own file.
@@ -165,8 +170,16 @@ class Keyed:
 
     def __getitem__(self, key: Key) -> Any:
         """Return a copy of the model of a key."""
-        number = self._shard(known := keyed.checked_key(key))
-        return self._ask({number: ("__getitem__", known)})[number]
+        return self._ask_one(key, "__getitem__")
+
+    def forget(self, key: Key) -> None:
+        """Remove the model of a key from memory and from its file."""
+        if not self._ask_one(key, "__contains__"):
+            raise KeyError(f"there is no model of {key!r:.80}")
+        self._ask_one(key, "forget")
+
+    def __len__(self) -> int:
+        return sum(self._ask_all("__len__"))
 
     def commit(self) -> None:
         """Let all shards write what is new, each in a transaction, with the offset."""
@@ -200,6 +213,11 @@ class Keyed:
         return {
             number: serialize_bytes(batch, on_error="raise") for number, batch in batches.items()
         }
+
+    def _ask_one(self, key: Key, method: str) -> Any:
+        known = keyed.checked_key(key)
+        number = self._shard(known)
+        return self._ask({number: (method, known)})[number]
 
     def _ask_all(self, *asked: Any) -> Collection[Any]:
         """Ask every shard the same; return their answers."""
