@@ -129,14 +129,18 @@ def test_intervals_are_those_of_a_paired_t_test():
     result = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps, seeds=5)
     ours, theirs = (result.measures[name]["dynamic regret"] for name in "ab")
     test = scipy.stats.ttest_rel(ours, theirs)
-    found = result.interval("a", "b", "dynamic regret")
-    assert found == pytest.approx(tuple(test.confidence_interval(0.95)))
+    for confidence in (0.95, 0.5):
+        low, high = result.interval("a", "b", "dynamic regret", confidence)
+        assert (low, high) == pytest.approx(tuple(test.confidence_interval(confidence)))
     mean, error = result.difference("a", "b", "dynamic regret")
     assert mean == pytest.approx(np.mean(ours) - np.mean(theirs))
     assert error == pytest.approx(mean / test.statistic)
     assert result.interval("a", "a") == (0.0, 0.0)
     single = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps)
     assert np.isnan(single.interval("a", "b")).all()
+    for wrong in (0.0, 1.0, 95):
+        with pytest.raises(ValueError, match="confidence must"):
+            result.interval("a", "b", confidence=wrong)
     with pytest.raises(ValueError, match=r"learner must be one of .*did you mean 'b'\?"):
         result.difference("a", "B")
     with pytest.raises(ValueError, match="did you mean 'dynamic regret'"):
@@ -204,6 +208,7 @@ def test_own_learners_and_ours_play_the_same_streams():
     lines = str(result).splitlines()
     assert [line.split()[0] for line in lines] == ["learner", "mine", "POLA", "stays"]
     assert "–" in lines[3]  # it calls no projection
+    assert result._repr_html_().count("<tr>") == 4
     assert repr(result) == "Comparison(mine, POLA, stays: 3 streams of 120 rounds)"
 
 
@@ -218,6 +223,8 @@ def test_one_stream_changes_its_order_between_drifts():
     for start, end in ((0, 10), (10, 25), (25, 40)):
         assert {id(f) for f in other[start:end]} == {id(f) for f in losses[start:end]}
     assert result.drifts == (10, 25)
+    result = dw.compare({"<b>": dw.learners.Constant(BALL)}, list(jumps(0)))
+    assert "<b>" not in result._repr_html_()
 
 
 class Failing(Halfway):

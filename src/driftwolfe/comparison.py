@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -83,11 +84,13 @@ class Comparison:
         return Spread(float(apart.mean()), float(error))
 
     def interval(
-        self, first: str, second: str, measure: str = "loss per round"
+        self, first: str, second: str, measure: str = "loss per round", confidence: float = 0.95
     ) -> tuple[float, float]:
-        """The ends of the 95 % interval of `difference`, of a paired t test over the streams."""
+        """The ends of the confidence interval of `difference`, of a paired t test over the streams."""
+        if not 0.0 < checks.positive(confidence, "confidence") < 1.0:
+            raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
         mean, error = self.difference(first, second, measure)
-        reach = error * float(scipy.special.stdtrit(len(self.seeds) - 1, 0.975))
+        reach = error * float(scipy.special.stdtrit(len(self.seeds) - 1, 0.5 + 0.5 * confidence))
         return mean - reach, mean + reach
 
     def to_frame(self) -> Any:
@@ -132,6 +135,14 @@ class Comparison:
         rounds = counted(len(next(iter(self.histories.values()))[0]), "round")
         streams = counted(len(self.comparators), "stream")
         return f"Comparison({', '.join(self.histories)}: {streams} of {rounds})"
+
+    def _repr_html_(self) -> str:
+        heads, rows = self._cells
+        body = ""
+        for tag, cells in [("th", heads), *(("td", row) for row in rows)]:
+            line = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+            body += f"<tr>{line}</tr>"
+        return f"<table>{body}</table>"
 
 
 def compare(
