@@ -140,7 +140,7 @@ _SCHEDULER = _option("--scheduler", metavar="ADDRESS", help="Dask cluster, as tc
 _FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
 _RESULTS = "folder for results (default: results/%s)"
 _PICTURE = Path("results", "demo.png")
-_PRESETS = ("quick", "paper", "small-radius")
+_PRESETS = ("quick", "paper", "one-projection", "small-radius")
 _PACK = "then move the files of all trials into one small file"
 
 
@@ -208,6 +208,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
     presets of matrix-completion, and how long they take on two cores:
       quick            two to four minutes: 600 rounds, two orders of the data (default)
       paper            a day: the full setting
+      one-projection   hours: POLD against learners that project once per round
 
     presets of classification:
       quick            a minute or two: 435 rounds, two orders of the data (default)
@@ -297,7 +298,7 @@ def _run_trials(
 def run_status(options: argparse.Namespace) -> None:
     """Show the progress of a sweep.
 
-    Prints how many trials of each method are done.
+    Prints how many trials of each method are done, and failures.
     """
     from driftwolfe.experiments import sweep
 

@@ -168,6 +168,10 @@ def test_the_paper_preset_is_the_papers_setting():
     assert {c.label for c in matrices.contenders if c.scales} == tuned | rated
     rates = {c.options["loss_scale"] for c in matrices.contenders if c.label in rated}
     assert rates == {math.sqrt(8.0) / 0.01}  # s = 0.01, and the trials in docs/results
+    opt_in = experiment("matrix-completion", "one-projection").contenders
+    exact = {"POLD", "one-projection Ader", "one-projection SAOL"}
+    assert {c.label for c in opt_in} - exact == {f"{label}, block" for label in exact - {"POLD"}}
+    assert {len(c.scales) for c in opt_in} == {3}
     stream = matrices.data(twin=True).load(seed=0)
     assert (len(stream), stream.drifts, stream.domain.radius) == (3000, (1000, 2000), 1e4)
     classes = experiment("classification", "paper")

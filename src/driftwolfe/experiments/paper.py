@@ -119,6 +119,20 @@ _MATRICES = Experiment(
     ),
     also=("movielens-100k-random-drifts",),
 )
+#: Learners that project once per round, exactly or by the block oracle, beside POLD, with the values of c of
+#: one-projection Ader, which lie around D/G: opt-in, as those with exact projections take half a second per round.
+_BLOCK: dict[str, Option] = {"method": "block"}
+_ONE_PROJECTION = (
+    *(each for each in _TUNED if each.method == "POLD"),
+    *(
+        Contender(method, label + oracle, (1e3, 2e3, 5e3), options, seconds=1400)
+        for method, label in (
+            ("OneProjectionAder", "one-projection Ader"),
+            ("OneProjectionSAOL", "one-projection SAOL"),
+        )
+        for oracle, options in (("", {}), (", block", _BLOCK))
+    ),
+)
 #: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
 _EXACT: dict[str, Option] = {"gauge": "exact"}
 _GAUGED = "PAMO, exact gauge (reconstructed)"
@@ -167,6 +181,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             seeds=2,
         ),
         "paper": _MATRICES,
+        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=(), widest=0),
     },
     "classification": {
         # With the best c of the full setting.
