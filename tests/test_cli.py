@@ -172,7 +172,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
         (["sweep", "a\x00b"], 3, "there is no file"),
         (["sweep", "bad.toml"], 2, "bad.toml: "),
         (["sweep", "unknown.toml"], 2, "unknown.toml: unknown method 'POLDA'"),
-        (["sweep", "key.toml"], 2, "key.toml: Object contains unknown field `method`"),
+        (["sweep", "key.toml"], 2, "key.toml: unknown key `method`; did you mean 'methods'?"),
         (["sweep", "steps.toml", "--scheduler", "tcp://127.0.0.1:9"], 5, "no Dask scheduler"),
         (["sweep", "steps.toml", "--out", "file/deeper"], 5, "file is not a folder"),
         (["sweep", "steps.toml", "--out", "a\x00b"], 2, "null"),

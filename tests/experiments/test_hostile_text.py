@@ -44,6 +44,7 @@ def folder(tmp_path):
     store.add(HOSTILE, [*(each.trial for each in results), missing])
     for each in results:
         store.write(each)
+    store.fail(missing, HOSTILE)
     return tmp_path / "sweep"
 
 

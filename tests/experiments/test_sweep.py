@@ -11,7 +11,7 @@ import pytest
 
 from driftwolfe.experiments.running import run_trial
 from driftwolfe.experiments.sweep import Store, describe, run_sweep, status
-from driftwolfe.experiments.trial import DataSet
+from driftwolfe.experiments.trial import DataSet, Trial
 from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
 
 IMPOSSIBLE = trial(data=DataSet(name="jumping-target", rounds=3))
@@ -53,16 +53,27 @@ def test_only_what_is_missing_is_run(tmp_path):
     assert _stamps(store) == after
 
 
-def test_what_fails_is_told_and_tried_again(tmp_path, capsys):
+def test_what_fails_is_noted_told_and_tried_again(tmp_path, capsys):
     store = _store(tmp_path, *(trial(seed=seed) for seed in range(7)), IMPOSSIBLE)
     assert run_sweep(store, Here()) == 1
     assert store.missing == [IMPOSSIBLE]
+    assert "pieces must be at most the 3 rounds" in store.failures[IMPOSSIBLE.name]
+    last = status(store).splitlines()[-1]
+    assert last.startswith(f"failed: {IMPOSSIBLE.name}: ValueError: pieces must be")
     said = capsys.readouterr()
     assert "OGD, seed 0 failed: ValueError: pieces must be at most the 3 rounds" in said.err
     assert "7/8" in said.err and said.err.count("\n") <= 3 and said.out == ""
     workers = Here()
     assert run_sweep(store, workers) == 1
     assert workers.given == [IMPOSSIBLE]
+
+    class Mended(ThreadPoolExecutor):
+        def submit(self, call, one, *how):
+            return super().submit(lambda: made_up(msgspec.json.decode(one, type=Trial)).encode())
+
+    assert run_sweep(store, Mended) == 0
+    assert store.failures == {}
+    assert "failed" not in status(store)
 
 
 def test_the_status_counts_by_method(tmp_path):
@@ -194,5 +205,6 @@ def test_ctrl_c_ends_a_sweep_and_its_workers(tmp_path):
     store = Store(folder)
     assert [t.data.rounds for t in store.missing] == [2_000_000] * 2
     assert len(_whole(folder)) == 2
+    assert store.failures == {}
     with store.locked():  # nobody holds it any longer
         pass

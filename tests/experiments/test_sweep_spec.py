@@ -61,9 +61,9 @@ def test_lists_of_options_are_tried_in_every_combination_and_named():
 TABLE = f'{START}[[methods]]\nmethod = "POLA"\n'
 MISTAKES = [
     (f"seeds = [-1]\n{START}{METHOD}", "seed must be a whole number >= 0"),
-    (f"sedes = 3\n{START}{METHOD}", "unknown field `sedes`"),
-    (f"{START}{METHOD}C = 1\n", "unknown field `C`"),
-    (f'data = {{ name = "shuttle", round = 5 }}\n{METHOD}', "unknown field `round`"),
+    (f"sedes = 3\n{START}{METHOD}", "unknown key `sedes`"),
+    (f"{START}{METHOD}C = 1\n", "unknown key `C`"),
+    (f'data = {{ name = "shuttle", round = 5 }}\n{METHOD}', "unknown key `round`"),
     (f'seeds = "three"\n{START}{METHOD}', "Expected `int | array`, got `str`"),
     (f"seeds = true\n{START}{METHOD}", "Expected `int | array`, got `bool`"),
     (f'{START}{METHOD}c = "1"\n', "Expected `float | array | null`, got `str`"),

@@ -99,6 +99,20 @@ def test_a_spoilt_list_is_named(store, text):
     assert path.read_bytes() == content
 
 
+def test_failures_are_kept_until_the_trial_succeeds(store):
+    first, second, _ = store.trials
+    store.fail(first, "ValueError: too\nlarge — ü")
+    store.fail(second, "other")
+    assert store.failures == {first.name: "ValueError: too large — ü", second.name: "other"}
+    assert len(store.missing) == 3
+    store.fail(second, "another")
+    assert store.failures[second.name] == "another"
+    store.write(made_up(first))
+    assert store.failures == {second.name: "another"}
+    store.path(first).unlink()  # to be run again, without the old complaint
+    assert store.failures == {second.name: "another"}
+
+
 def test_a_result_is_found_again_and_no_longer_missing(store):
     first, second, third = store.trials
     path = store.path(first)

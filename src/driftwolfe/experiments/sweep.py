@@ -6,6 +6,7 @@ import itertools
 import lzma
 import math
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -32,6 +33,7 @@ from driftwolfe.experiments.trial import (
     read_file,
     short,
 )
+from driftwolfe.points import checks
 from driftwolfe.streams.datasets import Folder
 from driftwolfe.terminal import printable
 
@@ -127,8 +129,21 @@ def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
         spec = decode(content, Spec, msgspec.toml.decode)
         spec.trials()
     except (ValueError, TypeError) as problem:
-        raise ValueError(f"{name}: {str(problem)[:500]}") from problem
+        raise ValueError(f"{name}: {_with_hint(str(problem))[:500]}") from problem
     return spec
+
+
+def _with_hint(problem: str) -> str:
+    """A message of msgspec about an unknown key, with the keys that may be meant."""
+    found = re.search(r"unknown field `(.*?)`(?: - at `(.*)`)?", problem)
+    if found is None:
+        return problem
+    key, place = found[1], found[2] or "$"
+    kinds: dict[str, type[msgspec.Struct]] = {"$": Spec, "$.data": DataSet}
+    kind = kinds.get(place, MethodSpec)
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    there, where = ", ".join(known), "" if place == "$" else f" in {place.removeprefix('$.')}"
+    return f"unknown key `{key}`{where}{checks.meant(key, known) or f'; there are {there}'}"
 
 
 class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,6 +184,15 @@ class Store:
         """The trials that chose c for those of an experiment; their folder need not exist."""
         return Store(self.folder / "tuning")
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """What went wrong in trials without a result that were tried, by their names."""
+        return {
+            trial.name: " ".join(path.read_text(encoding="utf-8", errors="replace").split())
+            for trial in self.missing
+            if (path := self._failure(trial)).exists()
+        }
+
     def add(self, title: str, trials: Iterable[Trial]) -> None:
         """Add trials to the list; the title and the trials that it holds already stay."""
         old = self._read_list() if self._list.exists() else TrialList(title, [])
@@ -206,6 +230,7 @@ class Store:
 
     def write(self, result: Result) -> None:
         storage.write_bytes(self.path(result.trial), result.encode())
+        self._failure(result.trial).unlink(missing_ok=True)
 
     def pack(self) -> Path:
         """Move all results, those of its tuning too, into one small file, and return its path."""
@@ -229,6 +254,9 @@ class Store:
         found = read_packed(self.packed_path) if self.packed_path.exists() else []
         return {result.trial.identity: result for result in found}
 
+    def fail(self, trial: Trial, why: str) -> None:
+        storage.write_text(self._failure(trial), why + "\n")
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from running a sweep in the same folder; ends with the process."""
@@ -250,6 +278,9 @@ class Store:
             problem = none if self.folder.exists() else f"there is no folder {self.folder}"
             raise FileNotFoundError(f"{problem}; `driftwolfe sweep SPEC --out DIR` makes one")
         return read_file(self._list, TrialList, "the list of a sweep", largest=256 << 20)
+
+    def _failure(self, trial: Trial) -> Path:
+        return self.folder / "failures" / f"{trial.name}.txt"
 
 
 def packed(results: Iterable[Result]) -> bytes:
@@ -311,6 +342,7 @@ def run_sweep(
             for trial, result, problem in outcomes:
                 if result is None:
                     failed += 1
+                    homes[trial.identity].fail(trial, problem)
                     progress.write(printable(f"{describe(trial)} failed: {problem}"), sys.stderr)
                 else:
                     homes[trial.identity].write(result)
@@ -325,9 +357,10 @@ def describe(trial: Trial) -> str:
 
 
 def status(store: Store) -> str:
-    """Progress of a sweep, in a few lines."""
+    """Progress of a sweep and its failures, in a few lines."""
     number, left = (Counter(t.title for t in trials) for trials in (store.trials, store.missing))
     done = f"{number.total() - left.total()} of {number.total()} trials done"
     lines = [f"{store.title}: {done} in {store.folder}"]
     lines += [f"  {title}: {n - left[title]} of {n}" for title, n in number.items()]
+    lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
