@@ -56,21 +56,13 @@ def test_scores(make):
     # Scored: (b, 2), which a ranker of known items cannot rank yet; (a, 2) first; (c, 3) second; and
     # (c, 2) first. Item 1 is never shown: everybody has seen it.
     known = make is Fixed
-    scores = evaluate.ranking(make([1, 2, 3]), EVENTS, n=2, progress=True)
+    scores = evaluate.ranking(make([1, 2, 3]), EVENTS, n=2)
     assert scores.events == 4 and scores.recall == (3.0 + known) / 4.0
     assert scores.ndcg == pytest.approx((2.0 + known + 1.0 / math.log2(3.0)) / 4.0)
     assert scores.mrr == pytest.approx((2.5 + known) / 4.0)
     assert scores.coverage == pytest.approx(2.0 / 3.0)
     first = evaluate.ranking(make([1, 2, 3]), EVENTS, n=1)
     assert first.recall == (2.0 + known) / 4.0 and "recall@1 0." in str(first)
-
-
-def test_the_curve_is_bounded_and_keeps_the_mean():
-    events = [(user, item) for user in range(6_000) for item in ("tea", "milk", "jam", "egg")]
-    scores = evaluate.ranking(Fixed(["tea", "milk", "egg", "jam"]), events, n=1)
-    assert scores.events == 18_000 and len(scores.curve) <= evaluate.MOST_POINTS
-    assert 18_000 - scores.block < len(scores.curve) * scores.block <= 18_000
-    assert sum(scores.curve) / len(scores.curve) == pytest.approx(scores.recall, abs=0.01)
 
 
 def test_a_model_of_ratings_learns_weights_as_ratings():
@@ -84,10 +76,10 @@ def test_a_model_of_ratings_learns_weights_as_ratings():
 
 def test_agrees_with_prequential_ranks():
     rng = np.random.default_rng(0)
-    pairs = rng.integers(0, (20, 40), (600, 2))
+    pairs = rng.integers(0, (20, 40), (300, 2))
     rng.shuffle(pairs)
     # Scores of different weights: hardly any are equal.
-    weights = rng.random(600)
+    weights = rng.random(300)
     events = [(*pair, weight) for pair, weight in zip(pairs.tolist(), weights, strict=True)]
     scores = evaluate.ranking(Recommender(), events, n=5)
     ranks, known, seen = Recommender().prequential(pairs, weights=weights), set(), set()
@@ -125,14 +117,11 @@ def test_ties_are_broken_at_random():
     for user in range(1, 400):
         events += [(user, 49), (user, user % 2)]  # the next one is among the first two
     for ranker in (False, True):
-        scores = []
-        for seed in (0, 0, 1):
-            model = Indifferent()
-            if ranker:
-                model.recommend = None
-            scores.append(evaluate.ranking(model, events, n=10, seed=seed).recall)
+        model = Indifferent()
+        if ranker:
+            model.recommend = None
         # Ten of fifty; the standard deviation is 0.02.
-        assert scores[0] == scores[1] != scores[2] and abs(scores[0] - 10 / 50) < 0.09
+        assert abs(evaluate.ranking(model, events, n=10).recall - 10 / 50) < 0.09
 
 
 def test_what_is_refused():
@@ -185,7 +174,7 @@ def test_it_is_the_loop_of_river(make, delay):
     assert ours.tolist() == theirs
 
 
-@pytest.mark.parametrize("delay", [0, 1, 2, 40, 150, 999])
+@pytest.mark.parametrize("delay", [1, 40, 999])
 def test_late_ratings(delay):
     completer, by_hand, expected = MatrixCompleter(), MatrixCompleter(), []
     told = completer.prequential(PAIRS, RATINGS, delay)

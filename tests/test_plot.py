@@ -41,9 +41,11 @@ def test_losses_are_means_over_games_with_drifts_marked(compared):
     assert marked == set(compared.drifts) == {30, 60}
     assert len(axis.collections) == 2  # a band for each
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["POLA", "stays"]
-    total = dw.plot.losses(compared, average=False)
-    sums = [game.losses.sum() for game in compared.histories["stays"]]
-    assert line(total, "stays")[-1] == pytest.approx(np.mean(sums))
+    alone = {"POLA": compared.histories["POLA"]}
+    for draw in (dw.plot.losses, dw.plot.regret, dw.plot.calls):  # games know no drifts
+        lines = draw(alone, drifts=(5, 40)).get_lines()
+        marked = {each.get_xdata()[0] for each in lines if len(each.get_xdata()) == 2}
+        assert marked - {0.0} == {5, 40}
 
 
 def test_regret_ends_at_dynamic_regret(compared):
@@ -86,8 +88,6 @@ def test_calls_and_given_axes():
     axis = dw.plot.calls({"OFW": history}, ax=given)
     assert axis is given
     assert line(axis, "OFW").tolist() == list(range(1, 91))
-    with pytest.raises(ValueError, match='oracle must be one of "lmo", "projection"'):
-        dw.plot.calls(history, oracle="oracle")
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -42,7 +42,8 @@ def _command(name: str, parser: argparse.ArgumentParser) -> str:
     parts = [f"## driftwolfe {name}", f"```console\n{lines.replace(chr(0), ' ')}\n```"]
     parts += [_paragraph(text) for text in (parser.description or "").split("\n\n")]
     rows = "".join(f"\n| `{_spelt(each)}` | {_meaning(each)} |" for each in actions)
-    return "\n\n".join([*parts, f"| option | meaning |\n| --- | --- |{rows}"])
+    table = [f"| option | meaning |\n| --- | --- |{rows}"] if rows else []
+    return "\n\n".join([*parts, *table])
 
 
 def _spelt(action: argparse.Action) -> str:

@@ -96,8 +96,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"driftwolfe {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for function, options in _OPTIONS.items():
-        run, name = globals()[function], function.removeprefix("run_")
+    for function, run in globals().items():
+        if not function.startswith("run_"):
+            continue
+        name = function.removeprefix("run_")
         summary, _, description = (inspect.getdoc(run) or "").partition("\n\n")
         command = commands.add_parser(
             name,
@@ -106,12 +108,12 @@ def make_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
-        for option, settings in options:
+        for option, settings in _OPTIONS[function]:
             command.add_argument(option, **settings)
     return parser
 
 
-#: The options of each command, ``run_NAME``, in the order of the help. Its docstring is its help.
+#: The options of each command, ``run_NAME``, in the order of the help.
 _OPTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
 
 
@@ -138,7 +140,7 @@ _SCHEDULER = _option("--scheduler", metavar="ADDRESS", help="Dask cluster, as tc
 _FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
 _RESULTS = "folder for results (default: results/%s)"
 _PICTURE = Path("results", "demo.png")
-_PRESETS = ("quick", "short", "paper", "one-projection", "small-radius")
+_PRESETS = ("quick", "paper", "one-projection", "small-radius")
 _PACK = "then move the files of all trials into one small file"
 
 
@@ -161,18 +163,17 @@ def run_demo(options: argparse.Namespace) -> None:
     show(Terminal.of(), None if options.no_picture else options.out, options.seed)
 
 
-@_DATA
 def run_doctor(options: argparse.Namespace) -> int:
     """Check what is installed, found and working.
 
     Print what a question or a bug report needs: versions, threads, compiled code, the data of the
-    paper's experiments, folders to write to, the extras and what is missing for them; play a short game
-    and compare its regret with the theorem. The last line says that all is well, or what to do first.
-    Nothing is downloaded. The exit status is 1 only where something that the core needs is broken.
+    paper's experiments, the extras and what is missing for them; play a short game and compare its regret
+    with the theorem. The last line says that all is well, or what to do first. Nothing is downloaded.
+    The exit status is 1 only where something that the core needs is broken.
     """
     from driftwolfe.doctor import examine
 
-    return examine(Terminal.of(), options.data)
+    return examine(Terminal.of())
 
 
 @_option("names", nargs="*", metavar="NAME", help="learners, or an estimator (default: all)")
@@ -206,7 +207,6 @@ def run_reproduce(options: argparse.Namespace) -> int:
 
     presets of matrix-completion, and how long they take on two cores:
       quick            two to four minutes: 600 rounds, two orders of the data (default)
-      short            half an hour and more: 300 rounds, where Ader can play all
       paper            a day: the full setting
       one-projection   hours: POLD against learners that project once per round
 
@@ -298,7 +298,7 @@ def _run_trials(
 def run_status(options: argparse.Namespace) -> None:
     """Show the progress of a sweep.
 
-    Prints trials done, the best so far, and failures.
+    Prints how many trials of each method are done, and failures.
     """
     from driftwolfe.experiments import sweep
 
@@ -310,9 +310,8 @@ def run_status(options: argparse.Namespace) -> None:
 def run_report(options: argparse.Namespace) -> None:
     """Draw the results of a sweep so far.
 
-    Writes summary.md, trials.csv, figures/ and report.html into the folder of the sweep. With --pack all
-    finished trials, those that chose c too, become one file, trials.jsonl.xz. It keeps 8 digits of losses, 5
-    of seconds, 3 decimals of weights, and all digits of last readings. All commands read it as they read the
+    Writes summary.md, figures/ and report.html into the folder of the sweep. With --pack all finished
+    trials, those that chose c too, become one file, trials.jsonl.xz. All commands read it as they read the
     files, and a sweep resumes from it.
     """
     from driftwolfe.experiments import report, sweep

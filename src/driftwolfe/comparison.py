@@ -152,8 +152,6 @@ def compare(
     *,
     comparators: Sequence[Point] | Array | None = None,
     tau: int | None = None,
-    record_weights: bool = False,
-    progress: bool | None = None,
 ) -> Comparison:
     """Play learners, your own among them, on the same streams, and measure them.
 
@@ -176,10 +174,6 @@ def compare(
         One point per round, to measure dynamic regret against, in place of those of the stream.
     tau
         Measure the adaptive regret over windows of so many rounds too.
-    record_weights
-        Keep expert weights, for `driftwolfe.plot.weights`.
-    progress
-        Show a progress bar; by default only on a terminal.
 
     Examples
     --------
@@ -213,12 +207,11 @@ def compare(
             streams = [replace(each, domain=each.domain or domain.unwrapped) for each in streams]
     games = [(name, place) for place in range(len(streams)) for name in learners]
     histories: dict[str, list[History]] = {name: [] for name in learners}
-    hidden = None if progress is None else not progress  # None: unless on a terminal
-    for name, place in tqdm(games, unit="game", leave=False, disable=hidden):
+    for name, place in tqdm(games, unit="game", leave=False, disable=None):  # only on a terminal
         given, losses = learners[name], streams[place]
         try:
             learner = given.clone() if isinstance(given, Learner) else copy.deepcopy(given)
-            played = play(learner, losses, record_weights=record_weights, progress=False)
+            played = play(learner, losses, progress=False)
         except Exception as problem:
             problem.add_note(f"raised in the game of {name!r}, seed {chosen[place]}")
             raise

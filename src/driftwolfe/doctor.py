@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from driftwolfe import __version__
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, best_device
 from driftwolfe.streams import datasets
-from driftwolfe.streams.datasets import RATINGS, ROWS, Folder
+from driftwolfe.streams.datasets import RATINGS, ROWS
 from driftwolfe.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 #: The extras that users install, and what each is for.
 EXTRAS = {
-    "plot": "pictures of driftwolfe demo and of the examples",
+    "plot": "pictures of games and of the examples",
     "estimators": "estimators of scikit-learn",
     "river": "estimators of river",
     "onnx": "recommenders as ONNX files",
@@ -40,8 +39,6 @@ EXTRAS = {
     "distributed": "sweeps on a Dask cluster",
 }
 ROUNDS, DIMENSION = 256, 20  # of the self-test
-#: ANSI codes: green, yellow, bold red.
-_COLOURS = {"ok": "32", "note": "33", "broken": "1;31"}
 _REINSTALL = "pip install --force-reinstall driftwolfe"
 _NUMBA_CACHE = "set NUMBA_CACHE_DIR to a folder that you can write to"
 
@@ -58,7 +55,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def examine(terminal: Terminal, data: Folder | None = None) -> int:
+def examine(terminal: Terminal) -> int:
     """Examine everything and print it; return 1 if the core is broken, else 0."""
     python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
     terminal.tell(f"driftwolfe {__version__}, Python {python}, {system}")
@@ -66,13 +63,12 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         "core": core,
         "threads": threads,
         "does it work": lambda: [compiled_code(), self_test()],
-        "data of the paper's experiments": lambda: data_sets(data),
-        "folders": folders,
+        "data of the paper's experiments": data_sets,
         "extras": extras,
     }
     findings: list[Finding] = []
     for title, section in sections.items():
-        terminal.say("\n" + terminal.paint(title, "1"))
+        terminal.say(f"\n{title}")
         try:
             found = list(section())
         except Exception as problem:  # the doctor itself must not fail
@@ -98,10 +94,8 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 def _lines(terminal: Terminal, finding: Finding) -> list[str]:
     """A finding, and its remedy on a line of its own."""
-    state = f"  {finding.state:7}"
     indent = " " * (29 if terminal.width >= 72 else 11)
-    lines = terminal.lines(f"{state}{finding.name:20}{finding.text}", indent)
-    lines[0] = terminal.paint(state, _COLOURS[finding.state]) + lines[0].removeprefix(state)
+    lines = terminal.lines(f"  {finding.state:7}{finding.name:20}{finding.text}", indent)
     if finding.remedy:
         lines += terminal.lines(f"{indent}-> {finding.remedy}", f"{indent}   ")
     return lines
@@ -133,18 +127,13 @@ def fault(needed: Requirement) -> str:
 
 
 def core() -> Iterator[Finding]:
-    """Examine each package of the core: installed, new enough, importable."""
+    """Say of each package of the core whether it is installed and new enough."""
     for needed in requirements():
-        name, text = needed.name, fault(needed)
-        remedy = f"pip install --upgrade '{name}{needed.specifier}'"
-        if not text:
-            try:
-                import_module(name)
-            except Exception as problem:  # a broken package may raise anything
-                text = f"cannot be imported: {problem}"
-                remedy = f"pip install --force-reinstall {name}"
-        broken = Finding(name, text, "broken", remedy)
-        yield broken if text else Finding(name, metadata.version(name))
+        if text := fault(needed):
+            remedy = f"pip install --upgrade '{needed.name}{needed.specifier}'"
+            yield Finding(needed.name, text, "broken", remedy)
+        else:
+            yield Finding(needed.name, metadata.version(needed.name))
 
 
 def extras() -> Iterator[Finding]:
@@ -216,45 +205,20 @@ def self_test() -> Finding:
     return Finding("self-test", f"{text}: this must not be", "broken", _REINSTALL)
 
 
-def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
+def data_sets() -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named = datasets.named_folder(folder)
-    place = named.absolute() if named else datasets.cache_folder()
-    into = place or "the cache (none: this user has no home)"
+    place = datasets.named_folder() or datasets.cache_folder()
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
-        text = f"{file.path} not found in {into}"
-        if path := file.find(folder):
-            try:
-                file.read(folder)
-                yield Finding(name, f"{path}, as published")
-            except (OSError, ValueError) as problem:
-                remedy = f"get {file.path} again from {file.source}"
-                yield Finding(name, str(problem), "note", remedy)
-        elif named or datasets.offline():
-            yield Finding(name, text, "note", f"put {file.path} from {file.source} into {into}")
-        else:
-            yield Finding(name, f"{text}; driftwolfe reproduce downloads it", "note")
-
-
-def folders() -> Iterator[Finding]:
-    """Try to write where the cache and the results are, or would be made."""
-    cache = f"set {datasets.CACHE_VARIABLE} to a folder that you can write to"
-    results = "run it in a folder that you can write to, or give --out"
-    places = [("cache", datasets.cache_folder(), cache), ("results", Path("results"), results)]
-    for name, folder, remedy in places:
-        if folder is None:
-            yield Finding(name, "this user has no home folder", "note", remedy)
-            continue
-        folder = folder.absolute()
         try:
-            place = next(path for path in (folder, *folder.parents) if path.exists())
-            with tempfile.TemporaryFile(dir=place) as file:
-                file.write(b"driftwolfe")
-        except OSError as problem:
-            text = f"{folder} cannot be written: {problem.strerror or problem}"
-            yield Finding(name, text, "note", remedy)
-        else:
-            yield Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
+            if path := file.find():
+                file.read()
+                yield Finding(name, f"{path}, as published")
+            else:
+                text = f"{file.path} not found in {place}; driftwolfe reproduce downloads it"
+                yield Finding(name, text, "note")
+        except (OSError, ValueError) as problem:
+            remedy = f"get {file.path} again from {file.source}"
+            yield Finding(name, str(problem), "note", remedy)
 
 
 # -- compiling ahead -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import inspect
 from array import array
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,6 @@ from driftwolfe.estimators.core.ids import Ids
 from driftwolfe.points import checks
 
 __all__ = ["RankingScores", "prequential", "ranking"]
-
-#: Most points of a curve: of more, each stands for twice as many events.
-MOST_POINTS = 128
 
 
 @dataclass
@@ -32,8 +29,6 @@ class RankingScores:
         Fraction of events whose item was among those recommended, and of all items that ever were.
     ndcg, mrr
         Means of 1/log2(rank + 1) and of 1/rank, from rank 1 on; 0 for items not recommended.
-    curve, block
-        Recall over time, at most 128 means; each is of that many scored events.
 
     Examples
     --------
@@ -47,8 +42,6 @@ class RankingScores:
     ndcg: float = 0.0
     mrr: float = 0.0
     coverage: float = 0.0
-    curve: list[float] = field(default_factory=list)
-    block: int = 128
 
     def __str__(self) -> str:
         n = self.n
@@ -58,15 +51,7 @@ class RankingScores:
         )
 
 
-def ranking(
-    model: Any,
-    events: Iterable[Any],
-    *,
-    n: int = 10,
-    delay: int = 0,
-    seed: int = 0,
-    progress: bool = False,
-) -> RankingScores:
+def ranking(model: Any, events: Iterable[Any], *, n: int = 10, delay: int = 0) -> RankingScores:
     """Recommend n items before each event, then learn it; return the scores.
 
     An event is scored if its weight is positive, the user had an event of positive weight before, and
@@ -84,8 +69,8 @@ def ranking(
         `MatrixCompleter` has; or a ranker of river. The weights are its ratings, or its y.
     events
         (user, item) pairs, or (user, item, weight) triples; an event of weight 0 was seen only.
-    n, seed, progress
-        How many items to recommend, the seed of the order of equal scores, and whether to show a bar.
+    n
+        How many items to recommend.
     delay
         How many events later each is learned, the last ones at the end; 0 and 1 are the same. What is
         new to a user does not depend on it.
@@ -98,11 +83,11 @@ def ranking(
     recall@1 0.9500, NDCG@1 0.9500, MRR@1 0.9500, coverage 0.6667, 40 events
     """
     scores = RankingScores(checks.count(n, "n"))
-    recommend, learn = _verbs(model, np.random.default_rng(checks.count(seed, "seed", least=0)))
+    recommend, learn = _verbs(model, np.random.default_rng(0))
     users, items = Ids(), Ids()
     seen, liked, shown = list[Any](), bytearray(), set[Any]()
     ranks = array("i")  # of each scored event; 0 where its item was not recommended
-    for user, item, weight in _learned_late(learn, _triples(events, progress), delay):
+    for user, item, weight in _learned_late(learn, _triples(events), delay):
         users.add([user])
         u, i = users.numbers[user], items.numbers.get(item, len(items))
         if u == len(seen):
@@ -126,10 +111,6 @@ def ranking(
         scores.ndcg = float(np.sum(1.0 / np.log2(found[hit] + 1.0)) / len(found))
         scores.mrr = float(np.sum(1.0 / found[hit]) / len(found))
         scores.coverage = len(shown) / len(shown.union(items.names))
-        while len(found) // scores.block > MOST_POINTS:
-            scores.block *= 2
-        whole = len(found) // scores.block * scores.block
-        scores.curve = hit[:whole].reshape(-1, scores.block).mean(axis=1).tolist()
     return scores
 
 
@@ -213,12 +194,8 @@ def _row_verbs(model: Any, classes: Any) -> tuple[Callable[[Any], Any], Callable
     return predict, lambda rows, label: model.partial_fit(rows, [label], **named)
 
 
-def _triples(events: Iterable[Any], progress: bool) -> Iterable[tuple[Hashable, Hashable, float]]:
+def _triples(events: Iterable[Any]) -> Iterable[tuple[Hashable, Hashable, float]]:
     """Yield user, item and weight of each event, checked."""
-    if progress:
-        from tqdm import tqdm  # slow to import
-
-        events = tqdm(events, unit="event", leave=False)
     for number, event in enumerate(events):
         try:
             user, item, *rest = event

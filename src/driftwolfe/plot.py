@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
+from driftwolfe.comparison import Comparison, regret_so_far
 from driftwolfe.experiments import figure
 from driftwolfe.experiments.figure import Axis, Band, Line, Panel
 from driftwolfe.game import History
@@ -27,19 +27,15 @@ Games = History | Comparison | Mapping[str, History | Sequence[History]]
 _ROUND, _ROW = Axis("round", "rounds"), Axis("row", "rounds")
 
 
-def losses(
-    histories: Games, *, average: bool = True, drifts: Iterable[int] = (), ax: Axes | None = None
-) -> Axes:
-    """Draw the loss up to each round, with a band of one standard deviation over games.
+def losses(histories: Games, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
+    """Draw the average loss up to each round, with a band of one standard deviation over games.
 
-    The vertical axis has room for all but the first twentieth of average losses.
+    The vertical axis has room for all but the first twentieth of the rounds.
 
     Parameters
     ----------
     histories
         What `driftwolfe.compare` returns; or games by name, one or a list for each; or one game.
-    average
-        Divide by the number of rounds, or draw the sum.
     drifts
         Rounds to mark; those of a comparison's stream are marked anyway.
     ax
@@ -54,9 +50,9 @@ def losses(
     >>> axes.get_ylabel()
     'loss per round'
     """
-    name = "average_loss" if average else "cumulative_loss"
-    unit = "loss per round" if average else "loss so far"
-    return _lines(histories, lambda game, _: getattr(game, name), unit, drifts, ax, settled=average)
+    return _lines(
+        histories, lambda game, _: game.average_loss, "loss per round", drifts, ax, settled=True
+    )
 
 
 def regret(
@@ -99,17 +95,13 @@ def regret(
     return axis
 
 
-def calls(
-    histories: Games, *, oracle: str = "lmo", drifts: Iterable[int] = (), ax: Axes | None = None
-) -> Axes:
-    """Draw the calls of an oracle up to each round.
+def calls(histories: Games, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
+    """Draw the calls of the linear minimisation oracle up to each round.
 
     Parameters
     ----------
     histories, drifts, ax
         As for `losses`.
-    oracle
-        ``"lmo"``, ``"projection"``, ``"gauge"`` or ``"membership"``.
 
     Examples
     --------
@@ -119,12 +111,11 @@ def calls(
     >>> dw.plot.calls({"OFW": history}).get_ylabel()
     'LMO calls so far'
     """
-    checks.one_of(oracle, "oracle", CALL_NAMES)
 
     def measure(game: History, _: int) -> Array:
-        return np.cumsum(game.oracle_calls[oracle], dtype=float)
+        return np.cumsum(game.lmo, dtype=float)
 
-    return _lines(histories, measure, f"{CALL_NAMES[oracle]} so far", drifts, ax)
+    return _lines(histories, measure, "LMO calls so far", drifts, ax)
 
 
 def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:

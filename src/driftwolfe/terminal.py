@@ -107,17 +107,12 @@ class Terminal:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], most: int = 1000) -> list[str]:
-    """Return the lines of a table: the first column to the left, the others to the right.
-
-    Where a line would have more than `most` letters, long names lose letters before their last nine.
-    """
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table: the first column to the left, the others to the right."""
     cells = [[printable(" ".join(text.splitlines())) for text in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    widths[0] = min(widths[0], max(16, most - sum(widths[1:]) - 2 * len(widths[1:])))
     lines = []
     for first, *others in cells:
-        first = first if len(first) <= widths[0] else f"{first[: widths[0] - 12]}...{first[-9:]}"
         numbers = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
     return lines
@@ -128,18 +123,6 @@ def markdown_text(text: str) -> str:
     line = printable(" ".join(text.split()))
     # What would end a cell, or start a link, a picture or code.
     return html.escape(re.sub(r"([\\|`\[\]])", r"\\\1", line), quote=False)
-
-
-def csv_cell(value: Any) -> Any:
-    """A value as a cell that no spreadsheet takes for a formula; numbers stay as they are."""
-    if not isinstance(value, str):
-        return value
-    try:
-        float(value)
-        formula = False
-    except ValueError:
-        formula = value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return ("'" if formula else "") + printable(value)
 
 
 def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:

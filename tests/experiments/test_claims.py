@@ -111,18 +111,6 @@ def test_the_quicker_without_a_gpu_that_the_slower_had_is_quicker(seconds, gpu_o
     assert (held and "without the loom" in claim.measured) or "not comparable" in claim.verdict
 
 
-def test_equal_rounds_are_compared():
-    told = found(
-        *(result([10.0, 30.0, 90.0], "POLA", seed=seed) for seed in range(3)),
-        *(result([10.0, 20.0], "Ader", seed=n, cut=True, seconds=100.0) for n in range(3)),
-        *(result([1.0, 2.0, 3.0, 4.0, 50.0], "POLD", seed=n, every=10) for n in range(3)),
-        *(result([6.0, 8.0], "MultiOCG", seed=n, every=20, label="Multi-OCG") for n in range(3)),
-    )
-    assert "after 20 rounds: +50.0% ± 0.0%, mean" in told[f"POLA {SLIGHT} Ader"].measured
-    # Read every 10 rounds and every 20: the last that both have is 40.
-    assert "4 against 8 after 40 rounds" in told[f"POLD {LOWER} Multi-OCG"].measured
-
-
 def test_untuned_rows_do_not_count():
     untuned = [result([1.0], "POLD", seed=seed, label="POLD, untuned") for seed in (0, 1, 2)]
     told = found(*runs("POLD", (30.0,) * 3), *untuned, *runs("Multi-OCG", (20.0,) * 3))

@@ -112,7 +112,6 @@ def test_a_cluster_that_loses_a_worker_gives_the_results_of_this_machine(
     names = [outcome.trial.name for outcome in outcomes]
     assert Counter(names) == Counter(one.name for one in there.trials)
     assert there.missing == [impossible]
-    assert "pieces must be at most the 3 rounds" in there.failures[impossible.name]
     assert len(os.listdir(tmp_path / "there" / "trials")) == 12
 
     assert run_sweep(here, lambda: ProcessExecutor(2)) == 0
@@ -131,7 +130,6 @@ def test_a_scheduler_that_goes_away_is_told_in_a_sentence_and_the_sweep_goes_on_
     _watched(monkeypatch, scheduler.kill)
     with pytest.raises(ValueError, match=r"scheduler at tcp://.* has gone; start it again"):
         run_sweep(store, lambda: DaskExecutor(address))
-    assert store.failures == {}
     assert 2 <= len(store.results) < 12
 
 
@@ -158,7 +156,7 @@ def test_where_no_scheduler_answers_one_sentence_says_what_to_do(tmp_path, monke
     said = str(problem.value)
     assert said.startswith(f"no Dask scheduler answers at {address} (")
     assert "start one with `dask scheduler` and workers with `dask worker ADDRESS --n" in said
-    assert "\n" not in said and store.failures == {}
+    assert "\n" not in said
 
 
 def test_it_can_be_called_from_a_notebook_which_has_an_event_loop():

@@ -16,7 +16,6 @@ from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
 from driftwolfe.terminal import spread_text
 from experiments.small import TWIN, made, played, regrets, summary_of
-from reliability.children import python
 
 ATTACKS = ("<script>alert(1)</script>", "</script><script>alert(2)</script>", "<!--<script>")
 ATTACKS += ("a&b\u2028c",)
@@ -66,8 +65,8 @@ def lines(page: Page, name: str) -> list[dict]:
     return [line for panel in page.charts[f"source-{name}-1"]["panels"] for line in panel["lines"]]
 
 
-def report_on(summaries, path, **options) -> Page:
-    write_report(summaries, path, **options)
+def report_on(summaries, path, title="A title", regrets=None, command=None) -> Page:
+    write_report(path, title, summaries, regrets or [()] * len(summaries), command)
     return Page(path.read_text(encoding="utf-8"))
 
 
@@ -75,12 +74,11 @@ def report_on(summaries, path, **options) -> Page:
 def page(tmp_path_factory) -> Page:
     path = tmp_path_factory.mktemp("report") / "report.html"
     options = {"regrets": [regrets(played())], "command": "make it --again"}
-    return report_on([played()], path, title="A title", **options)
+    return report_on([played()], path, **options)
 
 
 def test_it_has_all_charts_and_says_what_each_shows(page):
-    kinds = ("panels", "regret-over-rounds", "regret", "prices", "oracle-calls", "weights")
-    kinds += ("sensitivity",)
+    kinds = ("panels", "regret-over-rounds", "prices", "weights", "sensitivity")
     assert list(page.charts) == [f"source-{kind}-1" for kind in kinds]
     shown = [attributes for _, attributes in page.elements if attributes.get("class") == "chart"]
     assert [each["data-source"] for each in shown] == list(page.charts)
@@ -92,25 +90,17 @@ def test_it_tells_the_numbers(page):
         assert spread_text(series.mean_loss) in page.text
     assert "10.0 ± 1.0" not in page.text
     assert "11.0 ± 1.0" in page.text
-    for words in ("A title", "make it --again", "Parameters of all trials", "60 (first only)"):
+    for words in ("A title", "make it --again", "Parameters of all trials"):
         assert words in page.text
 
 
-def test_each_environment_is_told_once(tmp_path):
+def test_each_machine_is_told_once(tmp_path):
     results = [made("POLD", seed=seed) for seed in range(3)]
     other = made("POLA")
     other.environment["cpu"] = "a slide rule"
     page = report_on([summary_of([*results, other])], tmp_path / "r.html")
     for machine in ("an abacus", "a slide rule"):
-        assert page.text.count(f"Processor {machine}") == 1
         assert page.text.count(machine) == 2  # and beside the times, as they are not comparable
-    assert "2026-01-01 to 2026-01-03" in page.text
-    libraries = [{"internal_api": "openblas", "version": version} for version in ("0.3", "0.4")]
-    first, second = made("POLD", seed=0), made("POLD", seed=1)
-    first.environment["blas"], second.environment["blas"] = libraries, libraries[::-1]
-    page = report_on([summary_of([first, second])], tmp_path / "r.html")
-    assert page.text.count("openblas 0.3, openblas 0.4") == page.text.count("an abacus") == 1
-    assert "openblas 0.4, openblas 0.3" not in page.text
 
 
 def test_a_twin_is_told_in_a_box_and_at_every_chart(tmp_path, page):
@@ -188,7 +178,7 @@ def test_much_data_are_thinned(tmp_path):
     results = [made(f"method {i}", **options) for i in range(13)]
     page = report_on([summary_of(results)], tmp_path / "r.html")
     assert sum(len(text) for a, text in page.scripts if a) < 1_500_000
-    x = lines(page, "oracle-calls")[-1]["band"]["x"]
+    x = lines(page, "panels")[-1]["band"]["x"]
     assert (x[0], x[-1]) == (2, 8_000)
     assert len(x) >= 60
 
@@ -201,45 +191,22 @@ def test_several_streams_have_sections_of_their_own(tmp_path):
     assert len(identities) == len(set(identities))
 
 
-def test_what_cannot_be_reported_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="at least one summary"):
-        write_report([], tmp_path / "r.html")
-    with pytest.raises(ValueError, match="one list for each of 1 summaries"):
-        write_report([played()], tmp_path / "r.html", regrets=[[], []])
-    assert not list(tmp_path.iterdir())
+def test_a_report_always_has_the_same_bytes(tmp_path):
     for name in ("one", "two"):
-        write_report([played()], tmp_path / name, regrets=[regrets(played())])
+        report_on([played()], tmp_path / name, regrets=[regrets(played())])
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-@pytest.mark.parametrize("missing", ["plotly", "jinja2"])
-def test_without_an_extra_one_sentence_says_what_to_do(missing):
-    code = (
-        f"import sys; sys.modules[{missing!r}] = None\n"
-        "from pathlib import Path\n"
-        "from driftwolfe.experiments.report import write_report\n"
-        "write_report([None], Path('never'))"
-    )
-    last = python("-c", code, status=1).stderr.strip().splitlines()[-1]
-    assert last == f"ImportError: this needs {missing}: pip install 'driftwolfe[experiments]'"
-
-
-def test_what_a_terminal_shows_fits_a_hundred_columns(tmp_path):
+def test_what_a_terminal_shows(tmp_path):
     store = Store(tmp_path / "a")
-    long = "PAMO, exact gauge (reconstructed), and a name that is far too long, untuned"
-    results = [
-        made(title, seed=seed, level=123456.789, speed=9.87, stream=f"{TWIN[:-17]}, a {TWIN}")
-        for title, first in (("POLAR", 0), (long, 2))
-        for seed in (first, first + 1)
-    ]
+    results = [made(title, stream=f"{TWIN[:-17]}, a {TWIN}") for title in ("POLAR", "OGD")]
     for each in results:
         each.projection[:] = each.gauge[:] = each.lmo
     store.add(experiment("matrix-completion").title, [each.trial for each in results])
     for each in results:
         store.write(each)
     told = in_brief(store)
-    assert max(map(len, told)) <= 100
-    assert any("..." in line for line in told) and any("POLAR " in line for line in told)
+    assert max(map(len, told)) <= 100 and any("  POLAR " in line for line in told)
     assert any("Synthetic twin" in line for line in told)
     assert overview([tmp_path / "a"]) == told
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 ATTACK = "<script>window.broken=1</script><img src=x onerror='window.broken=1'></script>"
 #: Charts of the two sections.
-PLAYED, MADE = 7, 4
+PLAYED, MADE = 5, 2
 #: What a chart's axes and traces are now.
 STATE = """
     (id) => {
@@ -39,13 +39,8 @@ def report(tmp_path_factory):
     """A page with real results, and with titles that try to become code."""
     path = tmp_path_factory.mktemp("browser") / "report.html"
     spoilt = summary_of([made(ATTACK, seed=seed, experts=5) for seed in (0, 1)])
-    write_report(
-        [played(), spoilt],
-        path,
-        regrets=[regrets(played()), regrets(spoilt)],
-        title=ATTACK,
-        command=ATTACK,
-    )
+    known = [regrets(played()), regrets(spoilt)]
+    write_report(path, ATTACK, [played(), spoilt], known, ATTACK)
     return path
 
 
@@ -213,7 +208,7 @@ def test_a_click_in_the_legend_hides_a_method_in_all_panels(opened):
     shown = {group for group, seen in after["seen"] if seen is True}
     assert hidden == {"POLA"}
     assert shown == set(played().titles) - {"POLA"}
-    assert {group for group, _ in page.evaluate(STATE, "oracle-calls-1")["seen"]} >= {"POLA"}
+    assert {group for group, _ in page.evaluate(STATE, "prices-1")["seen"]} >= {"POLA"}
 
 
 @pytest.mark.slow

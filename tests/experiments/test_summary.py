@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftwolfe.experiments.summary import CALLS, Series, group, paired, summaries, summarise
+from driftwolfe.experiments.summary import CALLS, Series, group, summaries, summarise
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
 from driftwolfe.terminal import spread
@@ -12,17 +12,16 @@ from experiments.small import made_up, trial
 
 def test_results_are_grouped_by_all_but_their_seed():
     results = [
-        made_up(trial("POLD", c=c, seed=seed, **more), cut="limit" in more)
+        made_up(trial("POLD", c=c, seed=seed, **more))
         for seed in (1, 0)
         for c in (1.0, 2.0)
-        for more in ({}, {"first": 30}, {"limit": 9.0}, {"options": {"grid": "paper"}})
+        for more in ({}, {"options": {"grid": "paper"}})
     ]
     found = group(results)
-    assert len(found) == 8
+    assert len(found) == 4
     assert all([r.trial.seed for r in series.results] == [0, 1] for series in found)
     for series in found:
-        alike = {(r.trial.c, r.trial.first, r.trial.limit) for r in series.results}
-        assert len(alike) == 1
+        assert len({(r.trial.c, *r.trial.options) for r in series.results}) == 1
 
 
 def test_what_splits_a_group_and_what_does_not():
@@ -45,20 +44,18 @@ def test_curves_are_read_where_all_seeds_have_a_reading():
     def cut_at(seed, *rounds):
         curves = {key: [float(t) for t in rounds] for key in ("loss", "seconds")}
         calls = {key: [2 * t for t in rounds] for key in ("lmo", "projection", "gauge")}
-        return made_up(trial(seed=seed), rounds=[*rounds], **curves, **calls, cut=True)
+        return made_up(trial(seed=seed), rounds=[*rounds], **curves, **calls)
 
     series = Series((made_up(), cut_at(1, 10, 17)))
     assert series.rounds.tolist() == [10]
     assert series.curve("loss").tolist() == [[1.0], [10.0]]
     assert series.total("loss").mean == 5.5
     assert series.mean_loss.mean == 0.55
-    assert not series.complete
     series = Series((cut_at(0, 3), cut_at(1, 7)))
     assert series.rounds.tolist() == [3]
     np.testing.assert_allclose(series.curve("loss"), [[3.0], [3.0]])
     np.testing.assert_allclose(series.curve("lmo"), [[6.0], [6.0]])
     assert series.mean_loss.mean == pytest.approx(1.0)
-    assert not series.complete
 
 
 def test_every_curve_is_what_the_results_hold():
@@ -68,10 +65,6 @@ def test_every_curve_is_what_the_results_hold():
         curve = Series(results).curve(name)
         assert curve.shape == (3, 3)
         np.testing.assert_array_equal(curve, [getattr(r, name) for r in results])
-    whole = [made_up(trial(seed=seed)) for seed in range(2)]
-    assert Series(tuple(whole)).complete
-    assert not Series((made_up(trial(first=30)),)).complete
-    assert not Series((whole[0], made_up(trial(seed=1), cut=True))).complete
 
 
 def test_the_spread_is_the_mean_and_the_sample_deviation():
@@ -109,11 +102,9 @@ def test_how_c_is_chosen():
     summary = _only([_result(c=c, loss=abs(c - 2.0) + 1) for c in (4.0, 2.0, 1.0)])
     assert summary.chosen["OGD"].c == 2.0
     assert [s.c for s in summary.tuning("OGD")] == [1.0, 2.0, 4.0]
-    short = [_result(c=1.0, rounds=20, loss=0.1, first=20, seed=seed) for seed in range(5)]
-    long = [_result(c=2.0, rounds=40, loss=0.9)]
-    assert _only(short + long).chosen["OGD"].c == 2.0
-    twice = [_result(c=3.0, rounds=40, loss=1.5, seed=seed) for seed in range(2)]
-    assert _only(short + long + twice).chosen["OGD"].c == 3.0
+    once = [_result(c=2.0, loss=0.9)]
+    twice = [_result(c=3.0, loss=1.5, seed=seed) for seed in range(2)]
+    assert _only(once + twice).chosen["OGD"].c == 3.0
     lucky = [_result(c=1.0, loss=loss, seed=seed) for seed, loss in enumerate((0.1, 3.0))]
     steady = [_result(c=2.0, loss=1.0, seed=seed) for seed in range(2)]
     assert _only(lucky + steady).chosen["OGD"].c == 2.0
@@ -127,14 +118,6 @@ def test_methods_are_in_the_order_of_the_sweep_and_named_by_their_labels():
     assert list(summary.chosen) == summary.titles
     assert summary.stream == "made up"
     assert summary.of("nobody") == []
-
-
-def test_where_c_was_tuned_on_fewer_rounds_the_tuning_is_those():
-    tuning = [_result(c=c, rounds=20, loss=c, first=20) for c in (4.0, 0.5, 1.0)]
-    final = [_result(c=0.5, rounds=40, loss=0.5, seed=seed) for seed in range(2)]
-    summary = _only(final + tuning)
-    assert [s.c for s in summary.tuning("OGD")] == [0.5, 1.0, 4.0]
-    assert summary.chosen["OGD"].trial.first is None
 
 
 def test_orders_that_c_was_chosen_on_do_not_count(tmp_path):
@@ -154,14 +137,3 @@ def test_drifts_that_differ_between_seeds_are_not_marked():
     same = [made_up(trial(seed=seed), drifts=[10]) for seed in (0, 1)]
     assert _only(same).drifts == [10]
     assert _only([*same, made_up(trial(seed=2), drifts=[20])]).drifts == []
-
-
-def test_differences_are_paired_by_seed():
-    ours, theirs = (
-        [_result(m, loss=v, seed=s) for s, v in enumerate(values)]
-        for m, values in (("OGD", (1.0, 5.0, 9.0)), ("POLA", (2.0, 6.5, 9.5)))
-    )
-    found = paired(Series(tuple(ours)), Series(tuple(theirs)), "loss")
-    apart = 30 * np.array([-1.0, -1.5, -0.5])
-    assert found.rounds == 30
-    assert found.difference == pytest.approx((apart.mean(), apart.std(ddof=1) / 3**0.5))

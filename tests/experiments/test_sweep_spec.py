@@ -28,8 +28,7 @@ def test_the_example_is_a_sweep_and_says_all_that_there_is_to_say(tmp_path):
     assert {trial.c for trial in trials if trial.method == "POLA"} == {0.5, 1.0, 2.0, 4.0}
     assert all(trial.data == DataSet(name="jumping-target", rounds=400) for trial in trials)
     for field in (*Spec.__struct_fields__, *module.MethodSpec.__struct_fields__):
-        if field not in ("first", "limit"):
-            assert field in EXAMPLE
+        assert field in EXAMPLE
 
 
 def test_the_order_of_trials_and_each_once():
@@ -45,7 +44,7 @@ def test_the_order_of_trials_and_each_once():
 
 def test_lists_of_options_are_tried_in_every_combination_and_named():
     text = START + (
-        '[[methods]]\nmethod = "POLA"\nc = [1, 2]\nfirst = 20\nlimit = 5\n'
+        '[[methods]]\nmethod = "POLA"\nc = [1, 2]\n'
         'options = { start = ["origin", "current"], seed = [1, 2], feedback = "linear" }\n'
     )
     trials = _trials(text)
@@ -56,7 +55,6 @@ def test_lists_of_options_are_tried_in_every_combination_and_named():
         for seed in (1, 2)
     }
     assert all(trial.options["feedback"] == "linear" for trial in trials)
-    assert {(trial.first, trial.limit) for trial in trials} == {(20, 5.0)}
 
 
 #: What is wrong with a trial is told in test_trial.py.

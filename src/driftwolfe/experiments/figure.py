@@ -61,8 +61,7 @@ class Line:
     style: LineStyle
     band: Band
     chosen: int | None = None  # the place of a ring: the c that the method was run with
-    hollow: bool = False  # whether markers are: c was chosen on fewer rounds, or not at all
-    ended: bool = False  # whether a cross marks an early end
+    hollow: bool = False  # whether markers are: no c was chosen
     hidden: bool = False  # not drawn in print, and in the report only after a click in the legend
     value: str = ""  # of a dot, in words
 
@@ -72,12 +71,12 @@ class Axis:
     """An axis of a panel."""
 
     title: str
-    kind: Literal["number", "rounds", "scales", "regret", "methods", "experts"] = "number"
+    kind: Literal["number", "rounds", "scales", "experts"] = "number"
     log: bool = False
     low: float | None = None  # where it starts and ends; None: at the last point
     high: float | None = None
     ticks: int = 5  # in print, about
-    names: Sequence[str] = ()  # of rows, from the first
+    names: Sequence[str] = ()  # of the rows of a map, from below
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,6 @@ class Figure:
     warning: str = ""
     columns: int = 1
     height: float = 2.7  # of a row of panels in print, in inches
-    key: Sequence[tuple[str, LineStyle]] = ()  # a legend in place of one entry for each label
 
     @property
     def description(self) -> str:
@@ -315,7 +313,6 @@ INACTIVE = "#e3ddd3"  # of experts
 _ROW = 0.165  # inches of a legend's row
 _MARKS = 6  # markers on a curve
 _NAMED = 13  # experts that a map names at most
-_WIDEST = 3  # panels with names that a page is wide enough for
 _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 _RING: dict[str, Any] = {"markersize": 8.5, "markerfacecolor": "none", "markeredgewidth": 1.0}
 
@@ -340,20 +337,17 @@ def print_style() -> Iterator[None]:
 def draw(figure: Figure) -> Sheet:
     """Draw a figure, with its heading and one legend for all panels."""
     columns, panels = figure.columns, figure.panels
-    maps, dots, names = bool(panels[0].weights), panels[0].form == "dots", panels[0].y.names
+    maps, dots = bool(panels[0].weights), panels[0].form == "dots"
     several = len(panels) > 1 and columns > 1
     rows = -(-len(panels) // columns)
-    ratios, width, height = np.ones(rows), WIDTH, rows * figure.height
+    ratios, height = np.ones(rows), rows * figure.height
     if maps:
         heights = [expert_rows(panel) for panel in panels]
         ratios = np.array([max(heights[i * columns : (i + 1) * columns]) for i in range(rows)])
         height = 0.125 * ratios.sum() + 0.36 * rows + 0.8
-    elif names:
-        width = WIDTH * (columns + 1) / (_WIDEST + 1)
-        height = rows * (0.22 * len(names) + 0.75) + 0.4
-    options: dict[str, Any] = {"figsize": (width, height), "dpi": 100, "layout": "constrained"}
+    options: dict[str, Any] = {"figsize": (WIDTH, height), "dpi": 100, "layout": "constrained"}
     sheet: Sheet = extra("matplotlib.figure").Figure(**options)
-    letters = int(width / 0.064)
+    letters = int(WIDTH / 0.064)
     heading = [*wrap(" · ".join(figure.heading), letters), *wrap(figure.warning, letters)]
     options = {"fontsize": 7.5, "color": WARNING if figure.warning else "#444444"}
     sheet.suptitle(literal("\n".join(heading)), x=0.01, ha="left", va="top", **options)
@@ -375,14 +369,14 @@ def draw(figure: Figure) -> Sheet:
         if any(np.isnan(panel.weights.values).any() for panel in panels if panel.weights):
             patch = extra("matplotlib.patches").Patch(color=INACTIVE, label="expert not active")
             sheet.legend(handles=[patch], loc="outside lower right")
-    elif not names:
+    else:
         _legend(sheet, _entries(figure), beside=not (several or dots))
     return sheet
 
 
 def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options: Any) -> Any:
     """Draw a panel; return the image of its weights, whose darkest colour is that of the `largest`."""
-    names, dots, maps = panel.y.names, panel.form == "dots", bool(panel.weights)
+    maps = bool(panel.weights)
     if panel.title:
         weight = "bold" if panel.form == "bands" and not maps else "normal"
         pad = 3 if maps else None
@@ -403,20 +397,14 @@ def draw_panel(axis: Axes, panel: Panel, largest: float | None = None, **options
     if panel.x.high is not None:
         axis.set_xlim(panel.x.low, panel.x.high)
     count_axis(axis, "x", panel.x.ticks)
-    if names:
+    if panel.y.names:
         axis.tick_params(axis="y", length=0)
     else:
         count_axis(axis, "y", panel.y.ticks)
         if panel.y.low is not None:
             axis.set_ylim(panel.y.low, panel.y.high)
-    if dots:
-        axis.margins(x=0.08 if names else 0.12)
-    if dots and names:
-        axis.axvline(0.0, color=FAINT, linewidth=0.7)
-        axis.grid(axis="x", visible=False)
-        axis.spines["left"].set_visible(False)
-        axis.set_yticks(range(len(names)), [literal(n.replace(" (", "\n(")) for n in names])
-        axis.set_ylim(len(names) - 0.5, -0.5)
+    if panel.form == "dots":
+        axis.margins(x=0.12)
     return image
 
 
@@ -430,27 +418,20 @@ def _draw_band(axis: Axes, panel: Panel, line: Line, place: int, **options: Any)
     if band.deviation.any():
         edges = band.edges(positive=panel.y.log)
         axis.fill_between(band.x, *edges, color=colour, alpha=0.18, linewidth=0.0)
-    if line.ended:
-        axis.plot(band.x[-1], band.mean[-1], "x", color=colour, markersize=6, markeredgewidth=1.4)
 
 
 def _draw_marks(axis: Axes, panel: Panel, line: Line, place: int) -> None:
-    """Markers with error bars; a ring at the chosen c, or the value at the end of a named row."""
-    band, named = line.band, bool(panel.y.names)
-    x, y = (band.mean, band.x) if named else (band.x, band.mean)
-    marker = _HOLLOW if line.hollow and not named else {"markeredgewidth": 0.8}
+    """Markers with error bars; a ring at the chosen c."""
+    band, marker = line.band, _HOLLOW if line.hollow else {"markeredgewidth": 0.8}
     bars: dict[str, Any] = {"markersize": 4.2, "capsize": 1.8}
-    if panel.form == "dots" and not named:
+    if panel.form == "dots":
         bars = {"markersize": 5.5, "linestyle": "none"}
     if band.deviation.any():
-        bars["xerr" if named else "yerr"] = band.deviation
-    axis.errorbar(x, y, elinewidth=0.8, **_pen(line.style, **marker, **bars))
+        bars["yerr"] = band.deviation
+    axis.errorbar(band.x, band.mean, elinewidth=0.8, **_pen(line.style, **marker, **bars))
     if line.chosen is not None:
         at = band.x[line.chosen], band.mean[line.chosen]
         axis.plot(*at, "o", color=line.style.colour, zorder=4, **_RING)
-    if named:
-        beside = axis.get_yaxis_transform()
-        axis.text(1.03, y[0], line.value, transform=beside, va="center", fontsize=7, color=INK)
 
 
 def expert_rows(panel: Panel) -> int:
@@ -495,10 +476,8 @@ def _pen(style: LineStyle, **more: Any) -> dict[str, Any]:
 
 
 def _entries(figure: Figure) -> list[Line2D]:
-    """A legend's entries: one for each label, or those that the figure gives."""
+    """A legend's entries: one for each label."""
     lines = [line for panel in figure.panels for line in panel.lines if not line.hidden]
-    if figure.key:
-        return [_entry(style, label, markersize=5) for label, style in figure.key]
     alone = figure.panels[0].form == "dots"
     dots: dict[str, Any] = {"linestyle": "none", "markersize": 5.5} if alone else {}
     first: dict[str, Line] = {}  # of each label

@@ -10,24 +10,16 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.experiments import figure as model
-from driftwolfe.experiments.figure import UNTUNED, Axis, Band, Figure, Line, LineStyle, Panel
-from driftwolfe.experiments.summary import CALLS, Curve, RegretRow, Series, Summary, machines
-from driftwolfe.terminal import Spread, counted, spread_text
-
-__all__ = ["all_figures", "panels", "save"]
+from driftwolfe.experiments.figure import UNTUNED, Axis, Band, Figure, Line, Panel
+from driftwolfe.experiments.summary import CALLS, RegretRow, Series, Summary, machines
+from driftwolfe.terminal import counted, spread_text
 
 FORMATS = ("png", "pdf", "svg")
 MOST = 6  # methods in a panel
 
 
 def save(figure: Figure, folder: Path, name: str = "") -> list[Path]:
-    """Draw a figure and write it as PNG, PDF and SVG, always with the same bytes; return the paths.
-
-    Parameters
-    ----------
-    figure, folder, name
-        The figure, and where to: the files are ``folder/name.png`` and so on, by default under its own name.
-    """
+    """Draw a figure and write it as PNG, PDF and SVG, always with the same bytes; return the paths."""
     paths = [folder / f"{name or figure.name}.{ending}" for ending in FORMATS]
     with model.print_style():
         sheet = model.draw(figure)
@@ -40,12 +32,7 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
 
     A row of panels for each summary with its first methods, see `rows`; or rows with the `rest` of them;
-    None where there is none.
-
-    Parameters
-    ----------
-    summaries, name, rest
-        The trials of a sweep, summed up; the name of the figure, such as "Figure 1"; and whom it shows.
+    None where there is none. The figure may have a name, such as "Figure 1".
     """
     chosen = slice(1, None) if rest else slice(1)
     found = [(each, row) for each in summaries for row in rows(each)[chosen]]
@@ -67,19 +54,11 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
 
 
 def all_figures(summary: Summary, regrets: Sequence[RegretRow]) -> list[Figure]:
-    """The figures of a summary that there is something for; the first, of losses and times, has all methods.
-
-    Parameters
-    ----------
-    summary, regrets
-        The trials of a sweep, summed up, and known regrets of its methods; empty for none.
-    """
+    """The figures of a summary that there is something for; the first, of losses and times, has all methods."""
     found = [
         _figure("panels", [summary], _loss_panels(summary), columns=3, height=2.3),
         regret_over_rounds(summary, regrets),
-        regret(summary, regrets),
         prices(summary),
-        oracle_calls(summary),
         weights(summary),
         sensitivity(summary),
     ]
@@ -91,7 +70,7 @@ def _loss_panels(summary: Summary, titles: Sequence[str] = ()) -> list[Panel]:
     chosen = [summary.chosen[title] for title in titles or summary.chosen]
     hidden = () if titles else set(summary.chosen) - set(rows(summary)[0])
 
-    def lines(curve: Curve, *, average: bool = False) -> list[Line]:
+    def lines(curve: str, *, average: bool = False) -> list[Line]:
         bands = [band(each, curve, average=average) for each in chosen]
         pairs = zip(chosen, bands, strict=True)
         return [_line(summary, each, found, each.title in hidden) for each, found in pairs]
@@ -125,25 +104,6 @@ def regret_over_rounds(summary: Summary, regrets: Sequence[RegretRow]) -> Figure
     return _figure("regret-over-rounds", [summary], [panel], height=3.0)
 
 
-def oracle_calls(summary: Summary) -> Figure:
-    """Calls of each oracle so far, logarithmic; the dash says which oracle."""
-    lines, key = list[Line](), dict[str, LineStyle]()
-    for title, series in summary.chosen.items():
-        for kind, oracle in CALLS.items():
-            calls = band(series, kind)
-            if calls.mean[-1] > 0:
-                line = _line(summary, series, calls)
-                dashed = replace(line.style, dash=oracle.dash)
-                lines.append(replace(line, label=f"{line.label}: {oracle.label}", style=dashed))
-                key[line.label] = replace(summary.styles[title], width=0.0)  # the marker alone
-    dashes = {line.style.dash for line in lines}
-    for oracle in CALLS.values():
-        if oracle.dash in dashes:
-            key[f"{oracle.label} calls"] = LineStyle(model.INK, oracle.dash, "")
-    panel = Panel("", _rounds(summary), Axis("oracle calls so far", log=True, ticks=8), lines)
-    return _figure("oracle-calls", [summary], [panel], key=list(key.items()))
-
-
 def sensitivity(summary: Summary) -> Figure:
     """Mean loss per round by c, of the methods that were run with several."""
     lines, shown = list[Line](), list[Series]()
@@ -152,13 +112,9 @@ def sensitivity(summary: Summary) -> Figure:
         if len(tried) < 2:
             continue
         scales = np.array([series.c for series in tried], dtype=float)
-        losses, deviations = np.array([series.mean_loss for series in tried]).T
-        first = max(series.played for series in tried)
-        partial = first < chosen.played
-        label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
         best = next((place for place, c in enumerate(scales) if c == chosen.c), None)
-        points = Band(scales, losses, deviations)
-        lines.append(Line(title, label, summary.styles[title], points, best, partial))
+        points = Band(scales, *np.array([series.mean_loss for series in tried]).T)
+        lines.append(Line(title, title, summary.styles[title], points, best))
         shown += tried
     x = Axis("scale c of the step sizes", "scales", log=True, ticks=8)
     means = [mean for line in lines for mean in line.band.mean.tolist()]
@@ -168,38 +124,17 @@ def sensitivity(summary: Summary) -> Figure:
 
 
 def prices(summary: Summary) -> Figure:
-    """Loss against seconds, products and LMO calls, of the methods that played all rounds."""
-    whole = [series for series in summary.chosen.values() if series.played == summary.length]
-    units: dict[Curve, str] = {
-        "seconds": f"processor time (s){_differ(whole)}",
-        "products": CALLS["products"].counted,
-        "lmo": CALLS["lmo"].counted,
-    }
-    drawn = list[Panel]()
+    """Loss against seconds, products and LMO calls."""
+    methods, drawn = list(summary.chosen.values()), list[Panel]()
+    seconds = f"processor time (s){_differ(methods)}"
+    units = {"seconds": seconds, "products": CALLS["products"], "lmo": CALLS["lmo"]}
     for name, unit in units.items():
-        spent = [(series, series.total(name).mean) for series in whole]
         # Those that spent nothing have no place on a logarithmic axis.
-        dots = [_dot(summary, each, x, each.mean_loss) for each, x in spent if x > 0.0]
-        if len(dots) > 1:
+        spent = [(each, x) for each in methods if (x := each.total(name).mean) > 0.0]
+        if len(spent) > 1:
+            dots = [_dot(summary, *each) for each in spent]
             drawn.append(Panel("", Axis(unit, log=True), Axis("loss per round"), dots, "dots"))
-    return _figure("prices", [summary], drawn, shown=seeds(whole), columns=len(drawn), height=2.5)
-
-
-def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure:
-    """Dynamic regret, and adaptive regret for each length of window, as far as they are known."""
-    known = [row for row in regrets if row.dynamic or row.adaptive]
-    measures = {"Dynamic regret": [row.dynamic for row in known]}
-    for tau in sorted({tau for row in known for tau in row.adaptive}):
-        measures[f"Adaptive regret\nτ = {tau:,}"] = [row.adaptive.get(tau) for row in known]
-    series = [summary.chosen[row.title] for row in known]
-    x, methods = Axis("regret (loss)", "regret", ticks=2), [each.label for each in series]
-    drawn = list[Panel]()
-    for measure, values in measures.items():
-        pairs = enumerate(zip(series, values, strict=True))
-        dots = [_dot(summary, each, place, value) for place, (each, value) in pairs if value]
-        drawn.append(Panel(measure, x, Axis("", "methods", names=methods), dots, "dots"))
-    drawn = [panel for panel in drawn if panel.lines]
-    return _figure("regret", [summary], drawn, columns=min(3, len(drawn)))
+    return _figure("prices", [summary], drawn, columns=len(drawn), height=2.5)
 
 
 def weights(summary: Summary) -> Figure:
@@ -210,7 +145,7 @@ def weights(summary: Summary) -> Figure:
         if found is not None and found.experts and found.rounds:
             held = [dict(zip(found.experts, row, strict=True)) for row in found.values]
             x, rounds = replace(_rounds(summary), ticks=4), np.array(found.rounds)
-            drawn.append(model.weights_panel(series.label, x, rounds, held, summary.drifts))
+            drawn.append(model.weights_panel(series.title, x, rounds, held, summary.drifts))
             of.add(result.trial.seed)
     shown = f"expert weights of seed {', '.join(map(str, sorted(of)))}"
     return _figure("weights", [summary], drawn, shown=shown, columns=1 if len(drawn) <= 3 else 2)
@@ -242,19 +177,18 @@ def seeds(series: Iterable[Series]) -> str:
     return f"mean ± standard deviation over {number} seeds"
 
 
-def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
+def band(series: Series, curve: str, *, average: bool = False) -> Band:
     """A cumulative curve, or its average over the rounds up to each."""
     return Band.of(series.rounds, series.curve(curve) / (series.rounds if average else 1))
 
 
 def _line(summary: Summary, series: Series, band: Band, hidden: bool = False) -> Line:
-    style, ended = summary.styles[series.title], not series.complete
-    return Line(series.title, series.label, style, band, ended=ended, hidden=hidden)
+    return Line(series.title, series.title, summary.styles[series.title], band, hidden=hidden)
 
 
-def _dot(summary: Summary, series: Series, x: float, value: Spread) -> Line:
-    point = Band(*(np.array([each]) for each in (x, *value)))
-    line = _line(summary, series, point)
+def _dot(summary: Summary, series: Series, x: float) -> Line:
+    value = series.mean_loss
+    line = _line(summary, series, Band(*(np.array([each]) for each in (x, *value))))
     return replace(line, hollow=series.untuned, value=spread_text(value))
 
 

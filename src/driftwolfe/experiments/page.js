@@ -28,11 +28,6 @@
       unifiedhovertitle: { text: "round %{x:,d}" },
     },
     scales: { exponentformat: "power", tickformat: "", unifiedhovertitle: { text: "c = %{x:,~g}" } },
-    regret: { rangemode: "tozero", zeroline: true, zerolinecolor: grey, nticks: 5, showgrid: false },
-    methods: {
-      type: "category", categoryorder: "array", showline: false, ticks: "", ticklabelstandoff: 6,
-      nticks: 0, fixedrange: true, automargin: true,
-    },
     experts: {
       type: "category", tickfont: { size: 11 }, nticks: 0, showgrid: false, fixedrange: true,
       automargin: true,
@@ -80,7 +75,6 @@
   };
   // A text that plotly shows unchanged: it reads some tags and entities.
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const broken = (text) => plain(text).replace(/ \(/g, "<br>(");
   const symbol = ({ style, hollow }) => symbols[style.marker] + (hollow ? "-open" : "");
 
   // The traces of a line: a mean with its band, or with error bars and a ring, or a dot.
@@ -121,17 +115,14 @@
     if (panel.form === "bands") {
       return [...bandTraces(panel, line, shared, varies), trace];
     }
-    // Markers with error bars; with a ring at the chosen c, or in a row with a name.
-    const [joined, named] = [panel.form === "bars", panel.y.names.length > 0];
+    // Markers with error bars; with a ring at the chosen c.
+    const joined = panel.form === "bars";
     trace.mode = joined ? "lines+markers" : "markers";
     trace.marker = { symbol: symbol(line), size: joined ? 8 : 10, color: style.colour };
     if (varies) {
-      trace[named ? "error_x" : "error_y"] = { array: deviation, thickness: 1.2, width: joined ? 3 : 4 };
+      trace.error_y = { array: deviation, thickness: 1.2, width: joined ? 3 : 4 };
     }
-    if (named) {
-      const y = [broken(panel.y.names[x[0]])];
-      Object.assign(trace, { x: mean, y, showlegend: false, hovertemplate: `%{y}: ${value}<extra></extra>` });
-    } else if (!joined) {
+    if (!joined) {
       trace.hovertemplate = `${value} for %{x:,.3~g}`;
     }
     const ring = {
@@ -165,9 +156,7 @@
     if (low !== null && high !== null) {
       made.range = [low, high];
     }
-    if (kind === "methods") {
-      Object.assign(made, { categoryarray: names.map(broken), range: [names.length - 0.5, -0.5] });
-    } else if (kind === "experts") {
+    if (kind === "experts") {
       made.dtick = Math.ceil((expertRow * names.length) / height);
     }
     return made;
@@ -178,8 +167,8 @@
     const most = Math.max(...panels.map((panel) => panel.y.names.length));
     const columns = weights ? 1 : Math.min(4, panels.length);
     let height = panels.length > 1 || form === "dots" ? 260 : 300;
-    if (most) {
-      height = weights ? Math.max(70, Math.min(expertRow * most, 400)) : 30 * most + 20;
+    if (weights) {
+      height = Math.max(70, Math.min(expertRow * most, 400));
     }
     const layout = { annotations: [], shapes: [], coloraxis: { cmin: 0, cmax: largest } };
     if (weights || form === "dots") {
@@ -217,11 +206,6 @@
     const cells = Object.keys(made).filter((name) => name.startsWith("yaxis"));
     const columns = narrow.matches ? 1 : chart.columns;
     const rows = Math.ceil(cells.length / columns);
-    for (const [place, name] of cells.entries()) {
-      if (made[name].categoryarray) {
-        made[name].showticklabels = place % columns === 0;
-      }
-    }
     // A legend's entries, in pixels; they do not fill its rows. Where there are none, titles may have
     // two rows.
     const listed = chart.traces.filter((trace) => trace.showlegend);

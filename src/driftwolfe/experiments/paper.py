@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from driftwolfe.experiments.figure import UNTUNED
-from driftwolfe.experiments.running import RATES, loss_scale
 from driftwolfe.experiments.summary import (
-    Paired,
     Series,
     Summary,
     group,
     machines,
-    paired,
     preference,
     stored_minima,
 )
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
 from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array
 from driftwolfe.streams import DataUnavailable
-from driftwolfe.terminal import counted, markdown_text, number, write_table
+from driftwolfe.terminal import counted, markdown_text, number, spread, write_table
 
-#: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
-TENS = tuple(10.0**k for k in range(-1, 7))
+#: {2^-4, ..., 2^4}, a grid of the paper.
 TWOS = tuple(2.0**k for k in range(-4, 5))
 
 Say = Callable[[str], None]
@@ -38,23 +34,19 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Contender:
-    """A method, and what may be spent on it; limits are processor seconds, None for none."""
+    """A method, and the values of its c to choose from."""
 
     method: str
     label: str
     scales: tuple[float, ...]  # the values of c to choose from; none: the learner's default
     options: dict[str, Option] = field(default_factory=dict)
-    tuning_first: int | None = None  # rounds on which c is chosen; None: all
-    tuning_limit: float | None = None  # of each c while it is chosen
-    limit: float | None = None  # of a run with the chosen c
-    rated: bool = False  # whether there is a second row with the tuned rate of the weights
     seconds: float = 1.0  # about what a run takes: for the plan, and as long ones start first
     like: str = ""  # label of the contender whose c it takes: the same method at another price
 
     @property
     def untuned(self) -> Contender:
         """The same method with the learner's default for c."""
-        return replace(self, label=f"{self.label}{UNTUNED}", scales=(), rated=False)
+        return replace(self, label=f"{self.label}{UNTUNED}", scales=())
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,6 @@ class Experiment:
     rounds: int | None = None  # length of the stream; None: all of it
     seeds: int = 5  # orders of the data on which each runs with its chosen c
     taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret the trials measure
-    note: str = ""  # what to know when reading the results
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
     tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
     also: tuple[str, ...] = ()  # data sets on which tuned methods run with their c too
@@ -77,9 +68,7 @@ class Experiment:
 
     def tuning(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
         """The trials that try a value of c; they measure no windows, which takes longer than they do."""
-        first, limit = contender.tuning_first, contender.tuning_limit
-        one = self._trial(contender, data, c, first=first, limit=limit)
-        return [msgspec.structs.replace(one, seed=seed) for seed in self.tuning_seeds]
+        return [_trial(contender, data, c, seed) for seed in self.tuning_seeds]
 
     def finals(self, contender: Contender, data: DataSet, c: float | None) -> list[Trial]:
         """The trials with the chosen c, on every order; on further data sets too."""
@@ -87,25 +76,35 @@ class Experiment:
         if not contender.label.endswith(UNTUNED):
             twin = data.name.endswith("-twin")
             sets += [self.data(twin, name) for name in self.also]
-        spent = {"limit": contender.limit, "taus": self.taus}
-        runs = (self._trial(contender, each, c, **spent) for each in sets)
-        return [msgspec.structs.replace(one, seed=n) for one in runs for n in range(self.seeds)]
+        runs = product(sets, range(self.seeds))
+        return [_trial(contender, each, c, seed, self.taus) for each, seed in runs]
 
-    def _trial(self, contender: Contender, data: DataSet, c: float | None, **spent: Any) -> Trial:
-        shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
-        return Trial(**shared, data=data, c=c, **spent)
+
+def _trial(
+    contender: Contender, data: DataSet, c: float | None, seed: int, taus: tuple[int, ...] = ()
+) -> Trial:
+    method, label, options = contender.method, contender.label, contender.options
+    return Trial(method=method, label=label, options=options, data=data, c=c, seed=seed, taus=taus)
 
 
 #: The best c that is known of each method, between its neighbours in {1, 2, 5} x 10^k, and the processor
 #: seconds that a run of 3,000 rounds took or would take on a core of 2020 (Neoverse-N1).
 _TUNED = (
-    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, rated=True, seconds=2300),
+    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, seconds=2300),
     Contender("Ader", "Ader", (5e2, 1e3, 2e3), seconds=3000),
     Contender("OneProjectionAder", "one-projection Ader", (1e3, 2e3, 5e3), seconds=1400),
     Contender("POLA", "POLA", (1e3, 2e3, 5e3), seconds=700),
     Contender("MultiOCG", "Multi-OCG, K = 1", (5e3, 1e4, 2e4), {"max_inner": 1}, seconds=390),
-    Contender("POLD", "POLD", (1e4, 2e4, 5e4), rated=True, seconds=60),
+    Contender("POLD", "POLD", (1e4, 2e4, 5e4), seconds=60),
     Contender("BOGDIP", "BOGD_IP", (1e4, 2e4, 5e4), seconds=10),
+)
+#: With the rate s/sqrt(T) of the weights that is best for them, as in the paper: s = 0.01 of 1e-4, ..., 1 on
+#: the two orders that c is chosen on. That of `Hedge` is sqrt(8/T)/B, with B the `loss_scale`.
+_RATE: dict[str, Option] = {"loss_scale": 8.0**0.5 / 0.01}
+_RATED = tuple(
+    replace(each, label=f"{each.label}, tuned rate", options=each.options | _RATE, like=each.label)
+    for each in _TUNED
+    if each.label in ("POLD", "Multi-OCG")
 )
 #: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings, and with drifts at
 #: random times. Every method is tuned, by the same rule and without limits, and untuned.
@@ -114,31 +113,25 @@ _MATRICES = Experiment(
     real="movielens-100k",
     contenders=(
         *_TUNED,
+        *_RATED,
         Contender("POLAR", "POLAR", (), seconds=30),
         *(each.untuned for each in _TUNED),
     ),
     also=("movielens-100k-random-drifts",),
 )
-#: The methods of the paper, Multi-OCG with one step per round: for short runs.
-_FIVE = (
-    Contender("BOGDIP", "BOGD_IP", TENS[3:7], tuning_limit=90.0),
-    Contender("POLD", "POLD", TENS[3:7], tuning_limit=90.0),
-    Contender("POLA", "POLA", TENS[3:7], tuning_limit=90.0),
-    Contender("MultiOCG", "Multi-OCG", TENS[3:7], {"max_inner": 1}, tuning_limit=90.0),
-    Contender("Ader", "Ader", TENS[3:7], tuning_first=50, tuning_limit=90.0),
-)
-#: Learners that project once per round, exactly or by the block oracle, beside POLD: opt-in, as those
-#: with exact projections take half a second per round.
+#: Learners that project once per round, exactly or by the block oracle, beside POLD, with the values of c of
+#: one-projection Ader, which lie around D/G: opt-in, as those with exact projections take half a second per round.
 _BLOCK: dict[str, Option] = {"method": "block"}
-_ONE_PROJECTION = tuple(
-    replace(each, tuning_first=50, tuning_limit=300.0, limit=1200.0)
-    for each in (
-        Contender("POLD", "POLD", TENS),
-        Contender("OneProjectionAder", "one-projection Ader", TENS),
-        Contender("OneProjectionAder", "one-projection Ader, block", TENS, _BLOCK),
-        Contender("OneProjectionSAOL", "one-projection SAOL", TENS),
-        Contender("OneProjectionSAOL", "one-projection SAOL, block", TENS, _BLOCK),
-    )
+_ONE_PROJECTION = (
+    *(each for each in _TUNED if each.method == "POLD"),
+    *(
+        Contender(method, label + oracle, (1e3, 2e3, 5e3), options, seconds=1400)
+        for method, label in (
+            ("OneProjectionAder", "one-projection Ader"),
+            ("OneProjectionSAOL", "one-projection SAOL"),
+        )
+        for oracle, options in (("", {}), (", block", _BLOCK))
+    ),
 )
 #: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
 _EXACT: dict[str, Option] = {"gauge": "exact"}
@@ -164,46 +157,38 @@ _CLASSES = Experiment(
 )
 
 
-def _classes(tuned: dict[str, Any], **fields: Any) -> Experiment:
-    """Classification with changes of all methods that are tuned, and another size."""
-    contenders = tuple(replace(c, **tuned) if c.scales else c for c in _CLASSES.contenders)
+def _classes(scales: tuple[float, ...], **fields: Any) -> Experiment:
+    """Classification with other values of c for all methods that are tuned, and another size."""
+    contenders = tuple(replace(c, scales=scales) if c.scales else c for c in _CLASSES.contenders)
     return replace(_CLASSES, contenders=contenders, **fields)
 
 
 #: By experiment and preset.
 EXPERIMENTS: dict[str, dict[str, Experiment]] = {
     "matrix-completion": {
-        # With the best c of the full setting (POLA: 2e3, which takes too long here); 40 seconds each, which
-        # Multi-OCG may need.
+        # With the best c of the full setting (POLA: 2e3, which takes too long here);
         "quick": replace(
             _MATRICES,
             contenders=(
-                Contender("POLAR", "POLAR", (), limit=40.0),
-                Contender("POLD", "POLD", (2e4,), limit=40.0),
-                Contender("POLA", "POLA", (5e3,), limit=40.0),
-                Contender("BOGDIP", "BOGD_IP", (2e4,), limit=40.0),
-                Contender("MultiOCG", "Multi-OCG, K = 1", (1e4,), {"max_inner": 1}, limit=40.0),
+                Contender("POLAR", "POLAR", ()),
+                Contender("POLD", "POLD", (2e4,)),
+                Contender("POLA", "POLA", (5e3,)),
+                Contender("BOGDIP", "BOGD_IP", (2e4,)),
+                Contender("MultiOCG", "Multi-OCG, K = 1", (1e4,), {"max_inner": 1}),
             ),
             also=(),
             rounds=600,
             seeds=2,
-            note="A short run: in the 3,000 rounds of the full setting the order is the same, but that "
-            "Multi-OCG, whose experts with long epochs have no time to pay here, comes before POLA. Ader "
-            "projects for about a second per round and is left out.",
         ),
-        # 10,000 ratings, so that Ader can play all rounds, with c around the best of the full setting.
-        "short": replace(_MATRICES, contenders=_FIVE, also=(), rounds=300, widest=1),
         "paper": _MATRICES,
-        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=()),
+        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=(), widest=0),
     },
     "classification": {
         # With the best c of the full setting.
-        "quick": _classes({"scales": (64.0,)}, rounds=435, seeds=2, taus=(10, 100)),
+        "quick": _classes((64.0,), rounds=435, seeds=2, taus=(10, 100)),
         "paper": _CLASSES,
         # D/G is 28 there: the same grid from its middle, widened as often as it takes.
-        "small-radius": _classes(
-            {"scales": (16.0, 32.0, 64.0)}, real="shuttle-small-radius", widest=8
-        ),
+        "small-radius": _classes((16.0, 32.0, 64.0), real="shuttle-small-radius", widest=8),
     },
 }
 
@@ -241,11 +226,11 @@ def reproduce(
     data = find_data(experiment, folder, say)
     tuning = store.tuning
     say(plan(experiment, data, store))
-    said, given_up = set[str](), set[str]()
+    said, missing = set[str](), set[str]()
     while True:
-        tried, finals = list[Trial](), list[Trial]()
+        tried, finals, before = list[Trial](), list[Trial](), missing
         for contender in sorted(experiment.contenders, key=lambda each: -each.seconds):
-            choice = choose(experiment, contender, data, tuning, given_up)
+            choice = choose(experiment, contender, data, tuning)
             tried += choice.trials
             if choice.settled:
                 finals += experiment.finals(contender, data, choice.c)
@@ -257,19 +242,13 @@ def reproduce(
         for each, found in stores.items():
             each.add(experiment.title, found)
         missing = {trial.identity for each in stores for trial in each.missing}
-        if missing <= given_up:
+        if missing <= before:  # those that are left have failed
             break
         *first, last = stores
         run_sweep(last, make_executor, folder, device, first)
-        given_up |= {trial.identity for each in stores for trial in each.missing}
-    for contender in experiment.contenders:
-        if contender.rated:
-            add_rated(experiment, contender, data, store, say)
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
-    if experiment.note:
-        say(experiment.note)
     return len(missing)
 
 
@@ -281,14 +260,8 @@ class Choice(NamedTuple):
     settled: bool = False
 
 
-def choose(
-    experiment: Experiment,
-    contender: Contender,
-    data: DataSet,
-    tuning: Store,
-    given_up: Collection[str] = (),
-) -> Choice:
-    """Choose c by the results so far: of the values with most rounds the one with least loss."""
+def choose(experiment: Experiment, contender: Contender, data: DataSet, tuning: Store) -> Choice:
+    """Choose c by the results so far, that with the least loss; the grid grows where it is on the edge."""
     if contender.like:
         (contender,) = [each for each in experiment.contenders if each.label == contender.like]
     grid = sorted(contender.scales)
@@ -296,41 +269,14 @@ def choose(
         return Choice([], grid[0] if grid else None, True)
     while True:
         trials = [trial for c in grid for trial in experiment.tuning(contender, data, c)]
-        done = [trial for trial in trials if tuning.done(trial)]
-        if any(trial.identity not in given_up for trial in trials if trial not in done):
+        if not all(map(tuning.done, trials)):
             return Choice(trials)
-        best = min(group(map(tuning.read, done)), key=preference, default=None)
-        if best is None or best.c is None:
-            return Choice(trials)
-        wider = _widened(grid, best.c)
+        best = min(group(map(tuning.read, trials)), key=preference).c
+        assert best is not None  # all of them have one
+        wider = _widened(grid, best)
         if wider == grid or len(grid) - len(contender.scales) == experiment.widest:
-            return Choice(trials, best.c, True)
+            return Choice(trials, best, True)
         grid = wider
-
-
-def add_rated(
-    experiment: Experiment, contender: Contender, data: DataSet, store: Store, say: Say
-) -> None:
-    """Add the trials with the best rate of the weights, by the results that measured it beside theirs."""
-    tuning = store.tuning
-    _, c, settled = choose(experiment, contender, data, tuning)
-    tried = [] if c is None else experiment.tuning(contender, data, c)
-    found = [tuning.read(trial) for trial in tried if settled and tuning.done(trial)]
-    if not found or len(found) < len(tried) or not all(result.rates for result in found):
-        return
-    ends = np.array([[curve[-1] for curve in result.rates] for result in found])
-    best = int(ends.mean(axis=0).argmin())
-    say(f"{contender.label}: s = {RATES[best]:g} in the rate s/sqrt(T) of the weights")
-    label, scale = f"{contender.label}, tuned rate", loss_scale(RATES[best])
-    for trial in experiment.finals(contender, data, c):
-        if store.done(trial) and (result := store.read(trial)).rates:
-            options = {**trial.options, "loss_scale": scale}
-            rated = msgspec.structs.replace(trial, options=options, label=label)
-            store.add(experiment.title, [rated])
-            if not store.done(rated):
-                # The experts, and so times and calls, are those of the run.
-                changed = {"trial": rated, "loss": result.rates[best], "weights": None, "rates": []}
-                store.write(msgspec.structs.replace(result, **changed))
 
 
 def plan(experiment: Experiment, data: DataSet, store: Store) -> str:
@@ -412,6 +358,32 @@ _CLAIMS: dict[str, list[tuple[str, str, tuple[str, ...], str]]] = {
 }
 #: The figures of the paper, by experiment.
 FIGURES: dict[str | None, str] = {"matrix-completion": "Figure 1", "classification": "Figure 2"}
+
+
+class Paired(NamedTuple):
+    """What two methods came to at the end, by seed."""
+
+    rounds: int
+    ours: Array
+    theirs: Array
+
+    @property
+    def means(self) -> tuple[float, float]:
+        return float(self.ours.mean()), float(self.theirs.mean())
+
+    @property
+    def difference(self) -> tuple[float, float]:
+        """The mean over seeds of ours less theirs, and its standard error; 0 for a single seed."""
+        found = spread(self.ours - self.theirs)
+        return found.mean, found.deviation / len(self.ours) ** 0.5
+
+
+def paired(one: Series, other: Series, name: str) -> Paired | None:
+    """Both over the seeds that both have."""
+    ends = [{r.trial.seed: getattr(r, name)[-1] for r in s.results} for s in (one, other)]
+    if not (shared := sorted(ends[0].keys() & ends[1].keys())):
+        return None
+    return Paired(one.played, *(np.array([end[seed] for seed in shared]) for end in ends))
 
 
 class Claim(NamedTuple):

@@ -3,51 +3,40 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import io
 import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-import msgspec
-
 from driftwolfe import storage, terminal
+from driftwolfe.comparison import CALL_NAMES
 from driftwolfe.experiments import figures, paper
 from driftwolfe.experiments.figure import Figure, extra
 from driftwolfe.experiments.summary import (
     CALLS,
     RegretRow,
-    Series,
     Summary,
     machines,
-    paired,
     stored_regrets,
 )
 from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
-from driftwolfe.experiments.trial import Result, short
+from driftwolfe.experiments.trial import short
 from driftwolfe.streams.datasets import RATINGS, ROWS, DataFile
 from driftwolfe.terminal import counted, markdown_text, number, printable, spread_text
 
-__all__ = ["write_report"]
-
-#: Characters that the data of all charts may take, and points on a curve, from fine to coarse.
-DATA_LIMIT = 1_400_000
 WIDTH = 100  # letters in a line of a terminal
-_POINTS = (400, 240, 120, 60, 30)
+_POINTS = 120  # on a curve of the report, at most
 _REAL: dict[DataFile | None, str] = {
     RATINGS: f"Real data: MovieLens 100K by GroupLens, file {RATINGS.path}, from {RATINGS.source}; for "
     "research use, and not redistributed here.",
     ROWS: "Real data: Statlog (Shuttle) of the UCI Machine Learning Repository, CC BY 4.0, "
     f"file {ROWS.path}, from {ROWS.source}.",
 }
-#: Names of facts about machines.
-_NAMES = {"cpu": "Processor", "memory_gib": "Memory (GiB)", "blas": "BLAS"}
-_NAMES |= {name: name.capitalize() for name in ("cores", "system", "python", "commit")}
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
@@ -55,17 +44,15 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
 
     Without a `command`, the summary names the one that it named before.
     """
-    results, title = store.results, store.title
-    if not results:
+    summaries, title = summaries_of(store), store.title
+    if not summaries:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
-    summaries = summaries_of(store)
     regrets = [stored_regrets(store.folder, summary) for summary in summaries]
-    written = [store.folder / "summary.md", store.folder / "trials.csv"]
+    written = [store.folder / "summary.md"]
     old = written[0].read_text("utf-8", "replace") if written[0].is_file() else ""
     if not command and (named := re.search(r"^Made by `(.+)`\.$", old, re.MULTILINE)):
         command = named[1]
     storage.write_text(written[0], as_text(title, summaries, regrets, command))
-    storage.write_text(written[1], trial_table(results))
     folder, name = store.folder / "figures", paper.FIGURES.get(paper.experiment_of(title), "")
     file = name.lower().replace(" ", "-") or "panels"
     for rest, ending in ((False, ""), (True, "-rest")):
@@ -76,7 +63,7 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
         _, *others = figures.all_figures(summary, rows)
         written += [path for each in others for path in figures.save(each, place)]
     written.append(store.folder / "report.html")
-    write_report(summaries, written[-1], title=title, regrets=regrets, command=command)
+    write_report(written[-1], title, summaries, regrets, command)
     return written
 
 
@@ -121,7 +108,7 @@ def method_rows(summary: Summary, regrets: Sequence[RegretRow] = ()) -> list[dic
         if len(machines(*chosen.values())) > 1:
             row["machine"] = "; ".join(machines(series))
         for name in called:
-            row[f"{CALLS[name].counted} per round"] = number(series.per_round(name), 3)
+            row[f"{CALLS[name]} per round"] = number(series.per_round(name), 3)
         if any(each.dynamic for each in regrets):
             row["dynamic regret"] = spread_text(regret.dynamic)
         for tau in sorted({tau for each in regrets for tau in each.adaptive}):
@@ -137,95 +124,35 @@ def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
     return terminal.write_table(list(rows[0]), cells)
 
 
-def trial_table(results: Iterable[Result]) -> str:
-    """One line of CSV for each trial."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for place, result in enumerate(results):
-        trial = result.trial
-        row: dict[str, Any] = {
-            "label": trial.title,
-            "method": trial.method,
-            "data": trial.data.name,
-            "stream_rounds": trial.data.rounds,
-            "c": trial.c,
-            "options": msgspec.json.encode(trial.options, order="sorted").decode(),
-            "seed": trial.seed,
-            "first": trial.first,
-            "limit": trial.limit,
-            "rounds": result.rounds[-1],
-            "cut": result.cut,
-            "cumulative_loss": repr(result.loss[-1]),
-            "processor_seconds": f"{result.seconds[-1]:.3f}",
-            **{name: (getattr(result, name) or [0])[-1] for name in CALLS},
-        }
-        if place == 0:
-            writer.writerow(row)
-        writer.writerow(map(terminal.csv_cell, row.values()))
-    return text.getvalue()
-
-
 def tuning_notes(summary: Summary) -> list[str]:
-    """How c was chosen: what was tried, on how many rounds, and what was cut short."""
-
-    def named(series: Series) -> str:
-        return f"c = {short(series.c or 0.0)}"
-
+    """How c was chosen: what was tried, and on which orders."""
     notes = []
     for title, chosen in summary.chosen.items():
-        tried = summary.tuning(title)
+        tried = {series.c or 0.0: series for series in summary.tuning(title)}
         if len(tried) < 2:
             continue
-        cut = [series for series in tried if any(result.cut for result in series.results)]
-        text = (
-            f"{title}: {named(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
-        )
-        orders = {result.trial.seed for series in tried for result in series.results}
+        c = chosen.c or 0.0
+        text = f"{title}: c = {short(c)} of {', '.join(map(short, tried))}"
+        orders = {result.trial.seed for series in tried.values() for result in series.results}
         if not orders & {result.trial.seed for result in chosen.results}:
             text += f", chosen on {counted(len(orders), 'other order')}"
-        if (first := tried[0].trial.first) is not None:
-            text += f", chosen on the first {first:,} rounds of one order"
-        if cut:
-            ended = ", ".join(f"{named(series)} after {series.played:,}" for series in cut)
-            limit = tried[0].trial.limit or 0.0
-            text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
         notes.append(text + ".")
-        best = next((series for series in tried if series.c == chosen.c), chosen)
-        compared = [(each, paired(each, best, "loss")) for each in cut if each is not best]
-        if ahead := [named(each) for each, found in compared if found and found.difference[0] < 0]:
-            notes.append(
-                f"{title}: {', '.join(ahead)} was ahead of {named(chosen)} when its time was "
-                "up; with more time it might have won."
-            )
-        if chosen.c in (tried[0].c, tried[-1].c):
+        if c in (min(tried), max(tried)):
             notes.append(f"{title}: the best c lies on the edge of what was tried.")
     return notes
 
 
 def write_report(
-    summaries: Sequence[Summary],
     path: Path,
-    *,
-    regrets: Sequence[Sequence[RegretRow]] = (),
-    title: str = "Projection-free online learning in changing environments",
+    title: str,
+    summaries: Sequence[Summary],
+    regrets: Sequence[Sequence[RegretRow]],
     command: str | None = None,
 ) -> None:
-    """Write an HTML page that needs nothing else: no network, no other files.
+    """Write an HTML page that needs nothing else: no network, no other files; a section per summary.
 
-    Parameters
-    ----------
-    summaries, path
-        At least one, each of which becomes a section; and the file, written whole or not at all.
-    regrets
-        Known regrets, for each of the summaries; empty for none.
-    title, command
-        Of the page; and what makes the results again, for a shell.
+    `regrets` has a list for each of them; `command` makes the results again, for a shell.
     """
-    if not summaries:
-        raise ValueError("a report needs at least one summary")
-    known = regrets or [()] * len(summaries)
-    if len(known) != len(summaries):
-        raise ValueError(f"regrets must hold one list for each of {len(summaries)} summaries")
     page, code, style = (
         files(__package__).joinpath(f"page.{ending}").read_text(encoding="utf-8")
         for ending in ("html.jinja", "js", "css")
@@ -236,19 +163,18 @@ def write_report(
     scripts = [extra("plotly.offline").get_plotlyjs(), code]
     # The page's security policy knows scripts by these, and runs no other.
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
-    shown = [figures.all_figures(*pair) for pair in zip(summaries, known, strict=True)]
-    for points in _POINTS:  # as fine as the limit allows
-        charts = [[(figure, figure.page_json(points)) for figure in each] for each in shown]
-        if sum(len(source) for each in charts for _, source in each) <= DATA_LIMIT:
-            break
+    shown = [figures.all_figures(*pair) for pair in zip(summaries, regrets, strict=True)]
+    charts = [[(figure, figure.page_json(_POINTS)) for figure in each] for each in shown]
     text = template.render(
         title=title,
         counted=counted,
         short=short,
         spread_text=spread_text,
         command=command,
-        sections=[_section(title, *parts) for parts in zip(summaries, known, charts, strict=True)],
-        environments=environments(summaries),
+        sections=[
+            _section(title, *parts) for parts in zip(summaries, regrets, charts, strict=True)
+        ],
+        machines=machines(*chain(*(summary.series for summary in summaries))),
         style=style,
         scripts=scripts,
         digests=[f"sha256-{digest.decode()}" for digest in digests],
@@ -262,7 +188,7 @@ def _section(
     """What the page says about a stream."""
     found, missing = paper.claims(summary, title)
     rows = method_rows(summary, regrets)
-    costs = {"seconds", "machine", *(f"{oracle.counted} per round" for oracle in CALLS.values())}
+    costs = {"seconds", "machine", *(f"{name} per round" for name in CALLS.values())}
     tables = []
     for name in ("Loss and regret", "Cost"):
         heads = [
@@ -270,9 +196,8 @@ def _section(
         ]
         cells = [[row[head] for head in heads] for row in rows]
         tables.append({"name": name, "heads": heads, "rows": cells})
-    # The least loss of those that played all rounds, if several did.
-    whole = [series for series in summary.chosen.values() if series.played == summary.length]
-    best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
+    methods = summary.chosen.values()
+    best = min(methods, key=lambda each: each.mean_loss.mean) if len(methods) > 1 else None
     return {
         "summary": summary,
         "real": _REAL.get(summary.series[0].trial.data.source.file),
@@ -284,33 +209,6 @@ def _section(
         "quotes": paper.quotes(found),
         "no_verdict": missing,
     }
-
-
-def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
-    """Each machine with its versions once, as names and texts; only the dates may differ."""
-    dates: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for result in (r for summary in summaries for series in summary.series for r in series.results):
-        known = {name: value for name, value in result.environment.items() if value not in ("", [])}
-        measured = str(known.pop("date", ""))[:10]
-        facts = {_NAMES.get(name, name): _fact(v) for name, v in known.items() if v is not None}
-        dates.setdefault(tuple(facts.items()), []).append(measured)
-    found = []
-    for machine, days in dates.items():
-        span = " to ".join(dict.fromkeys((min(days), max(days))))
-        when = {"Measured": span} if min(days) else {}
-        found.append({**dict(machine), **when, "Trials": f"{len(days):,}"})
-    return found
-
-
-def _fact(value: Any) -> str:
-    """A fact as text; libraries of linear algebra come as a list of small tables, in any order."""
-    if isinstance(value, dict):
-        parts = [str(value[name]) for name in ("internal_api", "version") if value.get(name)]
-        threads = value.get("num_threads")
-        return " ".join(parts) + ("" if threads is None else f" (threads: {threads})")
-    if isinstance(value, list):
-        return ", ".join(dict.fromkeys(sorted(map(_fact, value))))
-    return str(value)
 
 
 def overview(places: Iterable[Path]) -> list[str]:
@@ -333,22 +231,22 @@ def overview(places: Iterable[Path]) -> list[str]:
 
 
 def in_brief(store: Store) -> list[str]:
-    """Lines of at most `WIDTH` letters with what all methods came to, and what became of the claims."""
+    """Lines with what all methods came to, and what became of the claims."""
     lines, title = list[str](), store.title
     for summary in summaries_of(store):
         rows = []
         for series in summary.chosen.values():
-            calls = {each.label: series.per_round(name) for name, each in CALLS.items()}
-            calls.pop(CALLS["products"].label)  # summary.md has room for them
-            called = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
+            # Not the products: summary.md has room for them.
+            calls = {name: series.per_round(kind) for kind, name in CALL_NAMES.items()}
+            called = ", ".join(f"{number(n, 3)} {name}" for name, n in calls.items() if n)
             loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
-            rows.append([f"  {series.label}", loss, seconds, called])
-        heads = ("method", "loss per round", "seconds", "oracle calls per round")
+            rows.append([f"  {series.title}", loss, seconds, called])
+        heads = ("method", "loss per round", "seconds", "per round")
         found, notes = paper.claims(summary, title)
         if found:
             held = sum(claim.held is True for claim in found)
             notes = f"The paper's claims: {held} of {len(found)} parts held (`driftwolfe claims`)."
-        lines += [*wrap(printable(summary.name), WIDTH), *terminal.table(heads, rows, WIDTH)]
+        lines += [*wrap(printable(summary.name), WIDTH), *terminal.table(heads, rows)]
         lines += [*wrap(summary.notice or "", WIDTH), *wrap(notes, WIDTH), ""]
     return lines
 

@@ -1,4 +1,4 @@
-"""Run trials: one, with its curves and a checkpoint; many, in processes of this machine or on a Dask cluster."""
+"""Run trials: one, with its curves; many, in processes of this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -11,26 +11,22 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent import futures
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from driftwolfe import __version__, regret, storage
+from driftwolfe import regret
 from driftwolfe.doctor import facts
-from driftwolfe.ensemble import Hedge, threads
-from driftwolfe.ensemble.experts import combine
+from driftwolfe.ensemble import threads
 from driftwolfe.experiments.trial import (
     METHODS,
     AdaptiveRegret,
-    Curves,
     Result,
     StoredWeights,
     Trial,
@@ -41,24 +37,15 @@ from driftwolfe.experiments.trial import (
     own,
 )
 from driftwolfe.game import CALLS, play
-from driftwolfe.learners import archive
 from driftwolfe.learners.base import Learner
-from driftwolfe.learners.ensembles import GridLearner
-from driftwolfe.losses import Loss
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import devices
 from driftwolfe.points.devices import HOST
-from driftwolfe.state import Field
 from driftwolfe.streams import Stream
 from driftwolfe.terminal import Output, show
 
 #: Rounds between readings of the curves, and readings of the curves per reading of the weights.
 _EVERY, _WEIGHTS_EVERY = 10, 2
-#: Seconds between checkpoints, and what these hold.
-SAVE_EVERY = 60.0
-_CHECKPOINT = archive.LEARNER | {"learner": Field(str), "reading": Field(dict)}
-#: s of the rates s/sqrt(T) of the weights, the grid of Multi-OCG's authors.
-RATES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _ATTEMPTS = 3  # how often a trial is tried whose process dies
 _PATIENCE = 10  # seconds in which a cluster must answer
 
@@ -66,26 +53,37 @@ _PATIENCE = 10  # seconds in which a cluster must answer
 # -- one trial -------------------------------------------------------------------------------------
 
 
-def run_trial(
-    trial: Trial,
-    folder: str | Path | None = None,
-    device: str = "cpu",
-    checkpoint: Path | None = None,
-) -> Result:
+def run_trial(trial: Trial, folder: str | Path | None = None, device: str = "cpu") -> Result:
     """Play the trial's learner on one thread, and measure.
 
     `folder` holds the real data. `device` is where factored points live; it decides how quick a run is,
-    not what comes out but for rounding. From the file `checkpoint` a run that was killed resumes.
+    not what comes out but for rounding.
     """
     started = time.perf_counter()
     stream = on_device(trial.data.load(trial.seed, folder), device)
-    with threadpool_limits(1):
-        before = threads.chosen()
+    if too_long := [tau for tau in trial.taus if tau > len(stream)]:
+        raise ValueError(f"taus must be at most the {len(stream)} rounds, got {too_long[0]}")
+    with threadpool_limits(1), ExitStack() as after:
+        after.callback(threads.set_threads, threads.chosen())
         threads.set_threads(1)
-        try:
-            return _measured(trial, stream, started, checkpoint)
-        finally:
-            threads.set_threads(before)
+        learner = make_learner(trial, stream)
+        recorder = Recorder(learner, len(stream))
+        keep = bool(trial.taus)  # windows need all losses
+        history = play(learner, iter(stream), [recorder], keep_losses=keep, progress=False)
+        adaptive = []
+        for tau in trial.taus:
+            found = regret.adaptive_regret(history, tau, tolerance=1e-3)
+            adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
+        return Result(
+            trial=trial,
+            **recorder.curves,
+            drifts=[t for t in stream.drifts if t < learner.t],
+            stream=stream.name,
+            adaptive=adaptive,
+            weights=recorder.table(),
+            environment=facts(device=learner.domain.device),
+            wall=round(time.perf_counter() - started, 3),
+        )
 
 
 def on_device(stream: Stream, device: str) -> Stream:
@@ -100,13 +98,9 @@ def on_device(stream: Stream, device: str) -> Stream:
 
 def make_learner(trial: Trial, stream: Stream) -> Learner:
     """The trial's learner, for that stream."""
-    known: dict[str, Any] = {"horizon": len(stream), "lipschitz": stream.lipschitz}
-    if is_own(trial.method):
-        made: Any
-        made, keywords = own_learner(trial)
-        known = {name: value for name, value in known.items() if name in keywords}
-    else:
-        made = METHODS[trial.method]
+    made: Any = learner_class(trial)
+    told = {"horizon": len(stream), "lipschitz": stream.lipschitz}
+    known: dict[str, Any] = {name: told[name] for name in told.keys() & keywords_of(made)}
     options = {**step_options(trial.method, trial.c), **trial.options}
     taken = made.__signature__.parameters
     known |= {name: value for name, value in options.items() if name in taken}
@@ -117,14 +111,15 @@ def make_learner(trial: Trial, stream: Stream) -> Learner:
     return learner
 
 
-def own_learner(trial: Trial) -> tuple[type[Learner], Collection[str]]:
-    """Import the class of a learner of the user's own; return it and the keywords that it takes."""
+def learner_class(trial: Trial) -> type[Learner]:
+    """The class of the trial's learner; one of the user's own is imported, and its options checked."""
+    if not is_own(trial.method):
+        return METHODS[trial.method]
     found = own(trial.method)
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise ValueError(f"{trial.method} is no learner: it must derive from driftwolfe.Learner")
-    keywords = keywords_of(found)
-    trial.check_options(keywords)
-    return found, keywords
+    trial.check_options(keywords_of(found))
+    return found
 
 
 def step_options(method: str, c: float | None) -> dict[str, Any]:
@@ -138,166 +133,49 @@ def step_options(method: str, c: float | None) -> dict[str, Any]:
     return {"step_scale": c, **({"grid": "experiment"} if method == "POLD" else {})}
 
 
-class Reading(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The curves of a trial so far; with a saved learner, a checkpoint."""
-
-    weights: dict[int, dict[str, float]]  # by round, then by expert
-    total: float = 0.0  # loss so far
-    rate_totals: list[float]
-    version: str = __version__
-
-
 class Recorder:
-    """Reads the curves of a trial while it is played, and keeps a checkpoint."""
+    """Reads the curves of a trial while it is played."""
 
-    def __init__(
-        self, learner: Learner, last: int, started: float, at: Reading, path: Path | None
-    ) -> None:
-        self.learner, self.last, self.at, self.path = learner, last, at, path
-        self.limit, self.total = at.trial.limit or math.inf, at.total
-        self.spent = at.seconds[-1] if at.seconds else 0.0  # at the last reading
+    def __init__(self, learner: Learner, last: int) -> None:
+        self.learner, self.last = learner, last
+        names = ("rounds", "loss", "seconds", *CALLS, "products")
+        self.curves: dict[str, Any] = {name: [] for name in names}
+        self.weights: dict[int, dict[str, float]] = {}  # by round, then by expert
+        self.total = self.spent = 0.0  # loss so far, and seconds at the last reading
         # A thread waits for a device, which its own time need not show.
         self.clock = time.thread_time if learner.domain.device is HOST else time.perf_counter
-        self.started = started - at.wall  # of the whole run, without the time between its parts
-        self.saved = time.perf_counter()
-        self.over = False
-        self.rated = at.trial.data.source.rates and independent(learner)
-        if self.rated and not at.rates:
-            at.rates.extend([] for _ in RATES)
-            at.rate_totals.extend(0.0 for _ in RATES)
-        self.made = devices.counted_products() - (at.products[-1] if at.products else 0)
-        if not at.rounds:
-            self._read_weights()
+        self.made = devices.counted_products()
+        self._read_weights()
         self.since = self.clock()
-
-    @property
-    def wall(self) -> float:
-        return round(time.perf_counter() - self.started, 3)
-
-    def before(self, loss: Loss) -> bool:
-        """Look at the loss of the coming round, on no one's time; return whether it is played."""
-        if self.rated and not self.over:
-            started = self.clock()
-            for i, value in enumerate(losses_by_rate(self.learner, loss)):
-                self.at.rate_totals[i] += value
-            self.since += self.clock() - started
-        return not self.over
 
     def __call__(self, learner: Learner, value: float) -> None:
         """Take note of a round; a callback of `play`."""
-        spent, at = self.spent + self.clock() - self.since, self.at
+        spent, curves = self.spent + self.clock() - self.since, self.curves
         self.total += value
-        self.over = spent > self.limit
-        ends = self.over or learner.t == self.last
+        ends = learner.t == self.last
         if learner.t % _EVERY and not ends:
             return
-        at.rounds.append(learner.t)
-        at.loss.append(self.total)
         self.spent = round(spent, 6)
-        at.seconds.append(self.spent)
-        for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
-            getattr(at, name).append(number)
-        at.products.append(devices.counted_products() - self.made)
-        for curve, total in zip(at.rates, at.rate_totals, strict=True):
-            curve.append(total)
-        if ends or len(at.rounds) % _WEIGHTS_EVERY == 0:
+        calls = zip(CALLS, learner.oracle_calls.numbers(), strict=True)
+        products = devices.counted_products() - self.made
+        read = {"rounds": learner.t, "loss": self.total, "seconds": self.spent, **dict(calls)}
+        for name, number in (read | {"products": products}).items():
+            curves[name].append(number)
+        if ends or len(curves["rounds"]) % _WEIGHTS_EVERY == 0:
             self._read_weights()
-        if self.path and not ends and time.perf_counter() - self.saved > SAVE_EVERY:
-            self._save(self.path)
         self.since = self.clock()
 
     def _read_weights(self) -> None:
         values, names = self.learner.expert_weights, self.learner.expert_names
         if values is not None and names is not None:
             rounded = (round(weight, 5) for weight in values.tolist())
-            self.at.weights[self.learner.t] = dict(zip(names, rounded, strict=True))
+            self.weights[self.learner.t] = dict(zip(names, rounded, strict=True))
 
-    def _save(self, path: Path) -> None:
-        """Write the learner and the curves, whole or not at all."""
-        writer = archive.learner_writer()
-        at = msgspec.structs.replace(self.at, wall=self.wall, total=self.total)
-        settings = archive.learner_settings(self.learner, writer)
-        settings["learner"] = type(self.learner).__name__
-        settings["reading"] = msgspec.to_builtins(at, str_keys=True)
-        storage.write_archive(path, "Trial", settings, writer.arrays)
-        self.saved = time.perf_counter()
-
-
-def _resumed(path: Path | None, trial: Trial, learner: Learner) -> tuple[Learner, Reading]:
-    """The learner and the curves of a checkpoint; new ones where there is none to resume from."""
-    names = ("rounds", "loss", "seconds", *CALLS, "products", "rates", "rate_totals")
-    empty: Any = {name: [] for name in names}
-    new = Reading(trial=trial, weights={}, wall=0.0, **empty)
-    if path is None or not path.exists():
-        return learner, new
-    try:
-        with storage.enough_memory(path), storage.refused(f"{path} is no checkpoint of it"):
-            check = partial(archive.check_settings, fields=_CHECKPOINT, what="trial")
-            saved = storage.read_archive(path, check, "Trial")
-            at = msgspec.convert(saved.settings["reading"], Reading, str_keys=True)
-            if at.trial.identity != trial.identity or at.version != __version__:
-                raise ValueError("it is of another trial or another version")
-            reached = archive.restored(learner, saved)
-            if [reached.t] != at.rounds[-1:]:
-                raise ValueError("its learner is at another round")
-    except (ValueError, OSError) as problem:
-        show(f"{trial.name} starts anew: {problem}", sys.stderr)
-        return learner, new
-    return reached, at
-
-
-def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | None) -> Result:
-    played = stream if trial.first is None else stream[: trial.first]
-    if too_long := [tau for tau in trial.taus if tau > len(played)]:
-        raise ValueError(f"taus must be at most the {len(played)} rounds, got {too_long[0]}")
-    path = None if trial.taus else checkpoint  # windows need all losses; such runs are short
-    learner, at = _resumed(path, trial, make_learner(trial, stream))
-    recorder = Recorder(learner, len(played), started, at, path)
-    losses = takewhile(recorder.before, islice(played, learner.t, None))
-    history = play(learner, losses, [recorder], keep_losses=bool(trial.taus), progress=False)
-    adaptive = []
-    for tau in trial.taus:
-        if tau <= len(history):  # where time ran out there may be no such window
-            found = regret.adaptive_regret(history, tau, tolerance=1e-3)
-            adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
-    # One column per expert, in the order in which they came.
-    experts = list(dict.fromkeys(name for read in at.weights.values() for name in read))
-    table = [[read.get(name) for name in experts] for read in at.weights.values()]
-    curves = {name: getattr(at, name) for name in Curves.__struct_fields__}
-    return Result(
-        **curves | {"wall": recorder.wall},
-        drifts=[t for t in stream.drifts if t < at.rounds[-1]],
-        stream=stream.name,
-        cut=at.rounds[-1] < len(played),
-        adaptive=adaptive,
-        weights=StoredWeights(list(at.weights), experts, table) if at.weights else None,
-        environment=facts(device=learner.domain.device),
-    )
-
-
-# -- other rates of the weights, from the same run -------------------------------------------------
-
-
-def loss_scale(s: float) -> float:
-    """The option that gives `Hedge`, whose rate is sqrt(8/T)/B, the rate s/sqrt(T)."""
-    return math.sqrt(8.0) / s
-
-
-def independent(learner: Learner) -> bool:
-    """Whether experts are weighted by `Hedge` for a known horizon, and do not depend on the weights."""
-    if not isinstance(learner, GridLearner) or learner.options.linear:
-        return False
-    return isinstance(learner._meta, Hedge) and learner.options.horizon is not None
-
-
-def losses_by_rate(learner: Learner, loss: Loss) -> list[float]:
-    """The loss of the mean of the learner's experts in the coming round, for each of `RATES`."""
-    meta, scores = learner._meta, learner._experts.scores(loss)  # type: ignore[attr-defined]
-    found = []
-    for s in RATES:
-        weights = meta.prior * np.exp(-s / math.sqrt(meta.horizon) * meta.totals)
-        found.append(float(loss.value_at(combine(weights / weights.sum(), scores))))
-    return found
+    def table(self) -> StoredWeights | None:
+        """The weights with a column for each expert, in the order in which they came."""
+        experts = list(dict.fromkeys(name for read in self.weights.values() for name in read))
+        rows = [[read.get(name) for name in experts] for read in self.weights.values()]
+        return StoredWeights(list(self.weights), experts, rows) if rows else None
 
 
 # -- many trials -----------------------------------------------------------------------------------
@@ -320,21 +198,14 @@ def run_trials(
     trials: Sequence[Trial],
     folder: str | None = None,
     device: str = "cpu",
-    checkpoints: Mapping[str, Path] | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Run trials, again where their process dies, and yield outcomes.
-
-    `folder` holds the real data; trials of this machine keep checkpoints in these files, by identity.
-    """
+    """Run trials, again where their process dies, and yield outcomes; `folder` holds the real data."""
     executor, waiting = make_executor(), list(trials)
-    if isinstance(executor, DaskExecutor):  # another machine's files
-        checkpoints = None
     try:
         for _ in range(_ATTEMPTS):
             running = dict[futures.Future[bytes], Trial]()
             for trial in waiting:
-                path = str(checkpoints[trial.identity].absolute()) if checkpoints else None
-                running[executor.submit(work, canonical(trial), folder, device, path)] = trial
+                running[executor.submit(work, canonical(trial), folder, device)] = trial
             waiting = []
             for future in futures.as_completed(running):
                 trial = running.pop(future)
@@ -356,14 +227,11 @@ def run_trials(
         executor.shutdown(wait=False, cancel_futures=True)
 
 
-def work(
-    trial: bytes, folder: str | None, device: str = "cpu", checkpoint: str | None = None
-) -> bytes:
+def work(trial: bytes, folder: str | None, device: str = "cpu") -> bytes:
     """Run a trial in a worker: JSON in, JSON out."""
     try:
-        path = None if checkpoint is None else Path(checkpoint)
         with Output.of_command():  # who runs it reads its messages
-            return run_trial(msgspec.json.decode(trial, type=Trial), folder, device, path).encode()
+            return run_trial(msgspec.json.decode(trial, type=Trial), folder, device).encode()
     except Exception as problem:  # raised, a cluster would repeat what can only fail again
         return msgspec.json.encode({"problem": _sentence(problem)})
 

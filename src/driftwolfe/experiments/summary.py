@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,29 +18,11 @@ from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet, Result, canonical, read_file
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.regret.offline import offline_minimum
-from driftwolfe.terminal import Spread, counted, spread
+from driftwolfe.terminal import Spread, spread
 
-Calls = Literal["lmo", "projection", "gauge", "membership", "products"]
-Curve = Literal["loss", "seconds"] | Calls
 TWIN = "(synthetic twin)"
-
-
-class CallNames(NamedTuple):
-    """How tables and figures name the calls of an oracle."""
-
-    label: str
-    counted: str  # the name of a number of calls
-    dash: tuple[float, ...]  # of their line, as in `LineStyle`
-
-
-#: The oracles whose calls are counted, by the names of their curves.
-CALLS: dict[Calls, CallNames] = {
-    "lmo": CallNames("LMO", CALL_NAMES["lmo"], ()),
-    "projection": CallNames("projection", CALL_NAMES["projection"], (4.0, 1.6)),
-    "gauge": CallNames("gauge", CALL_NAMES["gauge"], (1.0, 1.3)),
-    "membership": CallNames("membership", CALL_NAMES["membership"], (4.0, 1.3, 1.0, 1.3)),
-    "products": CallNames("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
-}
+#: What tables and figures call the calls of an oracle, by the names of their curves.
+CALLS = CALL_NAMES | {"products": "matrix-vector products"}
 
 
 class Series:
@@ -56,22 +37,17 @@ class Series:
         least = min(result.rounds[-1] for result in results)
         self.rounds: Indices = np.array(sorted(common) or [least], dtype=np.int64)
         self.played = int(self.rounds[-1])  # by all of them, as far as the curves were read
-        # Whether all played the whole stream: neither stopped after `first` rounds nor out of time.
-        whole = (result.rounds[-1] == self.played and not result.cut for result in results)
-        self.complete = self.trial.first is None and all(whole)
         self.untuned = self.title.endswith(UNTUNED)
-        played = "" if self.complete else f" (first {counted(self.played, 'round')})"
-        self.label = self.title + played
 
-    def curve(self, name: Curve) -> Array:
+    def curve(self, name: str) -> Array:
         """Cumulative numbers: one row per seed, one column for each of `rounds`."""
         curves = ((r.rounds, getattr(r, name) or [0] * len(r.rounds)) for r in self.results)
         return np.array([np.interp(self.rounds, [0, *x], [0, *values]) for x, values in curves])
 
-    def total(self, name: Curve) -> Spread:
+    def total(self, name: str) -> Spread:
         return spread(self.curve(name)[:, -1])
 
-    def per_round(self, name: Curve) -> float:
+    def per_round(self, name: str) -> float:
         return self.total(name).mean / self.played
 
     @property
@@ -79,40 +55,9 @@ class Series:
         return spread(self.curve("loss")[:, -1] / self.played)
 
 
-def preference(series: Series) -> tuple[int, int, float]:
-    """The least of these stands for a method: most rounds, then most seeds, then least loss."""
-    return -series.played, -len(series.results), series.mean_loss.mean
-
-
-class Paired(NamedTuple):
-    """What two methods came to after as many rounds, by seed."""
-
-    rounds: int
-    ours: Array
-    theirs: Array
-
-    @property
-    def means(self) -> tuple[float, float]:
-        return float(self.ours.mean()), float(self.theirs.mean())
-
-    @property
-    def difference(self) -> tuple[float, float]:
-        """The mean over seeds of ours less theirs, and its standard error; 0 for a single seed."""
-        found = spread(self.ours - self.theirs)
-        return found.mean, found.deviation / len(self.ours) ** 0.5
-
-
-def paired(one: Series, other: Series, name: Curve) -> Paired | None:
-    """Both over the seeds that both have, after the last round that both were read at."""
-    rounds = np.intersect1d(one.rounds, other.rounds)
-    shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
-    if not (rounds.size and shared):
-        return None
-    values = []
-    for series in (one, other):
-        kept = Series(tuple(r for r in series.results if r.trial.seed in shared))
-        values.append(kept.curve(name)[:, int(np.searchsorted(kept.rounds, rounds[-1]))])
-    return Paired(int(rounds[-1]), *values)
+def preference(series: Series) -> tuple[int, float]:
+    """The least of these stands for a method: most seeds, then least loss."""
+    return -len(series.results), series.mean_loss.mean
 
 
 def machines(*series: Series) -> list[str]:
@@ -130,8 +75,7 @@ def group(results: Iterable[Result]) -> list[Series]:
     groups: dict[bytes, dict[int, Result]] = {}
     for result in results:
         trial = result.trial
-        limit = trial.limit if result.cut else None  # one that did not end a run changed nothing
-        alike = msgspec.structs.replace(trial, seed=0, taus=(), limit=limit, label=trial.title)
+        alike = msgspec.structs.replace(trial, seed=0, taus=(), label=trial.title)
         groups.setdefault(canonical(alike), {})[trial.seed] = result
     return [Series(tuple(found[seed] for seed in sorted(found))) for found in groups.values()]
 
@@ -166,14 +110,12 @@ class Summary:
         return [series for series in self.series if series.title == title]
 
     def tuning(self, title: str) -> list[Series]:
-        """The series that its c was chosen from, by rising c; all were to play as many rounds."""
-        by_length: dict[int | None, dict[float, Series]] = {}
+        """The series that its c was chosen from, by rising c."""
+        tried: dict[float, Series] = {}
         for series in [each for each in self._tuning if each.title == title] or self.of(title):
             if series.c is not None:
-                tried = by_length.setdefault(series.trial.first, {})
                 tried[series.c] = min(tried.get(series.c, series), series, key=preference)
-        most = max(by_length.values(), key=len, default={})
-        return [most[c] for c in sorted(most)]
+        return [tried[c] for c in sorted(tried)]
 
 
 def summarise(results: Iterable[Result], tuning: Iterable[Result] = ()) -> list[Summary]:
@@ -266,7 +208,7 @@ def regret_rows(
         adaptive, so_far = dict[int, list[float]](), list[Array]()
         for result in series.results:
             found: dict[int, float | None] = {each.tau: each.value for each in result.adaptive}
-            if series.complete and (best := minima.get(result.trial.seed)):
+            if best := minima.get(result.trial.seed):
                 so_far.append(regret_so_far(result, best, series.rounds))
                 found = found or {tau: window_regret(result, best, tau) for tau in taus}
             for tau, value in found.items():

@@ -1,4 +1,4 @@
-"""Sweeps: what to run, the folder that keeps the results, running them, and progress."""
+"""Sweeps: what to run, the folder that keeps the results, running them, and their progress."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import math
 import os
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 from tqdm import tqdm
 
 from driftwolfe import storage
-from driftwolfe.experiments.running import own_learner, run_trials
+from driftwolfe.experiments.running import learner_class, run_trials
 from driftwolfe.experiments.trial import (
     DataSet,
     Option,
@@ -40,8 +39,6 @@ from driftwolfe.terminal import printable
 
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
 _MOST_TRIALS = 100_000  # more are a mistake rather than a sweep
-#: Significant digits of packed losses and seconds, and decimals of packed weights; see `_rounded`.
-_LOSS_DIGITS, _SECONDS_DIGITS, _WEIGHT_DECIMALS = 8, 5, 3
 _MOST_PACKED = 1 << 30  # bytes of packed results, unpacked
 
 
@@ -52,8 +49,6 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     label: str = ""
     c: float | list[float] | None = None
     options: dict[str, Option | list[Option]] = {}
-    first: int | None = None
-    limit: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in {"c": self.c, **self.options}.items():
@@ -71,8 +66,7 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         for c, *chosen in itertools.product(*self.values):
             options = dict(zip(self.options, chosen, strict=True))
             parts = [self.label or self.method, *(f"{name}={options[name]}" for name in named)]
-            changed = {"label": ", ".join(parts), "c": c, "options": options}
-            yield {**msgspec.structs.asdict(self), **changed}
+            yield {"method": self.method, "label": ", ".join(parts), "c": c, "options": options}
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,8 +115,7 @@ def read_spec(path: Folder) -> Spec:
         sys.path.insert(0, str(file.parent.absolute()))
         try:
             for trial in spec.trials():
-                if is_own(trial.method):
-                    own_learner(trial)
+                learner_class(trial)
                 if is_own(trial.data.name):
                     own(trial.data.name)
         except ValueError as problem:
@@ -221,10 +214,6 @@ class Store:
         tuning = self.folder == Store(above).tuning.folder and (above / self._list.name).exists()
         return (above if tuning else self.folder) / "trials.jsonl.xz"
 
-    def checkpoint(self, trial: Trial) -> Path:
-        """Where a trial under way keeps what it needs to resume."""
-        return self.folder / "checkpoints" / f"{trial.name}.safetensors"
-
     def done(self, trial: Trial) -> bool:
         """Whether there is a result of the trial."""
         return self.path(trial).exists() or trial.identity in self._packed
@@ -242,7 +231,6 @@ class Store:
     def write(self, result: Result) -> None:
         storage.write_bytes(self.path(result.trial), result.encode())
         self._failure(result.trial).unlink(missing_ok=True)
-        self.checkpoint(result.trial).unlink(missing_ok=True)
 
     def pack(self) -> Path:
         """Move all results, those of its tuning too, into one small file, and return its path."""
@@ -297,7 +285,7 @@ class Store:
 
 def packed(results: Iterable[Result]) -> bytes:
     """The content of a file of packed results: a line of JSON for each, by LZMA, with a SHA-256 sum."""
-    lines = [msgspec.json.encode(_rounded(result)) for result in results]
+    lines = [msgspec.json.encode(result) for result in results]
     return lzma.compress(b"\n".join(lines), check=lzma.CHECK_SHA256)
 
 
@@ -314,25 +302,6 @@ def read_packed(path: Path) -> list[Result]:
         raise ValueError(
             f"{path} is not a file of packed results ({problem}); {remedy}"
         ) from problem
-
-
-def _rounded(result: Result) -> Result:
-    """The result with curves of as many digits as tables and figures need; all last readings are exact."""
-
-    def rounded(values: list[float], digits: int = _LOSS_DIGITS) -> list[float]:
-        return [*(float(f"{value:.{digits}g}") for value in values[:-1]), values[-1]]
-
-    curves: dict[str, Any] = {
-        "loss": rounded(result.loss),
-        "rates": [rounded(curve) for curve in result.rates],
-        "seconds": rounded(result.seconds, _SECONDS_DIGITS),
-    }
-    if weights := result.weights:
-        table = [
-            [w if w is None else round(w, _WEIGHT_DECIMALS) for w in row] for row in weights.values
-        ]
-        curves["weights"] = msgspec.structs.replace(weights, values=table)
-    return msgspec.structs.replace(result, **curves)
 
 
 def run_sweep(
@@ -363,58 +332,22 @@ def run_sweep(
                 )
         if not missing:
             return 0
-
-        paths = {trial.identity: homes[trial.identity].checkpoint(trial) for trial in missing}
-        running = closing(run_trials(make_executor, missing, folder, device, paths))
-        with Progress(stores) as progress, running as outcomes:
+        _ = [each.results for each in stores]  # a spoilt one is told before any trial runs
+        running = closing(run_trials(make_executor, missing, folder, device))
+        total = sum(len(each.trials) for each in stores)
+        shown: dict[str, Any] = {"total": total, "initial": total - len(missing), "unit": "trial"}
+        # In a log a line now and then.
+        shown["mininterval"] = 0.1 if sys.stderr.isatty() else 30.0
+        with tqdm(**shown) as progress, running as outcomes:
             for trial, result, problem in outcomes:
-                home = homes[trial.identity]
                 if result is None:
                     failed += 1
-                    home.fail(trial, problem)
+                    homes[trial.identity].fail(trial, problem)
+                    progress.write(printable(f"{describe(trial)} failed: {problem}"), sys.stderr)
                 else:
-                    home.write(result)
-                progress.step(trial, result, problem)
+                    homes[trial.identity].write(result)
+                    progress.update()
     return failed
-
-
-class Progress(AbstractContextManager["Progress"]):
-    """Progress of a sweep: a live line on a terminal, else a line of log every 30 seconds."""
-
-    def __init__(self, stores: Sequence[Store], stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
-        self.total = sum(len(store.trials) for store in stores)
-        self.done = self.total - sum(len(store.missing) for store in stores)
-        self.failed, self._said = 0, 0.0  # how many, and when a line was last written
-        self.best = _best_by_stream(result for store in stores for result in store.results)
-        start: dict[str, Any] = {"total": self.total, "initial": self.done, "file": self.stream}
-        self._bar = tqdm(unit="trial", leave=False, disable=None, **start)
-        if self._bar.disable:
-            self._say(f"{self.done} of {self.total} trials done, {self.total - self.done} to run")
-
-    def __exit__(self, *problem: object) -> None:
-        self._bar.close()
-
-    def step(self, trial: Trial, result: Result | None, problem: str) -> None:
-        """Count a trial that has ended."""
-        if result is None:
-            self.failed += 1
-            self._say(f"{describe(trial)} failed: {problem}")
-        else:
-            self.done += 1
-            self.best = _best_by_stream([*self.best.values(), result])
-        best = list(self.best.values())
-        latest = f"best: {_in_words(best[-1])}" if best else "no result yet"
-        latest = f"{self.failed} failed; {latest}" if self.failed else latest
-        self._bar.update(result is not None)
-        self._bar.set_postfix_str(printable(latest))
-        late = self.done + self.failed == self.total or time.monotonic() - self._said > 30.0
-        if self._bar.disable and late:
-            self._say(f"{self.done} of {self.total} trials done; {latest}")
-
-    def _say(self, line: str) -> None:
-        self._bar.write(printable(line), file=self.stream)
-        self._said = time.monotonic()
 
 
 def describe(trial: Trial) -> str:
@@ -424,25 +357,10 @@ def describe(trial: Trial) -> str:
 
 
 def status(store: Store) -> str:
-    """Progress of a sweep, its best trials and its failures, in a few lines."""
+    """Progress of a sweep and its failures, in a few lines."""
     number, left = (Counter(t.title for t in trials) for trials in (store.trials, store.missing))
     done = f"{number.total() - left.total()} of {number.total()} trials done"
     lines = [f"{store.title}: {done} in {store.folder}"]
     lines += [f"  {title}: {n - left[title]} of {n}" for title, n in number.items()]
-    for stream, best in _best_by_stream(store.results).items():
-        lines.append(f"best on {stream}: {_in_words(best)}")
     lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
-
-
-def _in_words(result: Result) -> str:
-    return f"{describe(result.trial)}, loss {result.mean_loss:.4g} per round"
-
-
-def _best_by_stream(results: Iterable[Result]) -> dict[str, Result]:
-    """For each stream the result with most rounds and then least loss."""
-    best: dict[str, Result] = {}
-    for result in results:
-        found = best.get(result.stream, result)
-        best[result.stream] = min(found, result, key=lambda r: (-r.rounds[-1], r.mean_loss))
-    return best

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache, partial
 from importlib import import_module
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,7 +30,6 @@ class Source(NamedTuple):
     make: Callable[..., Stream]  # of seed and rounds, and of a folder where there is a file
     file: DataFile | None = None  # what it is read from; None where it is made up
     order_within_stretches: bool = False  # whether the seed moves no round across a drift
-    rates: bool = False  # whether trials measure other rates of the weights too
 
 
 #: The name of something of the user's own: a module and what it holds.
@@ -129,8 +128,8 @@ _LABELLED = (streams.shuttle, streams.shuttle_twin)
 _MOVED = [partial(_random_drifts, make) for make in _RATED]
 _SMALL = [partial(_small_ball, make) for make in _LABELLED]
 DATA_SETS: dict[str, Source] = {
-    **_and_twin("movielens-100k", _RATED, RATINGS, order_within_stretches=True, rates=True),
-    **_and_twin("movielens-100k-random-drifts", _MOVED, RATINGS, rates=True),
+    **_and_twin("movielens-100k", _RATED, RATINGS, order_within_stretches=True),
+    **_and_twin("movielens-100k-random-drifts", _MOVED, RATINGS),
     **_and_twin("shuttle", _LABELLED, ROWS),
     **_and_twin("shuttle-small-radius", _SMALL, ROWS),
     "jumping-target": Source(_jumping_target),
@@ -148,7 +147,7 @@ METHODS: dict[str, type[Learner]] = {
     name: getattr(contrib if name in contrib.__all__ else learners, name)
     for name in sorted({*learners.__all__, *contrib.__all__} - {"Learner"})
 }
-FORMAT = "driftwolfe result 1"  # of result files
+FORMAT = "driftwolfe result 2"  # of result files
 
 Option = float | int | str | bool | None
 T = TypeVar("T")
@@ -162,8 +161,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     c: float | None = None  # scale of the steps, see `step_options`; None: the learner's default
     options: dict[str, Option] = {}  # further keywords of the learner, and of its `Oracle`
     seed: int = 0  # of the order of the data
-    first: int | None = None  # play only so many rounds; the horizon stays that of the stream
-    limit: float | None = None  # processor seconds after which the run ends
     taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret is measured
     label: str = ""  # name in tables and figures; by default the method's
 
@@ -177,9 +174,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         # Numbers as they are read back from a file, so that 1 and 1.0 make one trial.
         numbers = {
             "c": None if self.c is None else checks.positive(self.c, "c"),
-            "limit": None if self.limit is None else checks.positive(self.limit, "limit"),
             "seed": checks.count(self.seed, "seed", least=0, most=2**63 - 1),
-            "first": None if self.first is None else checks.count(self.first, "first"),
             "taus": tuple(checks.count(tau, "every one of taus") for tau in self.taus),
         }
         for name, value in numbers.items():
@@ -253,11 +248,11 @@ class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window: tuple[int, int]  # start of the worst one, counted from 0, and the round after its end
 
 
-class Curves(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a trial came to after some numbers of rounds; lists are of one length."""
+class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a trial came to after some numbers of rounds, and the machine it ran on."""
 
     trial: Trial
-    rounds: list[int]  # when curves were read, rising; the last is all that were played
+    rounds: list[int]  # when curves were read, rising; they are of one length
     loss: list[float]  # cumulative
     seconds: list[float]  # of one thread, on updates: processor time, on a device by the clock
     lmo: list[int]  # oracle calls so far
@@ -265,18 +260,9 @@ class Curves(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     gauge: list[int]
     membership: list[int] = []  # membership tests so far; empty for none
     products: list[int] = []  # matrix-vector products so far; empty for none, or not counted
-    rates: list[
-        list[float]
-    ] = []  # cumulative losses with other rates, see `running.RATES`; or empty
     wall: float  # seconds by the clock, everything included
-
-
-class Result(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The curves of a trial to its end, and the machine it ran on."""
-
     drifts: list[int]  # rounds at which the truth changed abruptly
     stream: str  # name of the data
-    cut: bool = False  # whether the trial's time limit ended it
     adaptive: list[AdaptiveRegret] = []
     weights: StoredWeights | None = None  # where the learner has experts
     environment: dict[str, Any]  # the machine and the versions, see `doctor.facts`
@@ -292,9 +278,7 @@ class Result(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("rounds and curves must be of one length, and not empty")
         if not all(a < b for a, b in pairwise((0, *self.rounds))):
             raise ValueError("rounds must rise, and start at 1 or later")
-        if any(len(curve) != len(self.rounds) for curve in self.rates):
-            raise ValueError("rates must have a curve as long as the others for each rate")
-        numbers = [*self.loss, *self.seconds, self.wall, *chain(*self.rates)]
+        numbers = [*self.loss, *self.seconds, self.wall]
         for found in self.adaptive:
             numbers += [found.value, found.gap]
         if self.weights is not None:
@@ -304,10 +288,6 @@ class Result(Curves, frozen=True, kw_only=True, forbid_unknown_fields=True):
             numbers += [entry for row in rows for entry in row if entry is not None]
         if not all(map(math.isfinite, numbers)):
             raise ValueError("losses, seconds, weights and adaptive regret must be finite")
-
-    @property
-    def mean_loss(self) -> float:  # per round
-        return self.loss[-1] / self.rounds[-1]
 
     def encode(self) -> bytes:
         """The content of its file."""
