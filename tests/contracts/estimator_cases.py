@@ -136,10 +136,11 @@ BAD_FRAMES = [
 
 
 def asked_of_a_completer(model, user):
-    _ = model.decision_, model.domain_, model.users_, model.items_, model.expert_names_, repr(model)
-    told = model.predict(ASKED), model.expert_predictions(ASKED), model.expert_weights_
-    best = model.recommend(user, 3), model.recommend("new", 3, exclude_seen=False)
-    return np.concatenate([np.ravel(each) for each in (*told, *best, *model.factors())])
+    _ = model.users_, model.items_, repr(model)
+    told = model.predict(ASKED), model.recommend(user, 3)
+    told += (model.recommend("new", 3, exclude_seen=False),)
+    factors = () if model._features else model.factors()
+    return np.concatenate([np.ravel(each) for each in (*told, *factors)])
 
 
 def asked_of_a_classifier(model):
@@ -210,11 +211,11 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *calls("recommend", *((0, bad) for bad in (-1, 1.5, "3", None))),
             ),
         )
-        for settings in ({}, {"memory": 64, "loss": "absolute", "learner": "pola"}, {"radii": ()})
+        for settings in ({}, {"keep_seen": False})
     ]
     + [
         EstimatorCase(
-            lambda: estimators.MatrixCompleter(memory=64).add_features(*FEATURES),
+            lambda: estimators.MatrixCompleter().add_features(*FEATURES),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: asked_of_a_completer(model, "new"),
             (
@@ -227,7 +228,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "MatrixCompletionRegressor": [
         EstimatorCase(
-            lambda: estimators.MatrixCompletionRegressor(memory=64),
+            lambda: estimators.MatrixCompletionRegressor(),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: model.predict(ASKED),
         )
@@ -239,20 +240,16 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.concatenate(
                 [
                     model.predict(ASKED),
-                    model.expert_predictions(ASKED).ravel(),
                     model.recommend(0, 3),
                     *model.recommend_many([1, "new"], 5, return_scores=True)[1],
                 ]
             ),
-            (
-                lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
-                lambda model: model.recommend(0, -1),
-            ),
+            (lambda model: model.recommend(0, -1),),
         )
     ],
     "RiverMatrixCompleter": [
         EstimatorCase(
-            lambda: estimators.RiverMatrixCompleter(memory=64),
+            lambda: estimators.RiverMatrixCompleter(),
             _one_by_one(PAIRS.tolist(), RATINGS),
             lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
         )
@@ -375,7 +372,7 @@ CALLS = {
         "predict pairs",
     ],
     "Recommender": [
-        *("partial_fit pairs weights=weights times=times", "prequential pairs weights=weights"),
+        *("partial_fit pairs weights=weights", "prequential pairs weights=weights"),
         *("predict pairs", "recommend id", "recommend_many ids", "forget id"),
         *("recommend id items=ids exclude=ids", "similar_items id", "explain id id"),
     ],

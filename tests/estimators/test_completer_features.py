@@ -11,7 +11,6 @@ from benchmarks.data import rating_streams, side_features
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.state import state_of as declared_state
 from estimators.plain_features import PlainFeatures
-from estimators.plain_ratings import PlainPool
 from estimators.rating_streams import state_of, turning
 from real_data import needs_data
 
@@ -24,9 +23,8 @@ def features(seed=0, users=12, items=9):
     return people, {k: rng.normal(size=2).tolist() for k in range(1, items)}
 
 
-def learned(count=300, **settings):
-    completer = MatrixCompleter(memory=64, **settings).add_features(*features())
-    return completer.partial_fit(*turning(count))
+def learned():
+    return MatrixCompleter().add_features(*features()).partial_fit(*turning(300))
 
 
 def whole_state(completer):
@@ -38,10 +36,8 @@ def whole_state(completer):
 ASKED = [(0, 0), (3, 5), (11, 1), ("new", 1), (2, "new"), ("new", "new"), ("stranger", 3)]
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("loss", ["huber", "absolute", "squared"])
 @pytest.mark.parametrize("given", ["both", "users", "items", "none"])
-def test_the_model_is_that_of_plain_python(loss, given):
+def test_the_model_is_that_of_plain_python(given):
     people, films = features()
     people, films = (
         (people if given in ("both", "users") else {}),
@@ -49,13 +45,12 @@ def test_the_model_is_that_of_plain_python(loss, given):
     )
     pairs, ratings = turning(160)
     parts = 0.2 + 0.8 * np.random.default_rng(1).random(160)
-    ours, without = MatrixCompleter(loss=loss), MatrixCompleter(loss=loss)
-    ours.add_features(people, films)
-    plain, price = PlainFeatures(people, films), PlainPool(loss).price
+    ours, without = MatrixCompleter().add_features(people, films), MatrixCompleter()
+    plain = PlainFeatures(people, films)
     for (user, item), rating, part in zip(pairs, ratings.tolist(), parts.tolist(), strict=True):
         told = ours.predict_one(user, item)
         other = without.predict_one(user, item)
-        assert told == pytest.approx(plain.learn(user, item, rating, other, price, part), rel=1e-9)
+        assert told == pytest.approx(plain.learn(user, item, rating, other, part), rel=1e-9)
         ours.partial_fit([(user, item)], [rating], [part])
         without.partial_fit([(user, item)], [rating], [part])
     others = without.predict(ASKED).tolist()
@@ -68,11 +63,11 @@ def test_no_share_is_much_better_than_the_blend():
     """The bound of the documentation, in each stage: also against share 0, no features."""
     people, films = features()
     pairs, ratings = turning(1000)
-    plain, price, others = PlainFeatures(people, films), PlainPool("huber").price, MatrixCompleter()
+    plain, others = PlainFeatures(people, films), MatrixCompleter()
     for (user, item), rating, other in zip(
         pairs, ratings.tolist(), others.prequential(pairs, ratings).tolist(), strict=True
     ):
-        plain.learn(user, item, rating, other, price)
+        plain.learn(user, item, rating, other)
     stages, blended, losses = (np.array(each) for each in zip(*plain.losses, strict=True))
     spread = losses.max(axis=1) - losses.min(axis=1)
     assert set(stages.tolist()) == set(range(6))
@@ -150,24 +145,9 @@ def test_a_whole_weight_is_that_many_copies():
     assert whole_state(weighted) == whole_state(copied)
 
 
-def test_factors_predict_where_nothing_is_clipped():
-    completer = learned(400)
-    factors = completer.factors()
-    pairs = [(user, item) for user in completer.users_ for item in completer.items_]
-    every = (
-        factors.mean
-        + factors.user_biases[:, None]
-        + factors.item_biases
-        + factors.users @ factors.items.T
-    ).ravel()
-    low, high = completer._pool.scale.numbers[1:3]
-    experts = completer.expert_predictions(pairs)
-    inside = (
-        ((experts > low) & (experts < high)).all(axis=1) & (every > low + 1) & (every < high - 1)
-    )
-    assert inside.sum() > 20
-    assert completer.predict(pairs)[inside] == pytest.approx(every[inside], rel=1e-9)
-    assert len(MatrixCompleter().add_features(*features()).factors().users) == 0
+def test_factors_hold_no_features():
+    with pytest.raises(ValueError, match="use predict"):
+        learned().factors()
 
 
 def test_unknown_features_count_as_zero_and_may_come_later():

@@ -7,8 +7,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.estimators.completer_experts import Factors
-from driftwolfe.estimators.completer_tables import LOSSES
 from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -139,15 +137,15 @@ class FeatureModel(Part):
     good and bad items further apart. Of the covariance of all weights only the variances are kept.
     """
 
-    loss: Annotated[int, Field(int, least=0, below=len(LOSSES))]
+    loss: Annotated[int, Field(int, among=(1,))]  # in files only, as `FIXED` of completer_tables
     user_features: SideFeatures
     item_features: SideFeatures
     users: Annotated[Growing[UserWeights], {"rows": "user_rows"}]
     items: Annotated[Growing[ItemWeights], {"rows": "item_rows"}]
     shared: SharedWeights
 
-    def __init__(self, loss: int, user_features: int, item_features: int) -> None:
-        self.loss = loss
+    def __init__(self, user_features: int, item_features: int) -> None:
+        self.loss = 1
         self.user_features, self.item_features = map(SideFeatures, (user_features, item_features))
         shape = (item_features + 1, user_features + 1)
         user, item = np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1]))
@@ -194,7 +192,7 @@ class FeatureModel(Part):
         (zs, xs), blended = self._found(*keys), predictions.copy()
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
-            *(users, items, ratings, parts, xs, zs, self.loss, self._prior, nobody),
+            *(users, items, ratings, parts, xs, zs, self._prior, nobody),
             *(self.rows[0].tables, self.rows[1].tables, self.shared, blended),
         )
         return blended
@@ -209,36 +207,14 @@ class FeatureModel(Part):
         if 0 <= number < self.rows[0].size:
             self.rows[0].keep(np.delete(np.arange(self.rows[0].size), number))
 
-    def factors(self, others: Factors, users: list[Any], items: list[Any]) -> Factors:
-        """Return the blend as biases and factors, before clipping; fractions differ between users."""
-        if not self.shared.clocks.any():
-            return others
-        (zs, xs), matrix = self._found(users, items), self.shared.means
-        w, v = np.zeros((len(users), self._prior.size)), np.zeros((len(items), matrix.shape[1]))
-        stages = np.zeros(len(users), np.int64)
-        for found, grown in zip((w, v), self.rows, strict=True):
-            found[: grown.size] = grown.known.means
-        counts = self.rows[0].known.counts
-        stages[: counts.size] = np.minimum(np.frexp(counts)[1], STAGES - 1)
-        fraction = (self.shared.blends @ np.linspace(0.0, 1.0, BLENDS))[stages][:, None]
-        level = (v[:, 0] + xs[:, 1:] @ matrix[1:, 0])[:, None]
-        own = matrix[0, 0] + w[:, 0] + zs[:, 1:] @ matrix[0, 1:]
-        taste = w[:, 1:-1] + zs[:, 1:] @ matrix[1:, 1:].T
-        rest, theirs = 1.0 - fraction, others.mean + others.user_biases
-        left = [rest, rest * others.users, fraction * (1.0 + w[:, -1:]), fraction * taste]
-        left += [fraction * zs[:, 1:]]
-        right = [others.item_biases[:, None], others.items, level, xs[:, 1:], v[:, 1:]]
-        biases = rest[:, 0] * theirs + fraction[:, 0] * own
-        return Factors(0.0, biases, np.zeros(len(items)), np.hstack(left), np.hstack(right))
 
-
-def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any) -> FeatureModel:
+def with_features(model: FeatureModel | None, users: Any, items: Any) -> FeatureModel:
     """Return the model, or a new one, with more features; nothing changes where they are refused."""
     if users is None and items is None:
         raise ValueError("give features of users, of items, or of both")
     given = checked_features(users, "users"), checked_features(items, "items")
     if model is None:
-        model = FeatureModel(loss, *(rows[1].shape[1] if rows else 0 for rows in given))
+        model = FeatureModel(*(rows[1].shape[1] if rows else 0 for rows in given))
     for side, features, rows in zip(SIDES, model.features, given, strict=True):
         if rows and (count := rows[1].shape[1]) != features.width:
             known = f"{features.width} features since the first call of add_features"
