@@ -323,15 +323,13 @@ def test_a_whole_weight_is_that_many_copies():
     )
 
 
-def test_a_fraction_of_the_weight_is_learned_less():
-    start = turning(400)
-    changes = []
-    for weight in (0.0, 0.01, 0.3, 1.0):
-        completer = MatrixCompleter().partial_fit(*start)
-        before = completer.predict_one(3, 4)
-        completer.partial_fit([(3, 4)], [9.0], weight)
-        changes.append(completer.predict_one(3, 4) - before)
-    assert changes[0] == 0.0 < changes[1] < changes[2] < changes[3]
+@pytest.mark.parametrize("wrong", [0.5, -1.0, 101.0, [1.0, 1.5]])
+def test_weights_that_are_no_counts_are_refused(wrong):
+    completer = MatrixCompleter().partial_fit(*turning(50))
+    before = state_of(completer)
+    with pytest.raises(ValueError, match="sample_weight must"):
+        completer.partial_fit([(0, 0), (1, 1)], [1.0, 2.0], wrong)
+    assert state_of(completer) == before
 
 
 # -- one at a time -----------------------------------------------------------------------------------

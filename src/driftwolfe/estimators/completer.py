@@ -48,8 +48,7 @@ class MatrixCompleter(UsersAndItems):
     Memory holds the gradients of the latest 131,072 ratings, some 70 numbers for each item and each user at work
     after 100,000 ratings, growing with the logarithm of the number of ratings, and 64 bytes and the id of each
     other user. Up to 16,384 users, all are at work; of more, those without a recent rating rest: their number of
-    ratings and their biases are kept, but not their interactions. So neither time nor most of the memory grows
-    with the number of users ever seen.
+    ratings and their biases are kept, but not their interactions.
 
     Parameters
     ----------
@@ -148,9 +147,8 @@ class MatrixCompleter(UsersAndItems):
         ratings
             One finite number for each.
         sample_weight
-            A number from 0 to 100 for each, or one for all. A whole number w is the same as the rating
-            w times in a row, to the last bit. Between two, a rating is learned as often as the next
-            whole number says, each time with the same part of the weight, which shortens all steps.
+            A whole number from 0 to 100 for each, or one for all: w is the same as the rating w times in a
+            row, to the last bit.
         """
         pair, rating = single(pairs), single_rating(ratings)
         if pair is None or rating is None or sample_weight is not None:
@@ -170,21 +168,21 @@ class MatrixCompleter(UsersAndItems):
     def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
         """Learn ratings; return the predictions before."""
         users, items, values = _checked(pairs, ratings)
-        given: tuple[Array, ...] = (np.ascontiguousarray(values),)
+        values = np.ascontiguousarray(values)
         if weights is not None:
             order, parts = copies(weights, len(users), "sample_weight")
-            if parts.max(initial=0.0) > 1.0:
-                raise ValueError("sample_weight must lie between 0 and 100")
+            if (parts != 1.0).any():
+                raise ValueError("sample_weight must be whole numbers between 0 and 100")
             users, items = ([column[k] for k in order.tolist()] for column in (users, items))
-            given = (values[order], parts)
+            values = values[order]
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
         before = self._pool.scale.clock.item(0), self._pool.users.size
         try:
-            predictions = self._pool.learn(rows, cols, *given)
+            predictions = self._pool.learn(rows, cols, values)
             if self._features:
-                predictions = self._features.blend((users, items), rows, cols, predictions, *given)
-            self._watch.take(np.abs(predictions - given[0]))
+                predictions = self._features.blend((users, items), rows, cols, predictions, values)
+            self._watch.take(np.abs(predictions - values))
             self._users.add(new_users)
             self._items.add(new_items)
         except BaseException:

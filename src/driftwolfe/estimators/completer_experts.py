@@ -99,7 +99,7 @@ class CompleterPool(Part):
         options, keep = self.settings, self.settings.get("keep_seen")
         if options != tables.FIXED | {"keep_seen": keep} or type(keep) is not bool:
             raise ValueError(
-                f"this archive has options that do not fit, as there are none but keep_seen: {options!r:.200}; "
+                f"it has options that do not fit, as there are none but keep_seen: {options!r:.200}; "
                 "let a new model learn, or use the version of driftwolfe that wrote it"
             )
         # The experts must be those that the options make.
@@ -202,13 +202,10 @@ class CompleterPool(Part):
         held = self._tables()
         return held.loops.predict.unchecked(held.at, row, col, 0, -1)
 
-    def learn(
-        self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
-    ) -> Array:
-        """Learn ratings, of weights `parts`, one by one; return what was predicted just before each."""
+    def learn(self, users: Indices, cols: Indices, ratings: Array) -> Array:
+        """Learn ratings one by one; return what was predicted just before each."""
         done, predictions = 0, np.zeros(users.size)
         ratings = np.ascontiguousarray(ratings, np.float64)
-        parts = None if parts is None else np.ascontiguousarray(parts, np.float64)
         while done < users.size:
             # Up to the next projection, or the next power of 2, when an expert may join.
             event = min(self.next_projection, 1 << self.t.bit_length())
@@ -219,9 +216,8 @@ class CompleterPool(Part):
             new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
-            places = (ratings[part].ctypes.data, 0 if parts is None else parts[part].ctypes.data)
-            given = (self._tables().at, new.start, i.size, INTERACTION_STEP, 0.0, *places)
-            kernels().learn(*given, predictions[part].ctypes.data)
+            given = (self._tables().at, new.start, i.size, INTERACTION_STEP, 0.0)
+            kernels().learn(*given, ratings[part].ctypes.data, predictions[part].ctypes.data)
             self._events(self.t)
             done = part.stop
         return predictions
@@ -239,7 +235,7 @@ class CompleterPool(Part):
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
         held = self._tables()
-        given = (held.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0)
+        given = (held.at, place, 1, INTERACTION_STEP, rating, 0, 0)
         predicted: float = held.loops.learn.unchecked(*given)
         self._events(self.scale.clock.item(0))
         return predicted

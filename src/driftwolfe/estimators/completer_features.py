@@ -180,7 +180,6 @@ class FeatureModel(Part):
         items: Indices,
         predictions: Array,
         ratings: Array = _NONE,
-        parts: Array = _NONE,
     ) -> Array:
         """Return predictions blended with those of the model, which learns ratings, one by one, if given."""
         if ratings.size:
@@ -189,17 +188,14 @@ class FeatureModel(Part):
             ):
                 new = grown.grow(int(numbers.max()) + 1)
                 grown.tables.variances[new, 0], grown.tables.variances[new, 1:] = prior
-        (zs, xs), blended = self._found(*keys), predictions.copy()
+        blended = predictions.copy()
+        zs, xs = (side.find(own) for side, own in zip(self.features, keys, strict=True))
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
-            *(users, items, ratings, parts, xs, zs, self._prior, nobody),
+            *(users, items, ratings, xs, zs, self._prior, nobody),
             *(self.rows[0].tables, self.rows[1].tables, self.shared, blended),
         )
         return blended
-
-    def _found(self, users: list[Any], items: list[Any]) -> tuple[Array, Array]:
-        """Features of users and of items, the constant first."""
-        return self.user_features.find(users), self.item_features.find(items)
 
     def forget(self, user: Hashable, number: int) -> None:
         """Remove a user; the numbers of later ones fall by 1. Without ratings the number is -1."""

@@ -9,21 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.ids import (
-    Ids,
-    columns,
-    matrix_entries,
-    plain_keys,
-    several,
-    single,
-)
+from driftwolfe.estimators.core import ids
+from driftwolfe.estimators.core.ids import Ids, plain_keys, several
 from driftwolfe.estimators.core.models import UsersAndItems, Watch
-from driftwolfe.estimators.recommender_tables import (
-    RankingTables,
-    RecommenderPool,
-    kernels,
-    ranking_tables,
-)
+from driftwolfe.estimators.recommender_tables import RankingTables, RecommenderPool, kernels
 from driftwolfe.points import checks
 from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
@@ -126,7 +115,7 @@ class Recommender(UsersAndItems):
 
     def _learn_single(self, pairs: Any, weights: Any) -> bool:
         """Learn one event of a known user and item, and return True; the checks of many take longer."""
-        pair, weight = single(pairs), 1.0
+        pair, weight = ids.single(pairs), 1.0
         if weights is not None:
             if type(weights) is not list or len(weights) != 1 or type(weights[0]) not in _NUMBERS:
                 return False
@@ -158,9 +147,9 @@ class Recommender(UsersAndItems):
         if hasattr(pairs, "tocsr"):
             if weights is not None:
                 raise ValueError("a sparse matrix has its weights as values: leave weights= out")
-            users, items, weights = matrix_entries(pairs)
+            users, items, weights = ids.matrix_entries(pairs)
         else:
-            users, items = columns(pairs)
+            users, items = ids.columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
         given = np.ones(len(users)) if weights is None else weights
@@ -300,7 +289,7 @@ class Recommender(UsersAndItems):
     @reads
     def predict(self, pairs: Any) -> Array:
         """Return the probability that each item is the user's next new one; 0 for what is new or seen."""
-        users, items = columns(pairs)
+        users, items = ids.columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))[0]
 
     @writes
@@ -323,7 +312,7 @@ class Recommender(UsersAndItems):
     @reads
     def tables(self) -> RankingTables:
         """Return all that scores follow from, as arrays; numbers are places in `users_` and `items_`."""
-        return ranking_tables(self._pool.packed())
+        return self._pool.exported()
 
     @property
     def n_events_(self) -> int:

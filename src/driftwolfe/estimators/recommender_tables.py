@@ -109,26 +109,6 @@ class PackedRanks(NamedTuple):
     seen: Annotated[Indices, Field(np.int32, ("entries",), 0, below=1 << 30)]
 
 
-def ranking_tables(state: PackedRanks) -> RankingTables:
-    """Return the tables that follow from the arrays of a `Recommender`."""
-    events, decaying, scales, near, far = state.items.T
-    fresh = np.sqrt(np.minimum(events, kernels().FRESH) + 3.0) * scales
-    norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
-    items = state.seen.astype(np.int64) >> 1
-    return RankingTables(
-        popularity=np.stack([events + 1.0, decaying]),
-        powers=np.stack([far, near, near]),
-        starts=np.append(0, np.cumsum(state.lists)),
-        neighbours=state.neighbours.astype(np.int64),
-        pairs=state.counts / np.repeat(norms, state.lists, axis=0),
-        fading=fading(),
-        smoothing=np.array(kernels().SMOOTHING),
-        weights=state.weights.copy(),
-        seen_starts=np.append(0, np.cumsum(state.users)),
-        seen=np.where(state.seen & 1, items, -1 - items),
-    )
-
-
 def fading() -> Array:
     """Return what a user's latest items count, the last first: a row for far, near and any pairs."""
     loops = kernels()
@@ -253,6 +233,26 @@ class RecommenderPool(Part):
             counts=ranks.counts[pairs],
             users=users[:, size],
             seen=ranks.seen[_places(users[:, start], users[:, size])] - 2,
+        )
+
+    def exported(self) -> RankingTables:
+        """Return the tables that scores follow from."""
+        state = self.packed()
+        events, decaying, scales, near, far = state.items.T
+        fresh = np.sqrt(np.minimum(events, kernels().FRESH) + 3.0) * scales
+        norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
+        items = state.seen.astype(np.int64) >> 1
+        return RankingTables(
+            popularity=np.stack([events + 1.0, decaying]),
+            powers=np.stack([far, near, near]),
+            starts=np.append(0, np.cumsum(state.lists)),
+            neighbours=state.neighbours.astype(np.int64),
+            pairs=state.counts / np.repeat(norms, state.lists, axis=0),
+            fading=fading(),
+            smoothing=np.array(kernels().SMOOTHING),
+            weights=state.weights.copy(),
+            seen_starts=np.append(0, np.cumsum(state.users)),
+            seen=np.where(state.seen & 1, items, -1 - items),
         )
 
     @property
