@@ -329,7 +329,7 @@ def _told(model):
         told = model.decision, model.expert_weights
     elif isinstance(model, dw.estimators.Recommender):
         told = model.recommend_many([0, 3, "new"], 5, return_scores=True)[1]
-        told = *told, model.predict([(1, 2), ("new", 1)]), model.seen(2)
+        told = *told, model.predict([(1, 2), ("new", 1)])
     elif isinstance(model, dw.estimators.MatrixCompleter):
         told = model.predict([(1, 2), ("new", 1)]), model.recommend(1, 5), *model.factors()
     elif isinstance(model, dw.estimators.AdaptiveIntervals):

@@ -90,18 +90,16 @@ def setting(*path_and_value):
     return edit
 
 
-SETTINGS = {
-    "keep_seen": [False, 1],  # pairs though none are kept
-    "loss": [3, "cubic"],
-    "rank": [10**9],
-    "radii": [[0.3]],
-    "colour": ["red"],
-}
+OPTIONS = [
+    ("keep_seen", False),
+    ("keep_seen", 1),
+    ("rank", 10**9),
+    ("radii", [0.3]),
+    ("colour", "red"),
+]
 EDITS = {
     **{
-        f"{name} {value}": setting("state", "pool.settings", name, value)
-        for name, values in SETTINGS.items()
-        for value in values
+        f"{name} {value}": setting("state", "pool.settings", name, value) for name, value in OPTIONS
     },
     "settings of nonsense": setting("state", "pool.settings", [1, 2]),
     "state of nonsense": setting("state", [1, 2]),

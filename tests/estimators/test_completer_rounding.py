@@ -16,8 +16,7 @@ GAP = 1e-6
 #: A hundred times as much, for the rounds in which differences grow.
 BOUND = 100.0 * NOISE / GAP
 
-CASES = [(seed, {}) for seed in range(12)]
-CASES += [(seed, {"MEMORY": 64, "RANK": 1}) for seed in (0, 1, 2, 4)]
+CASES = [(seed, {}) for seed in range(6)] + [(k, {"MEMORY": 64, "RANK": 1}) for k in range(3)]
 
 
 def noisy_taste(seed, count=1200):

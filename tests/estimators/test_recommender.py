@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from driftwolfe.estimators import Recommender, recommender_kernels
 from estimators.plain_ranks import PlainRanks, expert_chances, seen
@@ -57,9 +56,8 @@ def mixture_and_experts(pairs, weights):
     return rows
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_mixture_keeps_its_bound_against_all_sequences(seed):
-    rows = mixture_and_experts(*events(1500, seed))
+def test_the_mixture_keeps_its_bound_against_all_sequences():
+    rows = mixture_and_experts(*events(1000))
     for bucket in {row[0] for row in rows}:
         mixed = sum(row[1] for row in rows if row[0] == bucket)
         losses = np.array([row[2] for row in rows if row[0] == bucket])
@@ -259,10 +257,3 @@ def test_memory_of_users_with_one_event_each():
     for part in np.array_split(np.stack([np.arange(20_000), items], axis=1), 4):
         model.partial_fit(part)
     assert held_bytes(model) / 20_000 < 100
-
-
-def test_a_sparse_vector_is_no_matrix_of_users_and_items():
-    model = Recommender()
-    with pytest.raises(ValueError, match="users in rows and items in columns"):
-        model.partial_fit(sparse.coo_array([1.0, 0.0]))
-    assert model.n_events_ == 0

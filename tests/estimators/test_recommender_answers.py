@@ -76,4 +76,6 @@ def test_a_sparse_matrix_is_its_entries():
     broken.indices[0] = 10**6
     with pytest.raises(ValueError, match="ind"):
         one.partial_fit(broken)
+    with pytest.raises(ValueError, match="users in rows and items in columns"):
+        one.partial_fit(sparse.coo_array([1.0, 0.0]))
     assert one.n_events_ == before
