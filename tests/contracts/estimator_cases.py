@@ -203,17 +203,14 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "MatrixCompleter": [
         EstimatorCase(
-            lambda settings=settings: estimators.MatrixCompleter(**settings),
+            lambda: estimators.MatrixCompleter(),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: asked_of_a_completer(model, 0),
             (
                 *calls("partial_fit", *(([(0, 0)], [bad]) for bad in BAD_RATINGS)),
                 *calls("recommend", *((0, bad) for bad in (-1, 1.5, "3", None))),
             ),
-        )
-        for settings in ({}, {"keep_seen": False})
-    ]
-    + [
+        ),
         EstimatorCase(
             lambda: estimators.MatrixCompleter().add_features(*FEATURES),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
@@ -224,7 +221,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 lambda model: model.add_features(items={1: [float("inf")]}),
                 lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
             ),
-        )
+        ),
     ],
     "MatrixCompletionRegressor": [
         EstimatorCase(

@@ -174,24 +174,23 @@ class Strange:
     """Neither a mapping nor a frame."""
 
 
+#: Features of users and of items; learned are three and two.
 WRONG = {
-    "nothing": lambda model: model.add_features(),
-    "a list": lambda model: model.add_features([[1.0, 2.0, 3.0]]),
-    "an object": lambda model: model.add_features(Strange()),
-    "lengths": lambda model: model.add_features({1: [1.0, 2.0], 2: [1.0]}),
-    "too few": lambda model: model.add_features({1: [1.0, 2.0]}, {1: [1.0, 2.0]}),
-    "too few items": lambda model: model.add_features({1: [1.0, 2.0, 3.0]}, {1: [1.0]}),
-    "numbers": lambda model: model.add_features({1: 1.0}),
-    "texts": lambda model: model.add_features({1: ["a", "b", "c"]}),
-    "infinite": lambda model: model.add_features({1: [1.0, 2.0, math.inf]}),
-    "huge": lambda model: model.add_features(items={1: [1.0, 1e200]}),
-    "too many": lambda model: model.add_features({1: [0.0] * 257}),
-    "an id that is missing": lambda model: model.add_features({math.nan: [1.0, 2.0, 3.0]}),
-    "masked": lambda model: model.add_features(
-        {1: np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False])}
-    ),
-    "an id twice": lambda model: model.add_features(pd.DataFrame(np.ones((2, 3)), index=[1, 1])),
-    "the second is wrong": lambda model: model.add_features({1: [5.0, 0.0, 0.0]}, {1: "ab"}),
+    "nothing": (None,),
+    "a list": ([[1.0, 2.0, 3.0]],),
+    "an object": (Strange(),),
+    "lengths": ({1: [1.0, 2.0], 2: [1.0]},),
+    "too few": ({1: [1.0, 2.0]}, {1: [1.0, 2.0]}),
+    "too few items": ({1: [1.0, 2.0, 3.0]}, {1: [1.0]}),
+    "numbers": ({1: 1.0},),
+    "texts": ({1: ["a", "b", "c"]},),
+    "infinite": ({1: [1.0, 2.0, math.inf]},),
+    "huge": (None, {1: [1.0, 1e200]}),
+    "too many": ({1: [0.0] * 257},),
+    "an id that is missing": ({math.nan: [1.0, 2.0, 3.0]},),
+    "masked": ({1: np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False])},),
+    "an id twice": (pd.DataFrame(np.ones((2, 3)), index=[1, 1]),),
+    "the second is wrong": ({1: [5.0, 0.0, 0.0]}, {1: "ab"}),
 }
 
 
@@ -200,11 +199,11 @@ def test_features_that_make_no_sense_change_nothing(fault):
     completer, fresh = learned(), MatrixCompleter()
     before = whole_state(completer)
     with pytest.raises((ValueError, TypeError), match=r"users|items"):
-        WRONG[fault](completer)
+        completer.add_features(*WRONG[fault])
     assert whole_state(completer) == before
     if "few" not in fault:
         with pytest.raises((ValueError, TypeError)):
-            WRONG[fault](fresh)
+            fresh.add_features(*WRONG[fault])
         assert fresh._features is None
 
 

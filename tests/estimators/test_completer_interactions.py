@@ -114,45 +114,31 @@ def test_restarted_experts_forget_their_steps(memory, monkeypatch):
 
 
 def test_no_interaction_ever_leaves_its_ball(monkeypatch):
-    """Radii so small that every step pushes against them; the bound is never below the norm."""
+    """Radii so small that every step pushes against them, and a bound on the norm that is kept up to date.
+
+    It is half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start.
+    """
     constants(monkeypatch, MEMORY=500, RANK=3, RADII=(1e-3, 0.05), FIRST_LOW_RANK_LEVEL=8)
-    # Experts restart at 1,024, in the middle of a block: what users had before is no longer theirs.
-    start, completer = 950, MatrixCompleter()
-    pairs, ratings = turning(1150, 14, 11, new=30)
+    # Experts restart in the middle of a block: what users had before is no longer theirs.
+    completer, start, moved, restarts = MatrixCompleter(), 500, 0, 0
+    pairs, ratings = turning(1100, 14, 11, new=30)
     completer.partial_fit(pairs[:start], ratings[:start])
-    moved = 0
+    pool = completer._pool
     for pair, rating in zip(pairs[start:], ratings[start:], strict=True):
-        before = completer._pool.low.norms.copy()
+        before = pool.low.norms.copy()
         completer.partial_fit([pair], [rating])
-        low = completer._pool.low
-        for k in range(low.radii.size):
+        side, low = pool.users.known, pool.low
+        for k, (e, own) in enumerate(pool.interacting()):
             norm = trace_norm(interactions(completer, k))
             assert norm <= low.norms[k] + 1e-9 * low.radii[k]
             assert norm <= low.radii[k] * (1.0 + 1e-9)
-        if before.shape == low.norms.shape:
-            moved += bool((before != low.norms).any())
-    assert moved > 0
-
-
-def test_the_bound_that_is_kept_up_to_date_is_what_it_says_also_after_restarts(monkeypatch):
-    """Half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start."""
-    constants(monkeypatch, MEMORY=500, RANK=3, FIRST_LOW_RANK_LEVEL=8)
-    completer = MatrixCompleter()
-    pool, restarts = completer._pool, 0
-    pairs, ratings = turning(1100, 14, 11, new=30)
-    completer.partial_fit(pairs[:500], ratings[:500])
-    for pair, rating in zip(pairs[500:], ratings[500:], strict=True):
-        completer.partial_fit([pair], [rating])
-        side, size = pool.users.tables, pool.users.size
-        for e in np.flatnonzero(pool.slots.low >= 0):
-            k, start = int(pool.slots.low[e]), pool.slots.starts[e]
-            factors = side.rows[:size, 3 * k : 3 * k + 3] * side.metric[:size, None]
-            factors = factors * (side.touched[:size] >= start)[:, None]
-            spreads = pool.low.spreads[k]
-            expected = 0.5 * ((factors**2).sum(axis=0) / spreads + spreads).sum()
-            assert pool.low.norms[k] == pytest.approx(expected, rel=1e-9)
-            restarts += start == pool.t and pool.experts[e].level >= 0
-    assert restarts >= 3
+            known = side.touched >= pool.slots.starts[e]
+            squares = ((side.rows[:, own] * side.metric[:, None])[known] ** 2).sum(axis=0)
+            expected = 0.5 * (squares / low.spreads[k] + low.spreads[k]).sum()
+            assert low.norms[k] == pytest.approx(expected, rel=1e-9)
+            restarts += pool.slots.starts[e] == pool.t and pool.experts[e].level >= 0
+        moved += before.shape == low.norms.shape and bool((before != low.norms).any())
+    assert moved > 0 and restarts >= 3
 
 
 def test_within_a_block_rows_step_inside_the_space_of_the_projection(monkeypatch):

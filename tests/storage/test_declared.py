@@ -159,7 +159,8 @@ MODELS = {
     f"{name}-{number}": partial(made, case)
     for name, cases in ESTIMATOR_CASES.items()
     for number, case in enumerate(cases)
-    if not name.startswith("Adaptive") and number in (0, 3)  # which declares as learners do
+    if not name.startswith("Adaptive")  # which declares as learners do
+    and number in ((0, 1) if name == "MatrixCompleter" else (0, 3))
 }
 
 
