@@ -108,11 +108,7 @@ class MatrixCompleter(UsersAndItems):
     }
     OPTIONAL, COUNTED = "features", "ratings"
 
-    def __init__(
-        self,
-        *,
-        keep_seen: bool = True,
-    ) -> None:
+    def __init__(self, *, keep_seen: bool = True) -> None:
         if not isinstance(keep_seen, bool):
             raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
         self._pool = CompleterPool(keep_seen)
@@ -167,8 +163,12 @@ class MatrixCompleter(UsersAndItems):
 
     def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
         """Learn ratings; return the predictions before."""
-        users, items, values = _checked(pairs, ratings)
-        values = np.ascontiguousarray(values)
+        users, items = columns(pairs)
+        if not users:
+            raise ValueError("pairs is empty: give at least one rating to learn")
+        values = np.ascontiguousarray(checks.finite_array(ratings, "ratings", (len(users),)))
+        if np.abs(values).max() > LARGEST_RATING:
+            raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
         if weights is not None:
             order, parts = copies(weights, len(users), "sample_weight")
             if (parts != 1.0).any():
@@ -328,14 +328,3 @@ class MatrixCompleter(UsersAndItems):
             rows = all(grown.size <= n for grown, n in zip(features.rows, pool.sizes, strict=True))
             require(rows, "features")
         return completer
-
-
-def _checked(pairs: Any, ratings: Any) -> tuple[list[Any], list[Any], Array]:
-    """Return users, items and ratings, one or more of each, if they can be learned."""
-    users, items = columns(pairs)
-    if not users:
-        raise ValueError("pairs is empty: give at least one rating to learn")
-    values = checks.finite_array(ratings, "ratings", (len(users),))
-    if np.abs(values).max() > LARGEST_RATING:
-        raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
-    return users, items, values
