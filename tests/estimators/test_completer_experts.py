@@ -45,8 +45,7 @@ def contradictions(rounds, sign):
     return stream + [("fan", f"new {r}", 0.0) for r in range(4)]
 
 
-@pytest.mark.parametrize("fan", ["user", "item"])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(("fan", "sign"), [("user", 1.0), ("item", -1.0)])
 def test_no_bias_leaves_the_range_of_ratings(sign, fan):
     completer, plain, at_limit = MatrixCompleter(), PlainPool(), set()
     for user, item, rating in contradictions(25, sign):
