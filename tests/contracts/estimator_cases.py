@@ -371,7 +371,7 @@ CALLS = {
     "Recommender": [
         *("partial_fit pairs weights=weights", "prequential pairs weights=weights"),
         *("predict pairs", "recommend id", "recommend_many ids", "forget id"),
-        *("recommend id items=ids exclude=ids", "similar_items id"),
+        *("recommend id items=ids exclude=ids", "similar_items id", "explain id id"),
     ],
     "RiverMatrixCompleter": [
         *("learn_one id id number", "learn_many pairs numbers", "rank id ids"),

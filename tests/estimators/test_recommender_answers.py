@@ -1,4 +1,4 @@
-"""What `Recommender` answers: among given items, similar ones; and events from sparse matrices."""
+"""What `Recommender` answers: among given items, similar ones, why; and events from sparse matrices."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from driftwolfe.estimators import Recommender
-from estimators.plain_ranks import PlainRanks
+from estimators.plain_ranks import PlainRanks, seen
 
 USERS, ITEMS = 30, 60
 
@@ -57,6 +57,29 @@ def test_similar_items_are_those_of_plain_counts(learned):
         assert {*found} == {*np.flatnonzero(plain.far[item])}
         assert model.similar_items(item, 3) == found[:3]
     assert model.similar_items("unknown") == []
+
+
+def test_explanations_sum_to_the_score(learned):
+    model, plain = learned
+    for user in (*range(5), "new"):
+        for item in model.recommend(user, ITEMS)[::7]:
+            told, expected = model.explain(user, item), plain.chances(user)
+            np.testing.assert_allclose(told["score"], model.predict([(user, item)])[0], rtol=1e-9)
+            np.testing.assert_allclose(sum(told["experts"].values()), told["score"], rtol=1e-9)
+            of_pairs = [told["experts"][name] for name in model.expert_names_ if "pairs" in name]
+            np.testing.assert_allclose(
+                sum(told["items"].values()), sum(of_pairs), rtol=1e-9, atol=1e-15
+            )
+            latest = plain.history.get(user, [])[::-1][:18]
+            assert {*told["items"]} == {other for other in latest if plain.far[other, item] > 0.0}
+            # Any pairs, by hand: what is not popularity, shared in proportion to the counts.
+            bucket = min(len(plain.seen.get(user, ())).bit_length(), 7)
+            own = model.expert_weights_[bucket, 4] * (expected[4, item] - 0.1 * expected[0, item])
+            np.testing.assert_allclose(
+                of_pairs[2], own if told["items"] else 0.0, rtol=3e-3, atol=1e-9
+            )
+    known = seen(model, 0)[0]
+    assert model.explain(0, known)["score"] == model.explain(0, "unknown")["score"] == 0.0
 
 
 def test_a_sparse_matrix_is_its_entries():

@@ -12,7 +12,7 @@ import numpy as np
 from driftwolfe.estimators.core import ids
 from driftwolfe.estimators.core.ids import Ids, plain_keys, several
 from driftwolfe.estimators.core.models import UsersAndItems, Watch
-from driftwolfe.estimators.recommender_tables import RankingTables, RecommenderPool
+from driftwolfe.estimators.recommender_tables import RankingTables, RecommenderPool, kernels
 from driftwolfe.points import checks
 from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
@@ -266,6 +266,25 @@ class Recommender(UsersAndItems):
         count, places = checks.count(n, "n", least=0), self._places([item], "item")
         found = self._pool.similar(int(places[0]))[:count] if places.size else []
         return [self._items.names[place] for place in found]
+
+    @reads
+    def explain(self, user: Hashable, item: Hashable) -> dict[str, Any]:
+        """Return why an item is recommended, as a dict; all is 0 for what is new or seen.
+
+        `score`, the probability; `experts`, what each adds, which sum to the score; `items`, what pairs with
+        each of the user's latest items add, most first, which sum to what the experts of pairs add. What an
+        expert takes from popularity counts as popularity.
+        """
+        number, places = self._user(user)[1], self._places([item], "item")
+        parts, latest, of_items = np.zeros(kernels().EXPERTS), np.zeros(0, np.int64), np.zeros(0)
+        if places.size:
+            parts, latest, of_items = self._pool.explain(number, int(places[0]))
+        order = [k for k in np.argsort(-of_items, kind="stable").tolist() if of_items[k] > 0.0]
+        return {
+            "score": float(parts.sum()),
+            "experts": dict(zip(self.expert_names_, parts.tolist(), strict=True)),
+            "items": {self._items.names[latest[k]]: float(of_items[k]) for k in order},
+        }
 
     @reads
     def predict(self, pairs: Any) -> Array:

@@ -109,6 +109,14 @@ class PackedRanks(NamedTuple):
     seen: Annotated[Indices, Field(np.int32, ("entries",), 0, below=1 << 30)]
 
 
+def fading() -> Array:
+    """Return what a user's latest items count, the last first: a row for far, near and any pairs."""
+    loops = kernels()
+    table = np.zeros((3, loops.LONG_LOOK_BACK))
+    table[:2, : loops.LOOK_BACK], table[2] = loops.NEAR_WEIGHTS[: loops.LOOK_BACK], 1.0
+    return table
+
+
 def scratch(items: int) -> Any:
     """Return this thread's room to work in, for at least so many items."""
     held = getattr(_LOCAL, "scratch", None)
@@ -233,17 +241,15 @@ class RecommenderPool(Part):
         events, decaying, scales, near, far = state.items.T
         fresh = np.sqrt(np.minimum(events, kernels().FRESH) + 3.0) * scales
         norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
-        items, loops = state.seen.astype(np.int64) >> 1, kernels()
-        fading = np.zeros((3, loops.LONG_LOOK_BACK))
-        fading[2], fading[:2, : loops.LOOK_BACK] = 1.0, loops.NEAR_WEIGHTS[: loops.LOOK_BACK]
+        items = state.seen.astype(np.int64) >> 1
         return RankingTables(
             popularity=np.stack([events + 1.0, decaying]),
             powers=np.stack([far, near, near]),
             starts=np.append(0, np.cumsum(state.lists)),
             neighbours=state.neighbours.astype(np.int64),
             pairs=state.counts / np.repeat(norms, state.lists, axis=0),
-            fading=fading,
-            smoothing=np.array(loops.SMOOTHING),
+            fading=fading(),
+            smoothing=np.array(kernels().SMOOTHING),
             weights=state.weights.copy(),
             seen_starts=np.append(0, np.cumsum(state.users)),
             seen=np.where(state.seen & 1, items, -1 - items),
@@ -316,6 +322,30 @@ class RecommenderPool(Part):
         events = self.ranks.items[:, kernels().EVENTS]
         scores = counts[start : start + size, 0] / np.sqrt(events[found] * events[item + 1])
         return (found[np.argsort(-scores, kind="stable")] - 1).tolist()
+
+    def explain(self, user: int, item: int) -> tuple[Array, Indices, Array]:
+        """Return what each expert adds to a score, and for the user's latest items what pairs with them add."""
+        ranks, loops = self.ranks, kernels()
+        (score,), (chances,) = self.predict(np.array([user]), np.array([item]))
+        start, size, _ = ranks.users[user + 1].tolist()
+        recent = ranks.seen[max(start, start + size - 4 * loops.WINDOW) : start + size]
+        latest = recent[recent & 1 > 0][: -1 - loops.LONG_LOOK_BACK : -1] >> 1
+        pairs = np.zeros((3, latest.size))
+        for place, other in enumerate(latest.tolist()):
+            first, number, _ = ranks.lists[other].tolist()
+            at = np.flatnonzero(ranks.neighbours[first : first + number] == item + 1)
+            events, scale = ranks.items[other, [loops.EVENTS, loops.SCALE]].tolist()
+            roots = np.sqrt([events + 3.0, min(events, loops.FRESH) + 3.0])
+            far_and_near = (ranks.counts[first + at] / (roots * [1.0, scale])).sum(axis=0)
+            pairs[:, place] = far_and_near[OF_KIND]
+        pairs *= fading()[:, : latest.size]
+        bucket = min(size.bit_length(), loops.BUCKETS - 1)
+        weights, sums = ranks.weights[bucket], pairs.sum(axis=1)
+        parts = weights * (chances - loops.SMOOTHING * chances[loops.POPULARITY])
+        parts[loops.FAR_PAIRS :][sums == 0.0] = 0.0  # without an opinion: popularity
+        parts[loops.POPULARITY] = score - parts[1:].sum()
+        of_items = parts[loops.FAR_PAIRS :] @ (pairs / np.where(sums > 0.0, sums, 1.0)[:, None])
+        return parts, latest.astype(np.int64) - 1, of_items
 
     def forget(self, user: int) -> None:
         """Empty a user's list, and give its row to the last user."""
