@@ -9,7 +9,6 @@ import pytest
 
 from driftwolfe.estimators import Recommender
 from driftwolfe.storage import read_archive
-from estimators.plain_ranks import seen
 from reliability.children import python, same_copy
 from serving_kills import TIMES, example
 
@@ -85,7 +84,7 @@ def test_a_line_that_is_still_being_written_is_left_for_later(tmp_path):
     assert (SERVING.resume(path)[0].n_events_, SERVING.resume(path)[1]) == (1, len(whole))
     log.write_bytes(whole + b'{"user": 1, "item": "b"}\n')
     list(SERVING.serve(partial(SERVING.read_lines, log), path))
-    assert seen(SERVING.resume(path)[0], 1) == ["a", "b"]
+    assert SERVING.resume(path)[0].seen(1) == ["a", "b"]
 
 
 def test_a_note_is_kept_in_the_file_of_the_model(tmp_path):

@@ -178,7 +178,8 @@ ESTIMATORS = {
     "Recommender": (
         "ranks",
         {"partial_fit": (PAIRS,), "prequential": (PAIRS,), "forget": (1,)},
-        {"predict": (PAIRS,), "recommend": (1,), "recommend_many": ([1, 2], 3), "tables": ()},
+        {"predict": (PAIRS,), "recommend": (1,), "recommend_many": ([1, 2], 3), "tables": ()}
+        | {"seen": (1,)},
         "users_ items_ expert_weights_",
     ),
     "RiverMatrixCompleter": ("pool", {"learn_many": RATED, "learn_one": (1, 2, 3.0)}, RANKED, ""),
@@ -329,7 +330,7 @@ def _told(model):
         told = model.decision, model.expert_weights
     elif isinstance(model, dw.estimators.Recommender):
         told = model.recommend_many([0, 3, "new"], 5, return_scores=True)[1]
-        told = *told, model.predict([(1, 2), ("new", 1)])
+        told = *told, model.predict([(1, 2), ("new", 1)]), model.seen(2)
     elif isinstance(model, dw.estimators.MatrixCompleter):
         told = model.predict([(1, 2), ("new", 1)]), model.recommend(1, 5), *model.factors()
     elif isinstance(model, dw.estimators.AdaptiveIntervals):

@@ -65,13 +65,6 @@ class PlainRanks:
         self.seen.setdefault(user, set()).add(item)
 
 
-def seen(model, user):
-    """What a user has seen, the latest last, by the arrays that a `Recommender` exports."""
-    number = model._users.numbers.get(user, -1)
-    items = model.tables().seen_by(number).tolist() if number >= 0 else []
-    return [model.items_[max(item, -1 - item)] for item in items]
-
-
 def expert_chances(model, pairs):
     """The probability that each expert gives to each pair: a row for each."""
     users, items = zip(*pairs, strict=True) if pairs else ((), ())

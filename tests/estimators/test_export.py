@@ -46,6 +46,8 @@ def test_arrays_give_the_scores(small):
         tables = RankingTables(**held)
     for number, user in enumerate(small.users_):
         seen = tables.seen_by(number)
+        names = [small.items_[item if item >= 0 else -1 - item] for item in seen.tolist()]
+        assert names == small.seen(user)
         # The loops of the library have single precision.
         np.testing.assert_allclose(tables.scores(seen), told(small, user), rtol=1e-4, atol=1e-8)
     np.testing.assert_allclose(tables.scores([]), told(small, "nobody"), rtol=1e-4, atol=1e-8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import Recommender, recommender_kernels
-from estimators.plain_ranks import PlainRanks, expert_chances, seen
+from estimators.plain_ranks import PlainRanks, expert_chances
 from estimators.rating_streams import best_sequences
 
 USERS, ITEMS = 30, 80
@@ -128,7 +128,7 @@ def test_many_at_once_is_one_by_one():
     for user, items, score in zip(users, lists, scores, strict=True):
         alone = single.recommend(user, 7, return_scores=True)
         assert items == alone[0] and np.array_equal(score, alone[1])
-        assert (np.diff(score) <= 0.0).all() and not set(items) & set(seen(whole, user))
+        assert (np.diff(score) <= 0.0).all() and not set(items) & set(whole.seen(user))
         np.testing.assert_allclose(
             score, whole.predict([(user, item) for item in items]), rtol=1e-4
         )
@@ -139,7 +139,7 @@ def test_scores_of_all_items_sum_to_one():
     model = Recommender().partial_fit(pairs, weights=weights)
     for user in (0, 5, "new"):
         items, scores = model.recommend(user, ITEMS, return_scores=True)
-        assert {*items, *seen(model, user)} == {pair[1] for pair in pairs}
+        assert {*items, *model.seen(user)} == {pair[1] for pair in pairs}
         assert abs(scores.sum() - 1.0) < 1e-5
     pairs, weights = events(100)
     spread = np.repeat(weights, 2)[::2]
@@ -156,7 +156,7 @@ def test_a_large_catalogue_finds_what_a_whole_search_finds():
     whole, scores = model.recommend_many(users, model.n_items_, return_scores=True)
     assert np.mean([len({*one} & {*two[:10]}) for one, two in zip(quick, whole, strict=True)]) > 9
     for user, items, score in zip(users, whole, scores, strict=True):
-        assert len(items) == model.n_items_ - len(seen(model, user))
+        assert len(items) == model.n_items_ - len(model.seen(user))
         # All of the catalogue has its share, whatever is searched.
         assert abs(score.sum() - 1.0) < 1e-4
     asked = [
@@ -201,20 +201,20 @@ def test_seen_items_are_never_forgotten_and_repeats_take_no_room():
     assert model.recommend("ann", 10) == [500]
     room = model._pool.ranks.free[recommender_kernels.OF_USERS].copy()
     model.partial_fit([("ann", item) for item in range(500)] * 2)
-    assert model.recommend("ann", 10) == [500] and seen(model, "ann") == list(range(500))
+    assert model.recommend("ann", 10) == [500] and model.seen("ann") == list(range(500))
     assert np.array_equal(model._pool.ranks.free[recommender_kernels.OF_USERS], room)
 
 
 def test_forget():
     pairs, _ = events(500)
     model = Recommender().partial_fit(pairs)
-    kept = {user: seen(model, user) for user in range(USERS)}
+    kept = {user: model.seen(user) for user in range(USERS)}
     model.forget(3)
-    assert model.n_users_ == USERS - 1 and seen(model, 3) == []
-    assert all(seen(model, user) == kept[user] for user in range(USERS) if user != 3)
+    assert model.n_users_ == USERS - 1 and model.seen(3) == []
+    assert all(model.seen(user) == kept[user] for user in range(USERS) if user != 3)
     assert model.recommend(3, 5) == model.recommend("new", 5)
     model.partial_fit([(3, 0), ("new", 1)])
-    assert seen(model, 3) == [0] and seen(model, "new") == [1] and model.n_users_ == USERS + 1
+    assert model.seen(3) == [0] and model.seen("new") == [1] and model.n_users_ == USERS + 1
     while model.n_users_:
         model.forget(next(iter(model._users.numbers)))
     assert model.recommend(0, 3) == model.recommend("new", 3)

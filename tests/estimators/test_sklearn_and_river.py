@@ -103,6 +103,10 @@ def test_parameters_and_clones():
     assert copied.set_params(keep_seen=True).keep_seen
     with pytest.raises(NotFittedError):
         copied.predict([(0, 0)])
+    model = Recommender().partial_fit([("ann", "tea")])
+    copied = clone(model)
+    assert copied.get_params() == {} and copied.n_events_ == 0
+    assert (model.users_, model.items_) == (["ann"], ["tea"])
 
 
 def test_it_works_inside_other_tools():

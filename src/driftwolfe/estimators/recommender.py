@@ -258,14 +258,16 @@ class Recommender(UsersAndItems):
             yield allowed[order].tolist(), chances[order]
 
     @reads
-    def similar_items(self, item: Hashable, n: int = 10) -> list[Any]:
+    def similar_items(self, item: Hashable, n: int = 10, *, return_scores: bool = False) -> Any:
         """Return the items that go with one, best first; none for one that is not known.
 
-        By how often users had both (far pairs) over the roots of both numbers of events.
+        By how often users had both (far pairs) over the roots of both numbers of events. With
+        `return_scores`, a pair: the items, and an array of these numbers.
         """
-        count, places = checks.count(n, "n", least=0), self._places([item], "item")
-        found = self._pool.similar(int(places[0]))[:count] if places.size else []
-        return [self._items.names[place] for place in found]
+        count, known = checks.count(n, "n", least=0), self._places([item], "item")
+        places, scores = self._pool.similar(int(known[0])) if known.size else ([], np.zeros(0))
+        found = [self._items.names[place] for place in places[:count]]
+        return (found, scores[:count]) if return_scores else found
 
     @reads
     def explain(self, user: Hashable, item: Hashable) -> dict[str, Any]:
@@ -308,6 +310,17 @@ class Recommender(UsersAndItems):
             self._users.names[number] = last
             self._users.numbers[last] = number
         return self
+
+    @reads
+    def seen(self, user: Hashable) -> list[Any]:
+        """Return the items that a user has seen, the latest last."""
+        _, number = self._user(user)
+        items = self._pool.seen_by(number).tolist() if number >= 0 else []
+        return [self._items.names[item] for item in items]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options it was made with, none: so that scikit-learn can `clone` it."""
+        return {}
 
     @reads
     def tables(self) -> RankingTables:

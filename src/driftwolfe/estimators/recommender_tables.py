@@ -315,13 +315,14 @@ class RecommenderPool(Part):
         buckets = np.minimum(np.frexp(sizes)[1], loops.BUCKETS - 1)
         return (chances * self.ranks.weights[buckets]).sum(axis=1), chances
 
-    def similar(self, item: int) -> list[int]:
-        """Return the neighbours of an item by far pairs over the roots of both numbers of events, most first."""
+    def similar(self, item: int) -> tuple[list[int], Array]:
+        """Return the neighbours of an item, and far pairs over the roots of both numbers of events, most first."""
         start, size, _ = self.ranks.lists[item + 1].tolist()
         found, counts = self.ranks.neighbours[start : start + size], self.ranks.counts
         events = self.ranks.items[:, kernels().EVENTS]
         scores = counts[start : start + size, 0] / np.sqrt(events[found] * events[item + 1])
-        return (found[np.argsort(-scores, kind="stable")] - 1).tolist()
+        order = np.argsort(-scores, kind="stable")
+        return (found[order] - 1).tolist(), scores[order]
 
     def explain(self, user: int, item: int) -> tuple[Array, Indices, Array]:
         """Return what each expert adds to a score, and for the user's latest items what pairs with them add."""
@@ -346,6 +347,11 @@ class RecommenderPool(Part):
         parts[loops.POPULARITY] = score - parts[1:].sum()
         of_items = parts[loops.FAR_PAIRS :] @ (pairs / np.where(sums > 0.0, sums, 1.0)[:, None])
         return parts, latest.astype(np.int64) - 1, of_items
+
+    def seen_by(self, user: int) -> Indices:
+        """Return the items that a user has seen, the latest last."""
+        start, size, _ = self.ranks.users[user + 1]
+        return (self.ranks.seen[start : start + size] >> 1) - 1
 
     def forget(self, user: int) -> None:
         """Empty a user's list, and give its row to the last user."""
