@@ -241,7 +241,10 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                     *model.recommend_many([1, "new"], 5, return_scores=True)[1],
                 ]
             ),
-            (lambda model: model.recommend(0, -1),),
+            (
+                lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
+                lambda model: model.recommend(0, -1),
+            ),
         )
     ],
     "RiverMatrixCompleter": [
@@ -369,7 +372,7 @@ CALLS = {
         "predict pairs",
     ],
     "Recommender": [
-        *("partial_fit pairs weights=weights", "prequential pairs weights=weights"),
+        *("partial_fit pairs weights=weights times=times", "prequential pairs weights=weights"),
         *("predict pairs", "recommend id", "recommend_many ids", "forget id"),
         *("recommend id items=ids exclude=ids", "similar_items id", "explain id id"),
     ],

@@ -220,6 +220,33 @@ def test_forget():
     assert model.recommend(0, 3) == model.recommend("new", 3)
 
 
+def test_popularity_fades_with_time_if_there_are_times():
+    pairs = [(user, "old") for user in range(600)] + [(user, "new") for user in range(600, 603)]
+    steady, jump = np.arange(603.0), np.append(np.arange(600.0), [1e6, 1e6 + 1, 1e6 + 2])
+    by_event, by_time, same = (
+        expert_chances(Recommender().partial_fit(pairs, times=times), [("x", "new")])[0]
+        for times in (None, jump, 60.0 * steady)
+    )
+    assert by_time[1] > 2.0 * by_event[1]
+    np.testing.assert_allclose(same, by_event, rtol=0.02)
+
+
+def test_times_go_on_after_a_call_and_a_file(tmp_path):
+    pairs, weights = events(300)
+    times = np.cumsum(np.random.default_rng(3).exponential(size=300))
+    whole, parts = Recommender().partial_fit(pairs, weights=weights, times=times), Recommender()
+    for start in range(0, 300, 100):
+        some = slice(start, start + 100)
+        parts.partial_fit(pairs[some], weights=weights[some], times=times[some])
+        parts.save(tmp_path / "events")
+        parts = Recommender.load(tmp_path / "events")
+    asked = [(user, item) for user in range(USERS) for item in range(ITEMS)]
+    assert whole.predict(asked).tolist() == parts.predict(asked).tolist()
+    with pytest.raises(ValueError, match="times must never fall"):
+        parts.partial_fit([(0, 0)], times=[times[-1] - 1.0])
+    assert parts.n_events_ == 300
+
+
 def test_an_empty_model():
     model = Recommender()
     assert model.recommend("ann", 5) == [] and model.recommend_many([], 5) == []

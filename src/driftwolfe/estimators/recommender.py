@@ -17,9 +17,10 @@ from driftwolfe.points import checks
 from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Field
+from driftwolfe.storage import require
 
-#: Largest weight of an event.
-LARGEST_WEIGHT = 1e6
+#: Largest weight of an event, and longest time between two, in mean times between two.
+LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
 _NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
@@ -86,17 +87,18 @@ class Recommender(UsersAndItems):
     COUNTED = "events"
     SETTINGS: ClassVar[dict[str, Any]] = {
         "note": Field(dict, optional=True),
-        "times": Field(list, (3,), items=Field(float)),  # not read: there were times of events
+        "times": Field(list, (3,), items=Field(float)),
     }
     PARTS: ClassVar[dict[str, Any]] = {"pool": RecommenderPool, **UsersAndItems.KNOWN}
 
     def __init__(self) -> None:
         self._pool = RecommenderPool()
         self._users, self._items, self._watch = Ids(), Ids(), Watch()
+        self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
         self.note_: dict[str, Any] | None = None
 
     @writes_or_undoes
-    def partial_fit(self, pairs: Any, *, weights: Any = None) -> Self:
+    def partial_fit(self, pairs: Any, *, weights: Any = None, times: Any = None) -> Self:
         """Learn events, in the order given.
 
         Parameters
@@ -108,9 +110,12 @@ class Recommender(UsersAndItems):
         weights
             How much each counts, from 0 to a million; 1 if not given. A pair of weight 0 is only
             remembered as seen.
+        times
+            When each happened, in any unit, never falling. Popularity then fades with time, in units
+            of the mean time between two events, instead of with every event.
         """
-        if not self._learn_single(pairs, weights):
-            self._learn(pairs, weights)
+        if times is not None or not self._learn_single(pairs, weights):
+            self._learn(pairs, weights, times)
         return self
 
     def _learn_single(self, pairs: Any, weights: Any) -> bool:
@@ -129,7 +134,7 @@ class Recommender(UsersAndItems):
         try:
             self._watch.take_one(self._pool.learn_single(row, col, weight))
         except BaseException:
-            half_written(self, self._settled, t, 1)
+            half_written(self, self._settled, t, 1, self._times)
             raise
         return True
 
@@ -140,9 +145,9 @@ class Recommender(UsersAndItems):
         Rank 0 is the item recommended first. It is -1 where there was nothing to recommend: the item
         was not known yet, was seen before, or has weight 0. `driftwolfe.evaluate.ranking` learns with a delay.
         """
-        return self._learn(pairs, weights, ranked=True)
+        return self._learn(pairs, weights, None, ranked=True)
 
-    def _learn(self, pairs: Any, weights: Any, ranked: bool = False) -> Indices:
+    def _learn(self, pairs: Any, weights: Any, times: Any, ranked: bool = False) -> Indices:
         """Check events, number their ids, and learn them; return their ranks, if asked for."""
         if hasattr(pairs, "tocsr"):
             if weights is not None:
@@ -156,22 +161,26 @@ class Recommender(UsersAndItems):
         counted = np.ascontiguousarray(checks.finite_array(given, "weights", (len(users),)))
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
+        elapsed, clock = (counted > 0.0).astype(float), self._times
+        if times is not None:
+            elapsed, clock = self._elapsed(checks.finite_array(times, "times", (len(users),)))
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
         t, known = self._pool.t, (len(self._users), len(self._items))
         try:
             if new_users or new_items:
                 self._pool.grow(known[0] + len(new_users), known[1] + len(new_items))
-            found, losses = self._pool.learn(rows, cols, counted, ranked)
+            found, losses = self._pool.learn(rows, cols, counted, elapsed, ranked)
             self._watch.take(losses)
             self._users.add(new_users)
             self._items.add(new_items)
+            self._times = clock
         except BaseException:
-            half_written(self, self._settled, t, len(users), new_users, new_items)
+            half_written(self, self._settled, t, len(users), clock, new_users, new_items)
             raise
         return found
 
-    def _settled(self, t: int, events: int, users: Any = (), items: Any = ()) -> bool:
+    def _settled(self, t: int, events: int, clock: Array, users: Any = (), items: Any = ()) -> bool:
         """Undo a call that was interrupted before its first event, complete one after its last; return whether."""
         learned, watched = self._pool.t - t, self._watch.t == self._pool.t
         if learned == 0:
@@ -180,7 +189,22 @@ class Recommender(UsersAndItems):
             self._pool.refresh()
             self._users.add(users)
             self._items.add(items)
+            self._times = clock
         return learned in (0, events) and watched
+
+    def _elapsed(self, times: Array) -> tuple[Array, Array]:
+        """Return the times between events in units of their mean so far, and the new clock."""
+        last, total, number = self._times.tolist()
+        gaps = np.diff(times, prepend=last if number else times[0])
+        if gaps.min() < 0.0:
+            raise ValueError("times must never fall; sort the events by time")
+        totals = total + np.cumsum(gaps)
+        numbers = number + np.arange(1.0, gaps.size + 1.0)
+        clock = np.array([times[-1], totals[-1], numbers[-1]])
+        if not np.isfinite(clock).all():
+            raise ValueError("times must span less than the largest floating-point number")
+        mean = np.maximum(totals / numbers, np.finfo(float).tiny)
+        return np.minimum(gaps / mean, LONGEST_GAP), clock
 
     def recommend(
         self,
@@ -357,10 +381,11 @@ class Recommender(UsersAndItems):
         self._write(path, type(self).__name__, note=note)
 
     def _settings(self) -> dict[str, Any]:
-        return {"note": None, "times": [0.0, 0.0, 0.0]}
+        return {"note": None, "times": self._times.tolist()}
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
         model = super()._restored(settings, *parts)
-        model.note_ = settings["note"]
+        model._times, model.note_ = np.array(settings["times"]), settings["note"]
+        require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
         return model

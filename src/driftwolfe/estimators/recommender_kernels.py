@@ -20,7 +20,6 @@ NEAR, FAR = 5.0, 50.0
 NEAR_WEIGHTS, FAR_WEIGHTS = np.exp(-np.arange(WINDOW) / NEAR), np.exp(-np.arange(WINDOW) / FAR)
 #: Near pairs look back over so many events of an item; decaying popularity over so many of all.
 FRESH, MEMORY = 100.0, 300.0
-FADING = math.exp(1.0 / MEMORY)
 #: Powers of an item's number of events that its near and far pairs are divided by.
 NEAR_POWER, FAR_POWER = 0.3, 0.5
 #: Fraction of popularity in every other expert.
@@ -113,8 +112,8 @@ _typeof: Any = numba.typeof
 _tuple: Any = numba.types.Tuple
 plain_jit = partial(jit, allocates=False)
 _F32, RANKS, SCRATCH = numba.float32, _typeof(new_ranks()), _typeof(new_scratch(1))
-#: Users, items, weights, places found, losses, probabilities.
-ROWS = _tuple((PLACES, PLACES, NUMBERS, numba.int64[:, ::1], NEW_NUMBERS, NEW_TABLE))
+#: Users, items, weights, times since the event before, places found, losses, probabilities.
+ROWS = _tuple((PLACES, PLACES, NUMBERS, NUMBERS, numba.int64[:, ::1], NEW_NUMBERS, NEW_TABLE))
 
 
 @plain_jit()
@@ -340,7 +339,7 @@ def run(task, events, ranks, scratch):
     users and their probabilities, PREDICT the probability that each expert gives to a pair; what is new or was
     seen is left as it is.
     """
-    of_users, of_items, parts, found, losses, chances = events
+    of_users, of_items, parts, elapsed, found, losses, chances = events
     items, users, seen, free = ranks.items, ranks.users, ranks.seen, ranks.free
     overall, clock = ranks.totals, ranks.clock
     sums, marks, history = scratch.sums, scratch.marks, scratch.history
@@ -425,7 +424,7 @@ def run(task, events, ranks, scratch):
             losses[n] = math.inf
             if asked:
                 losses[n] = reweigh(ranks.weights, ranks.rounds, np.int64(bucket), chances)
-            scale = overall[-1] * (FADING if weight > 0.0 else 1.0)
+            scale = overall[-1] * math.exp(elapsed[n] / MEMORY)
             if scale > LARGEST_SCALE:  # it grows, instead of recent popularity falling
                 for k in range(clock[1]):
                     items[k, DECAYING] /= scale

@@ -126,12 +126,12 @@ def scratch(items: int) -> Any:
 
 
 def one_event() -> tuple[Any, ...]:
-    """Return this thread's room for one event: user, item, weight, rank, loss and chances."""
+    """Return this thread's room for one event: user, item, weight, time, rank, loss and chances."""
     held: tuple[Any, ...] | None = getattr(_LOCAL, "event", None)
     if held is None:
-        places, numbers = np.zeros((2, 1), np.int64), np.zeros((2, 1))
+        places, numbers = np.zeros((2, 1), np.int64), np.zeros((3, 1))
         rank, chances = np.zeros((1, 1), np.int64), np.zeros((1, kernels().EXPERTS))
-        held = *places, numbers[0], rank, numbers[1], chances
+        held = *places, *numbers[:2], rank, numbers[2], chances
         _LOCAL.event = held
     return held
 
@@ -273,13 +273,13 @@ class RecommenderPool(Part):
         return self.refreshed + max(SHORTEST_BLOCK, int(BLOCK_FRACTION * self.refreshed))
 
     def learn(
-        self, users: Indices, items: Indices, weights: Array, ranked: bool
+        self, users: Indices, items: Indices, weights: Array, elapsed: Array, ranked: bool
     ) -> tuple[Indices, Array]:
         """Learn events one by one; return the rank that each item had just before, if asked, and the losses."""
         found, room = np.full((users.size, 1), -1, np.int64), scratch(len(self.ranks.lists))
         losses = np.zeros(users.size)
         task, chances = kernels().RANK if ranked else kernels().LEARN, one_event()[-1]
-        columns: tuple[Any, ...] = (users + 1, items + 1, weights, found, losses)
+        columns: tuple[Any, ...] = (users + 1, items + 1, weights, elapsed, found, losses)
         while columns[0].size:
             events = tuple(column[: self.due() - self.t] for column in columns)
             learned = kernels().run.unchecked(task, (*events, chances), self.ranks, room)
@@ -293,7 +293,7 @@ class RecommenderPool(Part):
         """Learn one event of a known user and item; return the loss, infinite if there is none."""
         event, room, loops = one_event(), scratch(len(self.ranks.lists)), kernels()
         event[0][0], event[1][0] = user + 1, item + 1
-        event[2][0] = weight
+        event[2][0], event[3][0] = weight, weight > 0.0
         while not loops.run.unchecked(loops.LEARN, event, self.ranks, room):
             self._extend(user + 1)
         self.refresh()
@@ -302,14 +302,14 @@ class RecommenderPool(Part):
     def recommend(self, users: Indices, n: int) -> tuple[Indices, Array]:
         """Return the best items of each user and their probabilities; -1 where there are no more."""
         best, chances = np.zeros((users.size, n), np.int64), np.zeros((users.size, n))
-        rows = users + 1, np.zeros_like(users), _NONE, best, _NONE, chances
+        rows = users + 1, np.zeros_like(users), _NONE, _NONE, best, _NONE, chances
         kernels().run.unchecked(kernels().RECOMMEND, rows, self.ranks, scratch(self.items))
         return best - 1, chances
 
     def predict(self, users: Indices, items: Indices) -> tuple[Array, Array]:
         """Return the probability of each pair, and that of each expert; -1 is a new user or item."""
         loops, chances = kernels(), np.zeros((users.size, kernels().EXPERTS))
-        rows = users + 1, items + 1, _NONE, np.zeros((0, 0), np.int64), _NONE, chances
+        rows = users + 1, items + 1, _NONE, _NONE, np.zeros((0, 0), np.int64), _NONE, chances
         loops.run.unchecked(loops.PREDICT, rows, self.ranks, scratch(self.items))
         sizes = self.ranks.users[users + 1, loops.SIZE]
         buckets = np.minimum(np.frexp(sizes)[1], loops.BUCKETS - 1)
