@@ -203,14 +203,17 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "MatrixCompleter": [
         EstimatorCase(
-            lambda: estimators.MatrixCompleter(),
+            lambda loss=loss: estimators.MatrixCompleter(loss=loss),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: asked_of_a_completer(model, 0),
             (
                 *calls("partial_fit", *(([(0, 0)], [bad]) for bad in BAD_RATINGS)),
                 *calls("recommend", *((0, bad) for bad in (-1, 1.5, "3", None))),
             ),
-        ),
+        )
+        for loss in ("huber", "absolute")
+    ]
+    + [
         EstimatorCase(
             lambda: estimators.MatrixCompleter().add_features(*FEATURES),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
@@ -225,7 +228,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "MatrixCompletionRegressor": [
         EstimatorCase(
-            lambda: estimators.MatrixCompletionRegressor(),
+            lambda: estimators.MatrixCompletionRegressor(loss="squared"),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: model.predict(ASKED),
         )
@@ -249,7 +252,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "RiverMatrixCompleter": [
         EstimatorCase(
-            lambda: estimators.RiverMatrixCompleter(),
+            lambda: estimators.RiverMatrixCompleter(loss="squared"),
             _one_by_one(PAIRS.tolist(), RATINGS),
             lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
         )

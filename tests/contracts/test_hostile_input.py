@@ -173,6 +173,7 @@ def test_options_of_own_classes_may_be_any():
             lambda: dw.infeasible_projection(dw.L1Ball(1), [0.0], [2.0], 0.1, method="halfspac"),
             "method .*mean 'halfspace'",
         ),
+        (lambda: estimators.MatrixCompleter(loss="hubr"), "loss .*mean 'huber'"),
         (lambda: dw.Polar, "no attribute 'Polar'; did you mean 'POLAR'"),
         (lambda: dw.LinearLoss, "mean 'driftwolfe.losses.LinearLoss'"),
         (lambda: dw.Sward, "mean 'driftwolfe.contrib.Sword'"),

@@ -71,7 +71,7 @@ class PlainFeatures:
         fraction = sum(w * s for w, s in zip(self.votes[self.stage(user)], FRACTIONS, strict=True))
         return (1.0 - fraction) * other + fraction * model
 
-    def learn(self, user, item, rating, other):
+    def learn(self, user, item, rating, other, price=price):
         """One round, given the prediction of others and the loss of an error; the blend before."""
         told = self.predict(user, item, other)
         if self.t == 0:

@@ -4,16 +4,18 @@ Interactions are 0 before the first projection, so all experts are like these un
 
 Every expert predicts mean + bias of the user + bias of the item, clipped to the range of ratings so
 far. Its gradients are those of the loss in units of 1.33 times the mean error, at the prediction
-before clipping; steps are AdaGrad's. A mean error up to 1e-12 of the largest rating is one of rounding:
-nothing is learned from it, and up to twice as much counts in part. Weights are exponential with rate 0.8,
-then everyone gets a share 1/(t + 1). An expert for intervals of 2^k ratings joins after rating 2^k, k >= 6,
-and is restarted after every multiple of it at the recent mean.
+before clipping; steps are AdaGrad's. A mean error up to 1e-12 of the largest rating, and under the
+absolute loss an error up to 1e-9 units, is one of rounding: nothing is learned from it, and up to
+twice as much counts in part. Weights are exponential with rate 0.8, then everyone gets a share
+1/(t + 1). An expert for intervals of 2^k ratings joins after rating 2^k, k >= 6, and is restarted after
+every multiple of it at the recent mean.
 """
 
 import math
 
 #: Steps without interactions, and with those of two radii.
 STEPS = (0.3, 1.0, *(0.2, 0.4) * 2)
+LIMITS = {"huber": 1.0, "squared": 1000.0}
 
 
 def ramp(value, width):
@@ -52,8 +54,8 @@ class PlainExpert:
 class PlainPool:
     """Experts that vote."""
 
-    def __init__(self):
-        self.experts = [PlainExpert(step, 0.0) for step in STEPS]
+    def __init__(self, loss="huber"):
+        self.loss, self.experts = loss, [PlainExpert(step, 0.0) for step in STEPS]
         self.weights = [1.0 / len(STEPS)] * len(STEPS)
         self.t, self.error, self.low, self.high, self.recent = 0, 0.0, 0.0, 0.0, 0.0
 
@@ -89,10 +91,10 @@ class PlainPool:
         unit = 1.33 * self.error
         trust = ramp(unit, 1e-12 * max(abs(self.low), abs(self.high)))
         if trust > 0.0:
-            self.vote([price((value - rating) / unit) for value in clipped], trust)
+            self.vote([price((value - rating) / unit, self.loss) for value in clipped], trust)
             places = ("mean", ("user", user), ("item", item))
             for expert, value in zip(self.experts, raw, strict=True):
-                moved = trust * slope((value - rating) / unit)
+                moved = trust * slope((value - rating) / unit, self.loss)
                 expert.learn(places, moved, unit, self.low, self.high)
         self.cover()
         return predicted
@@ -117,12 +119,16 @@ class PlainPool:
             self.weights.append(1.0 / (self.t + 1.0))
 
 
-def price(error):
-    """Huber's loss of an error in units, of at most 1,000."""
+def price(error, loss="huber"):
+    """The loss of an error in units, of at most 1,000."""
     size = min(abs(error), 1000.0)
-    return size * size / 2.0 if size <= 1.0 else size - 0.5
+    if loss == "absolute":
+        return size
+    return size * size / 2.0 if loss == "squared" or size <= 1.0 else size - 0.5
 
 
-def slope(error):
+def slope(error, loss="huber"):
     """Its derivative."""
-    return min(max(error, -1.0), 1.0)
+    if loss == "absolute":
+        return math.copysign(ramp(abs(error), 1e-9), error)
+    return min(max(error, -LIMITS[loss]), LIMITS[loss])

@@ -84,7 +84,10 @@ def test_a_refused_call_changes_nothing(fault):
         learned(100).predict(pairs)
 
 
-def test_keep_seen_is_true_or_false():
+def test_settings_that_make_no_sense_are_refused():
+    for loss in ("cubic", ["huber"]):
+        with pytest.raises(ValueError, match='loss must be one of "absolute", "huber", "squared"'):
+            MatrixCompleter(loss=loss)
     with pytest.raises(TypeError, match="keep_seen must be True or False, got 1"):
         MatrixCompleter(keep_seen=1)
 

@@ -81,7 +81,7 @@ def setting(*path_and_value):
 OPTIONS = [
     ("keep_seen", False),
     ("keep_seen", 1),
-    ("rank", 10**9),
+    *(("loss", 3), ("loss", "cubic"), ("loss", "squared"), ("rank", 10**9)),
     ("radii", [0.3]),
     ("colour", "red"),
 ]

@@ -11,11 +11,14 @@ from driftwolfe.estimators import MatrixCompleter
 from estimators.plain_ratings import PlainPool, price
 from estimators.rating_streams import best_sequences, constants, state_of, turning
 
+LOSSES = ("absolute", "huber", "squared")
 
-def test_mean_and_biases_are_those_of_plain_python():
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_mean_and_biases_are_those_of_plain_python(loss):
     pairs, ratings = turning(620, users=15, items=11, new=20)
     ratings[300] = 40.0  # far out of range, so that clipping and the largest slopes matter
-    completer, plain = MatrixCompleter(), PlainPool()
+    completer, plain = MatrixCompleter(loss=loss), PlainPool(loss)
     for (user, item), rating in zip(pairs, ratings.tolist(), strict=True):
         probes = [(user, item), (0, "new"), ("new", 0), ("new", "new")]
         expected = [plain.predict(*probe) for probe in probes]
@@ -46,8 +49,9 @@ def contradictions(rounds, sign):
 
 
 @pytest.mark.parametrize(("fan", "sign"), [("user", 1.0), ("item", -1.0)])
-def test_no_bias_leaves_the_range_of_ratings(sign, fan):
-    completer, plain, at_limit = MatrixCompleter(), PlainPool(), set()
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_bias_leaves_the_range_of_ratings(loss, sign, fan):
+    completer, plain, at_limit = MatrixCompleter(loss=loss), PlainPool(loss), set()
     for user, item, rating in contradictions(25, sign):
         pair = (user, item) if fan == "user" else (item, user)
         expected = plain.learn(*pair, rating)
@@ -63,10 +67,11 @@ def test_no_bias_leaves_the_range_of_ratings(sign, fan):
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(-10, 10)), min_size=1, max_size=90
-    )
+    ),
+    st.sampled_from(LOSSES),
 )
-def test_so_on_any_stream(stream):
-    completer, plain = MatrixCompleter(), PlainPool()
+def test_so_on_any_stream(stream, loss):
+    completer, plain = MatrixCompleter(loss=loss), PlainPool(loss)
     told = completer.prequential([entry[:2] for entry in stream], [entry[2] for entry in stream])
     expected = [plain.learn(*entry) for entry in stream]
     if plain.error > 1e-9:  # below, the unit is one of rounding
@@ -88,9 +93,10 @@ def test_the_mean_error_forgets_what_is_long_ago():
     assert abs(mean - errors.mean()) > 0.1 * mean
 
 
-def test_no_sequence_of_experts_is_much_better(monkeypatch):
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_sequence_of_experts_is_much_better(loss, monkeypatch):
     constants(monkeypatch, MEMORY=128)
-    completer, ours, theirs, count = MatrixCompleter(), [], [], 600
+    completer, ours, theirs, count = MatrixCompleter(loss=loss), [], [], 600
     pool = completer._pool
     for pair, rating in zip(*turning(count, seed=3), strict=True):
         (low, high), experts = pool.scale.numbers[1:3].tolist(), len(pool.experts)
@@ -99,8 +105,8 @@ def test_no_sequence_of_experts_is_much_better(monkeypatch):
         told = pool._bound.spare[:experts].clip(low, high)  # as `answers` just before
         unit = 1.33 * pool.scale.numbers[0]
         if unit > 0.0:
-            ours.append(price((predicted - rating) / unit))
-            theirs.append([price((answer - rating) / unit) for answer in told])
+            ours.append(price((predicted - rating) / unit, loss))
+            theirs.append([price((answer - rating) / unit, loss) for answer in told])
     table = np.full((len(ours), max(map(len, theirs))), np.inf)  # absent: infinite
     for t, row in enumerate(theirs):
         table[t, : len(row)] = row
@@ -130,11 +136,12 @@ def test_weights_follow_who_is_right():
     assert pool.slots.weights[pool.slots.levels >= 0].sum() > 0.5
 
 
-def test_ratings_in_other_units_are_predicted_in_other_units(monkeypatch):
+@pytest.mark.parametrize("loss", LOSSES)
+def test_ratings_in_other_units_are_predicted_in_other_units(loss, monkeypatch):
     constants(monkeypatch, MEMORY=256)
     pairs, ratings = turning(1500, users=30, items=25)
     told, by_four, negated, shifted = (
-        MatrixCompleter().prequential(pairs, each)
+        MatrixCompleter(loss=loss).prequential(pairs, each)
         for each in (ratings, 4.0 * ratings, -ratings, 3.0 * ratings - 7.0)
     )
     assert by_four.tolist() == (4.0 * told).tolist() and negated.tolist() == (-told).tolist()

@@ -1,6 +1,7 @@
 """`MatrixCompleter` with side features of users and items."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from benchmarks.data import rating_streams, side_features
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.state import state_of as declared_state
 from estimators.plain_features import PlainFeatures
+from estimators.plain_ratings import price
 from estimators.rating_streams import state_of, turning
 from real_data import needs_data
 
@@ -36,20 +38,23 @@ def whole_state(completer):
 ASKED = [(0, 0), (3, 5), (11, 1), ("new", 1), (2, "new"), ("new", "new"), ("stranger", 3)]
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize("loss", ["huber", "absolute", "squared"])
 @pytest.mark.parametrize("given", ["both", "users", "items", "none"])
-def test_the_model_is_that_of_plain_python(given):
+def test_the_model_is_that_of_plain_python(loss, given):
     people, films = features()
     people, films = (
         (people if given in ("both", "users") else {}),
         (films if given in ("both", "items") else {}),
     )
     pairs, ratings = turning(160)
-    ours, without = MatrixCompleter().add_features(people, films), MatrixCompleter()
-    plain = PlainFeatures(people, films)
+    ours, without = MatrixCompleter(loss=loss), MatrixCompleter(loss=loss)
+    ours.add_features(people, films)
+    plain, priced = PlainFeatures(people, films), partial(price, loss=loss)
     for (user, item), rating in zip(pairs, ratings.tolist(), strict=True):
         told = ours.predict_one(user, item)
         other = without.predict_one(user, item)
-        assert told == pytest.approx(plain.learn(user, item, rating, other), rel=1e-9)
+        assert told == pytest.approx(plain.learn(user, item, rating, other, priced), rel=1e-9)
         ours.partial_fit([(user, item)], [rating])
         without.partial_fit([(user, item)], [rating])
     others = without.predict(ASKED).tolist()

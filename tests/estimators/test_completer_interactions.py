@@ -31,8 +31,8 @@ def weights_of(counts):
 class Watched:
     """A completer, and the steps of its low-rank experts, collected from outside."""
 
-    def __init__(self, users, items):
-        self.completer = MatrixCompleter()
+    def __init__(self, users, items, loss="huber"):
+        self.completer, self.loss = MatrixCompleter(loss=loss), loss
         self.pool = self.completer._pool
         self.shape, self.steps, self.counts = (users, items), {}, np.zeros((users, items))
 
@@ -47,7 +47,7 @@ class Watched:
             k = int(self.pool.slots.low[e])
             collected = self.steps.setdefault(k, np.zeros(self.shape))
             if unit > 0:
-                move = INTERACTION_STEP * unit * slope((raw[e] - rating) / unit)
+                move = INTERACTION_STEP * unit * slope((raw[e] - rating) / unit, self.loss)
                 collected[user, item] -= move
             if self.pool.slots.starts[e] == self.pool.t:
                 collected[:] = 0.0
@@ -70,12 +70,16 @@ def numbered(pairs):
 
 
 @pytest.mark.parametrize(
-    ("shape", "memory"), [((9, 6), 100_000), ((6, 9), 256), ((25, 4), 64), ((3, 30), 100)]
+    ("shape", "memory", "loss"),
+    [
+        *(((9, 6), 100_000, "huber"), ((6, 9), 256, "absolute")),
+        *(((25, 4), 64, "squared"), ((3, 30), 100, "huber")),
+    ],
 )
-def test_with_enough_rank_projections_are_exact(shape, memory, monkeypatch):
+def test_with_enough_rank_projections_are_exact(shape, memory, loss, monkeypatch):
     """Also after steps have been folded, as the rank holds all of them."""
     constants(monkeypatch, MEMORY=memory, RANK=min(shape), RADII=(0.05, 20.0))
-    watched = Watched(*shape)
+    watched = Watched(*shape, loss)
     pairs, ratings = turning(2100 if memory > 1000 else 600, *shape, new=20)
     seen = 0
     for pair, rating in zip(numbered(pairs), ratings.tolist(), strict=True):
@@ -113,14 +117,15 @@ def test_restarted_experts_forget_their_steps(memory, monkeypatch):
     assert compared >= 10
 
 
-def test_no_interaction_ever_leaves_its_ball(monkeypatch):
+@pytest.mark.parametrize("loss", ["absolute", "huber", "squared"])
+def test_no_interaction_ever_leaves_its_ball(loss, monkeypatch):
     """Radii so small that every step pushes against them, and a bound on the norm that is kept up to date.
 
     It is half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start.
     """
     constants(monkeypatch, MEMORY=500, RANK=3, RADII=(1e-3, 0.05), FIRST_LOW_RANK_LEVEL=8)
     # Experts restart in the middle of a block: what users had before is no longer theirs.
-    completer, start, moved, restarts = MatrixCompleter(), 500, 0, 0
+    completer, start, moved, restarts = MatrixCompleter(loss=loss), 500, 0, 0
     pairs, ratings = turning(1100, 14, 11, new=30)
     completer.partial_fit(pairs[:start], ratings[:start])
     pool = completer._pool

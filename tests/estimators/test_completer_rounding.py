@@ -17,6 +17,8 @@ GAP = 1e-6
 BOUND = 100.0 * NOISE / GAP
 
 CASES = [(seed, {}) for seed in range(6)] + [(k, {"MEMORY": 64, "RANK": 1}) for k in range(3)]
+LOSSES = [("huber", *case) for case in CASES]
+LOSSES += [(loss, seed, {}) for loss in ("absolute", "squared") for seed in (0, 1)]
 
 
 def noisy_taste(seed, count=1200):
@@ -40,14 +42,14 @@ def zipf(rng, size, count):
     return rng.choice(size, count, p=often / often.sum())
 
 
-@pytest.mark.parametrize(("seed", "options"), CASES, ids=str)
-def test_noise_of_rounding_moves_no_prediction(seed, options, monkeypatch):
+@pytest.mark.parametrize(("loss", "seed", "options"), LOSSES, ids=str)
+def test_noise_of_rounding_moves_no_prediction(loss, seed, options, monkeypatch):
     constants(monkeypatch, FIRST_LOW_RANK_LEVEL=8, **options)
     pairs, ratings = noisy_taste(seed)
     table = np.indices(pairs.max(axis=0) + 1).reshape(2, -1).T
     noise = NOISE * np.random.default_rng(1).standard_normal(ratings.size)
     told, disturbed = (
-        MatrixCompleter().partial_fit(pairs, given).predict(table)
+        MatrixCompleter(loss=loss).partial_fit(pairs, given).predict(table)
         for given in (ratings, ratings + noise)
     )
     assert np.abs(told - disturbed).max() < BOUND
@@ -110,6 +112,11 @@ def compiled_step(*given):
     completer_kernels.step_row(*given)
 
 
+@numba.njit
+def compiled_gradient(*given):
+    return completer_kernels.gradient(*given)
+
+
 def as_written():
     """The loops in Python, which tells of divisions by 0."""
     with interpreted():
@@ -141,3 +148,11 @@ def test_steps_stop_at_the_sphere():
         )
         assert users == pytest.approx([0.0, 0.5 * part, 0.0], abs=1e-6)
         assert norms[0] == pytest.approx(0.5 - room + 0.5 * part**2, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("error", "slope"), [(0.0, 0.0), (1e-9, 0.0), (-1.5e-9, -0.5), (2e-9, 1.0), (-3.0, -1.0)]
+)
+def test_the_absolute_loss_is_flat_at_errors_of_rounding(error, slope):
+    for gradient in (as_written().gradient, compiled_gradient):
+        assert gradient(error, completer_kernels.ABSOLUTE) == pytest.approx(slope, abs=1e-12)

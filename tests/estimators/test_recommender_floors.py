@@ -6,7 +6,7 @@ import pytest
 from benchmarks.completer import errors_in_batches, errors_of_ours
 from benchmarks.data import rating_streams, recoveries
 from benchmarks.ranking import Cooccurrence, dense_ranks, likes, our_ranks, recovery
-from driftwolfe.estimators import Recommender
+from driftwolfe.estimators import MatrixCompleter, Recommender
 from estimators.rating_streams import constants
 from real_data import needs_data
 
@@ -86,6 +86,14 @@ def test_errors_one_rating_at_a_time(name):
 )
 def test_errors_in_batches_of_a_hundred(name):
     assert errors_in_batches(rating_streams()[name]).mean() <= IN_BATCHES[name]
+
+
+@needs_data
+@pytest.mark.parametrize("loss", ["absolute", pytest.param("squared", marks=pytest.mark.slow)])
+def test_other_losses_learn_too(loss):
+    stream = rating_streams()[FILE]
+    told = MatrixCompleter(loss=loss).prequential(stream.pairs, stream.ratings)
+    assert np.abs(told - stream.ratings).mean() <= 0.765
 
 
 @needs_data

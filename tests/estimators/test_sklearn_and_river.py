@@ -28,6 +28,8 @@ from driftwolfe.estimators import (
 )
 from estimators.rating_streams import state_of, turning
 
+SETTINGS = {"loss": "absolute", "keep_seen": False}
+
 
 def steady(count=400, seed=0):
     """Ratings that do not turn, as arrays."""
@@ -83,8 +85,8 @@ def test_rivers_own_checks(model, check):
 def test_the_regressor_is_the_completer():
     X, y = steady()
     weights = np.arange(len(y)) % 3
-    model = MatrixCompletionRegressor(keep_seen=False).fit(X, y, weights)
-    plain = MatrixCompleter(keep_seen=False).partial_fit(X, y, weights)
+    model = MatrixCompletionRegressor(**SETTINGS).fit(X, y, weights)
+    plain = MatrixCompleter(**SETTINGS).partial_fit(X, y, weights)
     assert state_of(model.completer_) == state_of(plain)
     assert model.predict(X).tolist() == plain.predict(X).tolist()
     assert model.n_features_in_ == 2
@@ -96,8 +98,8 @@ def test_the_regressor_is_the_completer():
 
 
 def test_parameters_and_clones():
-    model = MatrixCompletionRegressor(keep_seen=False)
-    assert model.get_params() == {"keep_seen": False}
+    model = MatrixCompletionRegressor(**SETTINGS)
+    assert model.get_params() == SETTINGS
     copied = clone(model.fit(*steady(50)))
     assert copied.get_params() == model.get_params() and not hasattr(copied, "completer_")
     assert copied.set_params(keep_seen=True).keep_seen
@@ -141,7 +143,7 @@ def test_a_refused_fit_keeps_what_was_known(X, y, message):
 
 def test_the_river_api_is_the_completer():
     pairs, ratings = turning(300)
-    model, plain = RiverMatrixCompleter(keep_seen=False), MatrixCompleter(keep_seen=False)
+    model, plain = RiverMatrixCompleter(**SETTINGS), MatrixCompleter(**SETTINGS)
     assert isinstance(model, reco.base.Ranker)
     for (user, item), rating in zip(pairs[:200], ratings[:200].tolist(), strict=True):
         assert model.predict_one(user, item) == plain.predict_one(user, item)
@@ -151,7 +153,7 @@ def test_the_river_api_is_the_completer():
     plain.partial_fit(pairs[200:], ratings[200:])
     assert model.predict_many(pairs).tolist() == plain.predict(pairs).tolist()
     assert state_of(model.completer) == state_of(plain)
-    assert state_of(model.clone().completer) == state_of(MatrixCompleter(keep_seen=False))
+    assert state_of(model.clone().completer) == state_of(MatrixCompleter(**SETTINGS))
 
 
 def test_ranks_fall_and_hold_every_item():

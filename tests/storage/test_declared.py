@@ -160,7 +160,7 @@ MODELS = {
     for name, cases in ESTIMATOR_CASES.items()
     for number, case in enumerate(cases)
     if not name.startswith("Adaptive")  # which declares as learners do
-    and number in ((0, 1) if name == "MatrixCompleter" else (0, 3))
+    and number in ((0, 2) if name == "MatrixCompleter" else (0, 3))
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from driftwolfe.estimators.completer_experts import CompleterPool, Factors
 from driftwolfe.estimators.completer_features import FeatureModel, with_features
+from driftwolfe.estimators.completer_tables import LOSSES
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, columns, single
 from driftwolfe.estimators.core.models import UsersAndItems, Watch, not_fitted
 from driftwolfe.estimators.core.rows import copies
@@ -52,6 +53,9 @@ class MatrixCompleter(UsersAndItems):
 
     Parameters
     ----------
+    loss
+        ``"huber"`` (quadratic up to 1.33 times the mean error so far, then absolute),
+        ``"absolute"`` or ``"squared"``.
     keep_seen
         Whether to remember which pairs were rated before these, 8 bytes for each different one, so that
         `recommend` excludes them too.
@@ -59,7 +63,7 @@ class MatrixCompleter(UsersAndItems):
     Notes
     -----
     Let :math:`u_t` be the unit of errors once the error of rating t is counted (1.33 times their
-    running mean) and :math:`f_t` Huber's loss of a prediction in that unit. For N experts after T ratings,
+    running mean) and :math:`f_t` the loss of a prediction in that unit. For N experts after T ratings,
     and any sequence of experts :math:`e_t` with S switches, each used only after it has joined,
 
     .. math:: \sum_t f_t(\hat r_t) - f_t(\hat r_{t, e_t}) \le
@@ -108,10 +112,11 @@ class MatrixCompleter(UsersAndItems):
     }
     OPTIONAL, COUNTED = "features", "ratings"
 
-    def __init__(self, *, keep_seen: bool = True) -> None:
+    def __init__(self, *, loss: str = "huber", keep_seen: bool = True) -> None:
+        checks.one_of(loss, "loss", LOSSES)
         if not isinstance(keep_seen, bool):
             raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
-        self._pool = CompleterPool(keep_seen)
+        self._pool = CompleterPool(keep_seen, loss)
         self._users, self._items, self._watch = Ids(), Ids(), Watch()
         self._features: FeatureModel | None = None
 
@@ -129,7 +134,8 @@ class MatrixCompleter(UsersAndItems):
             Flags are 0 or 1; other numbers should be centred, of size about 1. NaN counts as 0, as all features
             do of whoever has none. A list longer than 1, in the Euclidean norm, is scaled to length 1.
         """
-        self._features = with_features(self._features, users, items)
+        loss = LOSSES.index(self._pool.settings["loss"])
+        self._features = with_features(self._features, loss, users, items)
         return self
 
     @writes_or_undoes
@@ -326,5 +332,6 @@ class MatrixCompleter(UsersAndItems):
         pool, features = completer._pool, completer._features
         if features:
             rows = all(grown.size <= n for grown, n in zip(features.rows, pool.sizes, strict=True))
-            require(rows, "features")
+            loss = LOSSES.index(pool.settings["loss"])
+            require(features.loss == loss and rows, "features")
         return completer

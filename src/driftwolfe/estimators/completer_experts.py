@@ -57,7 +57,9 @@ class CompleterPool(Part):
     only a count and biases are kept, in `everyone`, and the next rating gives them a row again.
     """
 
-    settings: Annotated[dict[str, Any], Field(dict)]  # `FIXED` and whether rated pairs are kept
+    settings: Annotated[
+        dict[str, Any], Field(dict)
+    ]  # `FIXED`, the loss, and whether rated pairs are kept
     slots: tables.Slots
     low: tables.Interactions
     scale: tables.Scale
@@ -73,9 +75,9 @@ class CompleterPool(Part):
     next_projection: Annotated[int, Field(int)]
     _bound: Any = UNBOUND  # no part of the state
 
-    def __init__(self, keep_seen: bool = True) -> None:
+    def __init__(self, keep_seen: bool = True, loss: str = "huber") -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
-        self.settings = tables.FIXED | {"keep_seen": keep_seen}
+        self.settings = {"loss": loss} | tables.FIXED | {"keep_seen": keep_seen}
         side = Side(table, table, table, none, nowhere, nowhere)
         self.users, self.items = Growing(side), Growing(side)
         small = np.zeros((0, tables.LASTING), np.float32)
@@ -97,9 +99,10 @@ class CompleterPool(Part):
 
     def check(self) -> None:
         options, keep = self.settings, self.settings.get("keep_seen")
-        if options != tables.FIXED | {"keep_seen": keep} or type(keep) is not bool:
+        choices = [tables.FIXED | {"loss": loss, "keep_seen": keep} for loss in tables.LOSSES]
+        if options not in choices or type(keep) is not bool:
             raise ValueError(
-                f"it has options that do not fit, as there are none but keep_seen: {options!r:.200}; "
+                f"it has options that do not fit, as there are none but loss and keep_seen: {options!r:.200}; "
                 "let a new model learn, or use the version of driftwolfe that wrote it"
             )
         # The experts must be those that the options make.
@@ -405,7 +408,8 @@ class CompleterPool(Part):
     def _sizes(self) -> tuple[list[int], int]:
         """Return the sizes that loops are given, and that of working memory."""
         experts = len(self.experts)
-        return [experts, RANK, self.low.radii.size], 2 * experts
+        loss = tables.LOSSES.index(self.settings["loss"])
+        return [experts, RANK, self.low.radii.size, loss], 2 * experts
 
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""

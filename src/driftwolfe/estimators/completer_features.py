@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from driftwolfe.estimators.completer_tables import LOSSES
 from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -137,15 +138,15 @@ class FeatureModel(Part):
     good and bad items further apart. Of the covariance of all weights only the variances are kept.
     """
 
-    loss: Annotated[int, Field(int, among=(1,))]  # in files only, as `FIXED` of completer_tables
+    loss: Annotated[int, Field(int, least=0, below=len(LOSSES))]
     user_features: SideFeatures
     item_features: SideFeatures
     users: Annotated[Growing[UserWeights], {"rows": "user_rows"}]
     items: Annotated[Growing[ItemWeights], {"rows": "item_rows"}]
     shared: SharedWeights
 
-    def __init__(self, user_features: int, item_features: int) -> None:
-        self.loss = 1
+    def __init__(self, loss: int, user_features: int, item_features: int) -> None:
+        self.loss = loss
         self.user_features, self.item_features = map(SideFeatures, (user_features, item_features))
         shape = (item_features + 1, user_features + 1)
         user, item = np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1]))
@@ -192,7 +193,7 @@ class FeatureModel(Part):
         zs, xs = (side.find(own) for side, own in zip(self.features, keys, strict=True))
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
-            *(users, items, ratings, xs, zs, self._prior, nobody),
+            *(users, items, ratings, xs, zs, self.loss, self._prior, nobody),
             *(self.rows[0].tables, self.rows[1].tables, self.shared, blended),
         )
         return blended
@@ -204,13 +205,13 @@ class FeatureModel(Part):
             self.rows[0].keep(np.delete(np.arange(self.rows[0].size), number))
 
 
-def with_features(model: FeatureModel | None, users: Any, items: Any) -> FeatureModel:
+def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any) -> FeatureModel:
     """Return the model, or a new one, with more features; nothing changes where they are refused."""
     if users is None and items is None:
         raise ValueError("give features of users, of items, or of both")
     given = checked_features(users, "users"), checked_features(items, "items")
     if model is None:
-        model = FeatureModel(*(rows[1].shape[1] if rows else 0 for rows in given))
+        model = FeatureModel(loss, *(rows[1].shape[1] if rows else 0 for rows in given))
     for side, features, rows in zip(SIDES, model.features, given, strict=True):
         if rows and (count := rows[1].shape[1]) != features.width:
             known = f"{features.width} features since the first call of add_features"

@@ -1,6 +1,6 @@
 """Compiled loops of `MatrixCompleter`.
 
-Those of the experts find everything in a list of numbers, `at`: experts, their rank, how many have one;
+Those of the experts find everything in a list of numbers, `at`: experts, their rank, how many have one, the loss;
 then where tables lie: those of users, items, `Slots`, `Interactions`, `Scale` and `Recent`, as in
 `completer_tables`, and two rows of working memory. Tables are flat: row u of one with n columns begins at u * n.
 """
@@ -29,12 +29,16 @@ from driftwolfe.points.compiling import WHOLE, fast_jit, jit, numbers_at, places
 MEMORY_OF_ERRORS, RECENT = 1 << 14, 0.01
 #: Larger errors, in units, count as this.
 LARGEST = 1000.0
+#: Errors up to so many units have slope 0 under the absolute loss.
+FLAT = 1e-9
 #: Fraction of the radius that steps within a block leave free.
 MARGIN = 1e-9
 #: Larger errors, in units, count as this when weights of features are learned.
 LARGEST_ERROR = 2.0
 #: Fraction of the prior variance that a user's weights regain with each rating, up to all of it.
 DRIFT = 0.003
+#: Losses, as `LOSSES` of completer_tables has them.
+ABSOLUTE, HUBER = 0, 1
 
 
 @jit()
@@ -48,10 +52,21 @@ def ramp(value, width):
 
 
 @jit()
-def loss_value(error):
-    """Return Huber's loss of an error in units."""
+def gradient(error, loss):
+    """Return the derivative of the loss at an error in units."""
+    if loss == ABSOLUTE:
+        return math.copysign(ramp(abs(error), FLAT), error)
+    limit = 1.0 if loss == HUBER else LARGEST
+    return clip(error, -limit, limit)
+
+
+@jit()
+def loss_value(error, loss):
+    """Return the loss of an error in units."""
     size = clip(abs(error), 0.0, LARGEST)
-    return size - 0.5 if size > 1.0 else 0.5 * size * size
+    if loss == ABSOLUTE:
+        return size
+    return size - 0.5 if loss == HUBER and size > 1.0 else 0.5 * size * size
 
 
 @jit()
@@ -84,10 +99,10 @@ def answer_of(at, u, i, answers):
     Those of each expert, before clipping, are written to the address `answers` unless it is 0.
     """
     experts, rank, width = at[0], at[1], at[1] * at[2]
-    biases, rows, touched = numbers_at(at[3]), numbers_at(at[5]), places_at(at[7])
-    item_biases, item_rows, item_touched = numbers_at(at[9]), numbers_at(at[11]), places_at(at[13])
-    means, weights, numbers = numbers_at(at[15]), numbers_at(at[17]), numbers_at(at[26])
-    starts, low, total = places_at(at[19]), places_at(at[21]), 0.0
+    biases, rows, touched = numbers_at(at[4]), numbers_at(at[6]), places_at(at[8])
+    item_biases, item_rows, item_touched = numbers_at(at[10]), numbers_at(at[12]), places_at(at[14])
+    means, weights, numbers = numbers_at(at[16]), numbers_at(at[18]), numbers_at(at[27])
+    starts, low, total = places_at(at[20]), places_at(at[22]), 0.0
     lowest, highest = numbers[1], numbers[2]
     seen = touched[u] if u >= 0 else -1
     item_seen = item_touched[i] if i >= 0 else -1
@@ -146,18 +161,18 @@ def learn(where, place, count, rate, rating, ratings, predictions):
     predictions that are not needed but the last, which is returned.
     """
     at = places_at(where)
-    experts, rank, lows, width = at[0], at[1], at[2], at[1] * at[2]
-    biases, squares, rows = numbers_at(at[3]), numbers_at(at[4]), numbers_at(at[5])
-    metric, touched, counts = numbers_at(at[6]), places_at(at[7]), places_at(at[8])
-    item_biases, item_squares = numbers_at(at[9]), numbers_at(at[10])
-    item_rows, item_touched, item_counts = numbers_at(at[11]), places_at(at[13]), places_at(at[14])
-    means, mean_squares, weights = numbers_at(at[15]), numbers_at(at[16]), numbers_at(at[17])
-    step_sizes, starts = numbers_at(at[18]), places_at(at[19])
-    levels, low = places_at(at[20]), places_at(at[21])
-    radii, norms, spreads = numbers_at(at[22]), numbers_at(at[23]), numbers_at(at[24])
-    clock, numbers = places_at(at[25]), numbers_at(at[26])
-    steps, users, items = numbers_at(at[27]), places_at(at[28]), places_at(at[29])
-    answers, gains = numbers_at(at[30]), pointer(numbers_at(at[30]), experts)
+    experts, rank, lows, loss, width = at[0], at[1], at[2], at[3], at[1] * at[2]
+    biases, squares, rows = numbers_at(at[4]), numbers_at(at[5]), numbers_at(at[6])
+    metric, touched, counts = numbers_at(at[7]), places_at(at[8]), places_at(at[9])
+    item_biases, item_squares = numbers_at(at[10]), numbers_at(at[11])
+    item_rows, item_touched, item_counts = numbers_at(at[12]), places_at(at[14]), places_at(at[15])
+    means, mean_squares, weights = numbers_at(at[16]), numbers_at(at[17]), numbers_at(at[18])
+    step_sizes, starts = numbers_at(at[19]), places_at(at[20])
+    levels, low = places_at(at[21]), places_at(at[22])
+    radii, norms, spreads = numbers_at(at[23]), numbers_at(at[24]), numbers_at(at[25])
+    clock, numbers = places_at(at[26]), numbers_at(at[27])
+    steps, users, items = numbers_at(at[28]), places_at(at[29]), places_at(at[30])
+    answers, gains = numbers_at(at[31]), pointer(numbers_at(at[31]), experts)
     predicted = 0.0
     for n in range(count):
         u, i, t, row = users[place + n], items[place + n], clock[0], (place + n) * lows
@@ -182,19 +197,19 @@ def learn(where, place, count, rate, rating, ratings, predictions):
         counts[u] += 1
         item_counts[i] += 1
         lowest, highest = numbers[1], numbers[2]
-        predicted = answer_of(at, u, i, at[30])
+        predicted = answer_of(at, u, i, at[31])
         trust = count_rating(numbers, rating, predicted, t)
         numbers[3] += (rating - numbers[3]) * RECENT
         clock[0], unit = t + 1, UNIT * numbers[0]
         if trust > 0.0:
             for e in range(experts):
                 clipped = clip(answers[e], lowest, highest)
-                gains[e] = -loss_value((clipped - rating) / unit)
+                gains[e] = -loss_value((clipped - rating) / unit, loss)
             reweigh(weights, gains, 0, experts, trust * RATE, trust / (t + 2.0))
             lowest, highest = numbers[1], numbers[2]
             limit = highest - lowest
             for e in range(experts):
-                slope = trust * clip((answers[e] - rating) / unit, -1.0, 1.0)
+                slope = trust * gradient((answers[e] - rating) / unit, loss)
                 step = step_sizes[e] * unit
                 descend(means, mean_squares, e, slope, step, lowest, highest)
                 descend(biases, squares, a + e, slope, step, -limit, limit)
@@ -251,10 +266,17 @@ _SHARED = (compiling.NEW_TABLE,) * 3 + (compiling.NEW_NUMBERS, compiling.NEW_PLA
 
 @jit(
     *(compiling.PLACES, compiling.PLACES, compiling.NUMBERS, compiling.TABLE, compiling.TABLE),
-    *(compiling.NUMBERS, compiling.NEW_NUMBERS, _USERS, _ITEMS, _group(_SHARED, SharedWeights)),
+    *(
+        WHOLE,
+        compiling.NUMBERS,
+        compiling.NEW_NUMBERS,
+        _USERS,
+        _ITEMS,
+        _group(_SHARED, SharedWeights),
+    ),
     compiling.NEW_NUMBERS,
 )
-def blend(rows, cols, ratings, xs, zs, prior, nobody, users, items, shared, predictions):
+def blend(rows, cols, ratings, xs, zs, loss, prior, nobody, users, items, shared, predictions):
     """Blend predictions with those of the model; learn the ratings one by one, if given.
 
     Who has no row is new to the model, and has the weights of `nobody`.
@@ -305,7 +327,7 @@ def blend(rows, cols, ratings, xs, zs, prior, nobody, users, items, shared, pred
             continue
         for b in range(choices):
             mixed = base + b / (choices - 1.0) * (model - base)
-            gains[b] = -loss_value((mixed - rating) / unit)
+            gains[b] = -loss_value((mixed - rating) / unit, loss)
         reweigh(blends, gains, 0, choices, trust * RATE, trust / (clocks[stage] + 1.0))
         # One step of a Kalman filter that keeps variances only; the noise has variance 1 / trust.
         w_var, v_var, scale = users.variances[u], items.variances[i], 1.0 + w[last]

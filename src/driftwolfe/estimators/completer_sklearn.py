@@ -23,7 +23,7 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
 
     Parameters
     ----------
-    keep_seen
+    loss, keep_seen
         As for `MatrixCompleter`.
 
     Attributes
@@ -42,20 +42,20 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
     True
     """
 
-    def __init__(self, *, keep_seen: bool = True) -> None:
-        self.keep_seen = keep_seen
+    def __init__(self, *, loss: str = "huber", keep_seen: bool = True) -> None:
+        self.loss, self.keep_seen = loss, keep_seen
 
     @writes_or_undoes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn all rows from scratch; a row of weight 2 is the same as two."""
-        completer = MatrixCompleter(keep_seen=self.keep_seen).partial_fit(X, y, sample_weight)
+        completer = MatrixCompleter(**self.get_params()).partial_fit(X, y, sample_weight)
         self.completer_, self.n_features_in_ = completer, 2
         return self
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows; a row of weight 2 is the same as two."""
-        completer = getattr(self, "completer_", None) or MatrixCompleter(keep_seen=self.keep_seen)
+        completer = getattr(self, "completer_", None) or MatrixCompleter(**self.get_params())
         completer.partial_fit(X, y, sample_weight)
         self.completer_, self.n_features_in_ = completer, 2
         return self
@@ -77,7 +77,8 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
         """Read what `save` wrote."""
         completer, _ = MatrixCompleter._read(path, cls.__name__)
-        model = cls(keep_seen=completer._pool.settings["keep_seen"])
+        options = completer._pool.settings
+        model = cls(loss=options["loss"], keep_seen=options["keep_seen"])
         model.completer_, model.n_features_in_ = completer, 2
         return model
 

@@ -29,8 +29,10 @@ MEMORY = 131_072
 #: Shortest intervals of the cover, 64 ratings, and shortest with interactions, 4,096 ratings.
 FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
 #: Options that files name, with their only values: earlier versions had others.
-FIXED: dict[str, Any] = {"loss": "huber", "learner": "both", "radii": [*RADII], "rank": RANK}
+FIXED: dict[str, Any] = {"learner": "both", "radii": [*RADII], "rank": RANK}
 FIXED |= {"weighting": WEIGHTING, "memory": MEMORY, "seed": 0}
+#: In the order of their numbers in the compiled loops.
+LOSSES = ("absolute", "huber", "squared")
 #: Bits of an item's number in a pair: users and items are fewer than 2^31.
 ITEM_BITS = 32
 LAST_ITEM = (1 << ITEM_BITS) - 1

@@ -63,7 +63,7 @@ class RiverMatrixCompleter(_PairModel):
 
     Parameters
     ----------
-    keep_seen
+    loss, keep_seen
         As for `MatrixCompleter`.
 
     Attributes
@@ -82,10 +82,10 @@ class RiverMatrixCompleter(_PairModel):
 
     MODEL = "completer"
 
-    def __init__(self, keep_seen: bool = True) -> None:
+    def __init__(self, loss: str = "huber", keep_seen: bool = True) -> None:
         super().__init__()
-        self.keep_seen = keep_seen
-        self.completer = MatrixCompleter(keep_seen=keep_seen)
+        self.loss, self.keep_seen = loss, keep_seen
+        self.completer = MatrixCompleter(loss=loss, keep_seen=keep_seen)
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
@@ -111,7 +111,8 @@ class RiverMatrixCompleter(_PairModel):
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
         completer, _ = MatrixCompleter._read(path, cls.__name__)
-        model = cls(keep_seen=completer._pool.settings["keep_seen"])
+        options = completer._pool.settings
+        model = cls(loss=options["loss"], keep_seen=options["keep_seen"])
         model.completer = completer
         return model
 
