@@ -71,7 +71,7 @@ class PlainFeatures:
         fraction = sum(w * s for w, s in zip(self.votes[self.stage(user)], FRACTIONS, strict=True))
         return (1.0 - fraction) * other + fraction * model
 
-    def learn(self, user, item, rating, other, price=price):
+    def learn(self, user, item, rating, other, price=price, part=1.0):
         """One round, given the prediction of others and the loss of an error; the blend before."""
         told = self.predict(user, item, other)
         if self.t == 0:
@@ -85,10 +85,10 @@ class PlainFeatures:
         self.t += 1
         self.rounds[stage] += 1
         self.counts[user] = self.counts.get(user, 0) + 1
-        self.error += (abs(blended - rating) - self.error) * max(1.0 / self.t, 2.0**-14)
+        self.error += part * (abs(blended - rating) - self.error) * max(1.0 / self.t, 2.0**-14)
         self.low, self.high = min(self.low, rating), max(self.high, rating)
         unit = 1.33 * self.error
-        trust = ramp(unit, 1e-12 * max(abs(self.low), abs(self.high)))
+        trust = part * ramp(unit, 1e-12 * max(abs(self.low), abs(self.high)))
         if trust > 0.0:
             losses = [price((m - rating) / unit) for m in mixed]
             self.losses.append((stage, price((blended - rating) / unit), losses))

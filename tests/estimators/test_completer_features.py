@@ -48,15 +48,16 @@ def test_the_model_is_that_of_plain_python(loss, given):
         (films if given in ("both", "items") else {}),
     )
     pairs, ratings = turning(160)
+    parts = 0.2 + 0.8 * np.random.default_rng(1).random(160)
     ours, without = MatrixCompleter(loss=loss), MatrixCompleter(loss=loss)
     ours.add_features(people, films)
     plain, priced = PlainFeatures(people, films), partial(price, loss=loss)
-    for (user, item), rating in zip(pairs, ratings.tolist(), strict=True):
+    for (user, item), rating, part in zip(pairs, ratings.tolist(), parts.tolist(), strict=True):
         told = ours.predict_one(user, item)
         other = without.predict_one(user, item)
-        assert told == pytest.approx(plain.learn(user, item, rating, other, priced), rel=1e-9)
-        ours.partial_fit([(user, item)], [rating])
-        without.partial_fit([(user, item)], [rating])
+        assert told == pytest.approx(plain.learn(user, item, rating, other, priced, part), rel=1e-9)
+        ours.partial_fit([(user, item)], [rating], [part])
+        without.partial_fit([(user, item)], [rating], [part])
     others = without.predict(ASKED).tolist()
     expected = [plain.predict(*pair, other) for pair, other in zip(ASKED, others, strict=True)]
     assert ours.predict(ASKED) == pytest.approx(expected, rel=1e-9)

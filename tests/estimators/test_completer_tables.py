@@ -316,8 +316,18 @@ def test_a_whole_weight_is_that_many_copies():
     )
 
 
-@pytest.mark.parametrize("wrong", [0.5, -1.0, 101.0, [1.0, 1.5]])
-def test_weights_that_are_no_counts_are_refused(wrong):
+def test_a_fraction_of_the_weight_is_learned_less():
+    changes = []
+    for weight in (0.0, 0.01, 0.3, 1.0):
+        completer = MatrixCompleter().partial_fit(*turning(400))
+        before = completer.predict_one(3, 4)
+        completer.partial_fit([(3, 4)], [9.0], weight)
+        changes.append(completer.predict_one(3, 4) - before)
+    assert changes[0] == 0.0 < changes[1] < changes[2] < changes[3]
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 101.0, [1.0, np.nan]])
+def test_weights_out_of_range_are_refused(wrong):
     completer = MatrixCompleter().partial_fit(*turning(50))
     before = state_of(completer)
     with pytest.raises(ValueError, match="sample_weight must"):

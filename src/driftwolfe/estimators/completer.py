@@ -149,8 +149,9 @@ class MatrixCompleter(UsersAndItems):
         ratings
             One finite number for each.
         sample_weight
-            A whole number from 0 to 100 for each, or one for all: w is the same as the rating w times in a
-            row, to the last bit.
+            A number from 0 to 100 for each, or one for all. A whole number w is the same as the rating
+            w times in a row, to the last bit. Between two, a rating is learned as often as the next
+            whole number says, each time with the same part of the weight, which shortens all steps.
         """
         pair, rating = single(pairs), single_rating(ratings)
         if pair is None or rating is None or sample_weight is not None:
@@ -175,19 +176,20 @@ class MatrixCompleter(UsersAndItems):
         values = np.ascontiguousarray(checks.finite_array(ratings, "ratings", (len(users),)))
         if np.abs(values).max() > LARGEST_RATING:
             raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
+        given: tuple[Array, ...] = (values,)
         if weights is not None:
             order, parts = copies(weights, len(users), "sample_weight")
-            if (parts != 1.0).any():
-                raise ValueError("sample_weight must be whole numbers between 0 and 100")
+            if parts.max(initial=0.0) > 1.0:
+                raise ValueError("sample_weight must lie between 0 and 100")
             users, items = ([column[k] for k in order.tolist()] for column in (users, items))
-            values = values[order]
+            given = values, parts = values[order], parts
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
         before = self._pool.scale.clock.item(0), self._pool.users.size
         try:
-            predictions = self._pool.learn(rows, cols, values)
+            predictions = self._pool.learn(rows, cols, *given)
             if self._features:
-                predictions = self._features.blend((users, items), rows, cols, predictions, values)
+                predictions = self._features.blend((users, items), rows, cols, predictions, *given)
             self._watch.take(np.abs(predictions - values))
             self._users.add(new_users)
             self._items.add(new_items)

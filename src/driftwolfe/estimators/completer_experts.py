@@ -205,8 +205,8 @@ class CompleterPool(Part):
         held = self._tables()
         return held.loops.predict.unchecked(held.at, row, col, 0, -1)
 
-    def learn(self, users: Indices, cols: Indices, ratings: Array) -> Array:
-        """Learn ratings one by one; return what was predicted just before each."""
+    def learn(self, users: Indices, cols: Indices, ratings: Array, *parts: Array) -> Array:
+        """Learn ratings, of weights `parts` if given, one by one; return what was predicted just before each."""
         done, predictions = 0, np.zeros(users.size)
         ratings = np.ascontiguousarray(ratings, np.float64)
         while done < users.size:
@@ -220,7 +220,8 @@ class CompleterPool(Part):
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
             given = (self._tables().at, new.start, i.size, INTERACTION_STEP, 0.0)
-            kernels().learn(*given, ratings[part].ctypes.data, predictions[part].ctypes.data)
+            places = [each[part].ctypes.data for each in (ratings, *parts, predictions)]
+            kernels().learn(*given, places[0], places[1] if parts else 0, places[-1])
             self._events(self.t)
             done = part.stop
         return predictions
@@ -238,7 +239,7 @@ class CompleterPool(Part):
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
         held = self._tables()
-        given = (held.at, place, 1, INTERACTION_STEP, rating, 0, 0)
+        given = (held.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0)
         predicted: float = held.loops.learn.unchecked(*given)
         self._events(self.scale.clock.item(0))
         return predicted

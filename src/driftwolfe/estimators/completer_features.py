@@ -181,6 +181,7 @@ class FeatureModel(Part):
         items: Indices,
         predictions: Array,
         ratings: Array = _NONE,
+        parts: Array = _NONE,
     ) -> Array:
         """Return predictions blended with those of the model, which learns ratings, one by one, if given."""
         if ratings.size:
@@ -193,7 +194,7 @@ class FeatureModel(Part):
         zs, xs = (side.find(own) for side, own in zip(self.features, keys, strict=True))
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
-            *(users, items, ratings, xs, zs, self.loss, self._prior, nobody),
+            *(users, items, ratings, parts, xs, zs, self.loss, self._prior, nobody),
             *(self.rows[0].tables, self.rows[1].tables, self.shared, blended),
         )
         return blended

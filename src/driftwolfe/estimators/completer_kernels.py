@@ -70,13 +70,13 @@ def loss_value(error, loss):
 
 
 @jit()
-def count_rating(numbers, rating, predicted, t):
+def count_rating(numbers, rating, predicted, part, t):
     """Count a rating and its error: running mean, lowest and highest rating; return how much is learned from it."""
-    numbers[0] = mean_error(numbers[0], abs(predicted - rating), 1.0, t + 1.0, MEMORY_OF_ERRORS)
+    numbers[0] = mean_error(numbers[0], abs(predicted - rating), part, t + 1.0, MEMORY_OF_ERRORS)
     numbers[1] = clip(rating, -math.inf, numbers[1])
     numbers[2] = clip(rating, numbers[2], math.inf)
     largest = clip(abs(numbers[1]), abs(numbers[2]), math.inf)
-    return ramp(UNIT * numbers[0], ROUNDING * largest)
+    return part * ramp(UNIT * numbers[0], ROUNDING * largest)
 
 
 @jit(fastmath={"contract"})
@@ -153,12 +153,12 @@ def step_row(k, rank, a, b, step, weight, rows, item_rows, radii, norms, spreads
             rows[a + j] += part * scaled * item_rows[b + j]
 
 
-@jit(WHOLE, WHOLE, WHOLE, compiling.NUMBER, compiling.NUMBER, WHOLE, WHOLE)
-def learn(where, place, count, rate, rating, ratings, predictions):
+@jit(WHOLE, WHOLE, WHOLE, compiling.NUMBER, compiling.NUMBER, WHOLE, WHOLE, WHOLE)
+def learn(where, place, count, rate, rating, ratings, parts, predictions):
     """Learn the ratings of as many pairs, from a place in the table of recent ones, and fill in their steps.
 
-    Ratings and the predictions before each lie at addresses. 0 is for one rating, which is given itself, and for
-    predictions that are not needed but the last, which is returned.
+    Ratings, their weights, and the predictions before each lie at addresses. 0 is for one rating, which is given
+    itself, for weights that are all 1, and for predictions that are not needed but the last, which is returned.
     """
     at = places_at(where)
     experts, rank, lows, loss, width = at[0], at[1], at[2], at[3], at[1] * at[2]
@@ -178,6 +178,7 @@ def learn(where, place, count, rate, rating, ratings, predictions):
         u, i, t, row = users[place + n], items[place + n], clock[0], (place + n) * lows
         if ratings != 0:
             rating = numbers_at(ratings)[n]
+        part = numbers_at(parts)[n] if parts != 0 else 1.0
         if t == 0:
             numbers[1] = numbers[2] = numbers[3] = rating
         a, b, seen, item_seen = u * experts, i * experts, touched[u], item_touched[i]
@@ -198,8 +199,8 @@ def learn(where, place, count, rate, rating, ratings, predictions):
         item_counts[i] += 1
         lowest, highest = numbers[1], numbers[2]
         predicted = answer_of(at, u, i, at[31])
-        trust = count_rating(numbers, rating, predicted, t)
-        numbers[3] += (rating - numbers[3]) * RECENT
+        trust = count_rating(numbers, rating, predicted, part, t)
+        numbers[3] += part * (rating - numbers[3]) * RECENT
         clock[0], unit = t + 1, UNIT * numbers[0]
         if trust > 0.0:
             for e in range(experts):
@@ -265,7 +266,14 @@ _SHARED = (compiling.NEW_TABLE,) * 3 + (compiling.NEW_NUMBERS, compiling.NEW_PLA
 
 
 @jit(
-    *(compiling.PLACES, compiling.PLACES, compiling.NUMBERS, compiling.TABLE, compiling.TABLE),
+    *(
+        compiling.PLACES,
+        compiling.PLACES,
+        compiling.NUMBERS,
+        compiling.NUMBERS,
+        compiling.TABLE,
+        compiling.TABLE,
+    ),
     *(
         WHOLE,
         compiling.NUMBERS,
@@ -276,8 +284,10 @@ _SHARED = (compiling.NEW_TABLE,) * 3 + (compiling.NEW_NUMBERS, compiling.NEW_PLA
     ),
     compiling.NEW_NUMBERS,
 )
-def blend(rows, cols, ratings, xs, zs, loss, prior, nobody, users, items, shared, predictions):
-    """Blend predictions with those of the model; learn the ratings one by one, if given.
+def blend(
+    rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items, shared, predictions
+):
+    """Blend predictions with those of the model; learn the ratings one by one, if given, of weights `parts` or 1.
 
     Who has no row is new to the model, and has the weights of `nobody`.
     """
@@ -318,8 +328,8 @@ def blend(rows, cols, ratings, xs, zs, loss, prior, nobody, users, items, shared
             predictions[n] = blended
         if ratings.size == 0:
             continue
-        rating = ratings[n]
-        trust, t = count_rating(pointer(numbers, 0), rating, blended, t), t + 1
+        rating, part = ratings[n], parts[n] if parts.size > 0 else 1.0
+        trust, t = count_rating(pointer(numbers, 0), rating, blended, part, t), t + 1
         clocks[stage] += 1
         users.counts[u] += 1
         unit = UNIT * numbers[0]
