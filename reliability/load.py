@@ -60,7 +60,7 @@ def run(ratings: int, users: int = USERS, items: int = ITEMS) -> list[Tenth]:
         done += BATCH
         if done >= ratings / 10:
             held = sum(array.nbytes for array in state_of({"pool": completer._pool})[1].values())
-            experts = len(completer._pool.experts)
+            experts = len(completer.expert_names_)
             tenths.append(Tenth(1e6 * spent / done, error / done, experts, held / 2**20))
             spent, error, done = 0.0, 0.0, 0
     return tenths

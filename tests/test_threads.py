@@ -155,7 +155,7 @@ ESTIMATORS = {
         "pool",
         {"partial_fit": RATED, "prequential": RATED},
         {"predict": (PAIRS,), "recommend": (1,), "factors": ()},
-        "users_ items_",
+        "users_ items_ expert_names_ expert_weights_",
     ),
     "MatrixCompletionRegressor": (
         "pool",

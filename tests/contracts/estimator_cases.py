@@ -136,8 +136,8 @@ BAD_FRAMES = [
 
 
 def asked_of_a_completer(model, user):
-    _ = model.users_, model.items_, repr(model)
-    told = model.predict(ASKED), model.recommend(user, 3)
+    _ = model.users_, model.items_, model.expert_names_, repr(model)
+    told = model.predict(ASKED), model.recommend(user, 3), model.expert_weights_
     told += (model.recommend("new", 3, exclude_seen=False),)
     factors = () if model._features else model.factors()
     return np.concatenate([np.ravel(each) for each in (*told, *factors)])

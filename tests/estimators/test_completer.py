@@ -40,7 +40,7 @@ def test_predictions_of_a_batch_are_those_of_single_pairs(monkeypatch):
     alone = [completer.predict([pair])[0] for pair in pairs]
     assert completer.predict(pairs).tolist() == alone
     low, high = completer._pool.scale.numbers[1:3]
-    mean = answers(completer).clip(low, high) @ completer._pool.slots.weights
+    mean = answers(completer).clip(low, high) @ completer.expert_weights_
     assert mean.ravel() == pytest.approx(alone, abs=1e-12)
 
 
@@ -48,6 +48,7 @@ def test_what_is_handed_out_or_in_is_a_copy():
     completer = learned()
     before = state_of(completer)
     completer.users_.append("spoilt")
+    completer.expert_weights_[:] = 0.0
     for part in completer.factors()[1:]:
         part[:] = 0.0
     pairs, ratings = [(0, 0), (1, 1)], np.array([1.0, 2.0])

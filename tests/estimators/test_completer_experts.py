@@ -25,12 +25,12 @@ def test_mean_and_biases_are_those_of_plain_python(loss):
         assert completer._answers(probes) == pytest.approx(expected, abs=1e-9)
         assert plain.learn(user, item, rating) == expected[0]
         completer.partial_fit([(user, item)], [rating])
-        assert completer._pool.slots.weights == pytest.approx(plain.weights, abs=1e-9)
+        assert completer.expert_weights_ == pytest.approx(plain.weights, abs=1e-9)
     assert completer._pool.scale.numbers == pytest.approx(
         [plain.error, plain.low, plain.high, plain.recent]
     )
     # 64, 128, 256 and 512, each restarted since.
-    assert len(plain.experts) == len(completer._pool.experts) == 10
+    assert len(plain.experts) == len(completer.expert_names_) == 10
 
 
 def contradictions(rounds, sign):
@@ -130,10 +130,12 @@ def test_the_table_of_best_sequences_is_right(rounds, experts, switches, seed):
 def test_weights_follow_who_is_right():
     # Tastes turn at rating 1,000: right after it those that have restarted since do better.
     pairs, ratings = turning(2000, seed=1)
-    pool = MatrixCompleter().partial_fit(pairs[:1100], ratings[:1100])._pool
-    assert pool.slots.weights.sum() == pytest.approx(1.0)
-    assert pool.slots.weights.min() >= 1.0 / (1101 * len(pool.experts))
-    assert pool.slots.weights[pool.slots.levels >= 0].sum() > 0.5
+    completer = MatrixCompleter().partial_fit(pairs[:1100], ratings[:1100])
+    names, weights = completer.expert_names_, completer.expert_weights_
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights.min() >= 1.0 / (1101 * len(names))
+    assert weights[["every" in name for name in names]].sum() > 0.5
+    assert {"step 0.3", "step 0.4, radius 1", "step 0.5, every 1,024"} <= {*names}
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -312,6 +312,23 @@ class MatrixCompleter(UsersAndItems):
         """Ratings learned so far, copies of weighted ones counted."""
         return self._pool.t
 
+    @property
+    @reads
+    def expert_names_(self) -> list[str]:
+        """Step, radius and restarts of each expert."""
+        return [
+            f"step {s:g}"
+            + f", radius {r:g}" * (r > 0.0)
+            + (f", every {1 << k:,}" if k >= 0 else "")
+            for s, r, k in self._pool.experts
+        ]
+
+    @property
+    @reads
+    def expert_weights_(self) -> Array:
+        """Current weights of the experts; they sum to 1."""
+        return self._pool.slots.weights.copy()
+
     @reads
     def factors(self) -> Factors:
         """Return the weighted mean of the experts as biases and factors.
