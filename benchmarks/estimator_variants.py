@@ -175,7 +175,7 @@ class OneByOne(CompleterPool):
     def _learn(self, row, col, rating):
         before = self._before(row, col)
         predicted = super().learn(row, col, rating)
-        self._after(before, row, col, rating)
+        self._after(before, predicted, row, col, rating)
         return predicted
 
 
@@ -184,18 +184,15 @@ class HedgedPool(OneByOne):
 
     linear = False
 
-    def __init__(self, settings: Any) -> None:
-        super().__init__(settings)
+    def __init__(self, keep_seen: bool) -> None:
+        super().__init__(keep_seen)
         self.meta = AdaHedge(len(self.experts))
 
     def _before(self, row, col):
-        known = (
-            np.where(n < side.size, n, -1) for n, side in zip((row, col), self.sides, strict=True)
-        )
-        return self.predict(*known)
+        return None
 
-    def _after(self, before, row, col, rating):
-        (predicted,), (answers,) = before
+    def _after(self, before, predicted, row, col, rating):
+        answers = self._bound.spare[: self.meta.size]  # of each expert, before it was clipped
         unit = UNIT * self.scale.numbers[0]
         if unit > 0.0:
             errors = (answers - rating) / unit
@@ -228,7 +225,7 @@ class LazyBiasesPool(OneByOne):
                 found.append((np.zeros(len(self.experts)),) * 2)
         return found
 
-    def _after(self, before, row, col, rating):
+    def _after(self, before, predicted, row, col, rating):
         for (n,), side, (biases, squares) in zip((row, col), self.sides, before, strict=True):
             now = side.tables.squares[n, : squares.size]
             kept = np.sqrt((1.0 + squares) / (1.0 + now))
@@ -260,7 +257,7 @@ POOLS: dict[str, Any] = {
 def completed(kind: Any, stream: RatingStream) -> tuple[float]:
     """Mean absolute error."""
     completer = MatrixCompleter(keep_seen=False)
-    completer._pool = kind(completer._pool.settings)
+    completer._pool = kind(keep_seen=False)
     predictions = completer.prequential(stream.pairs, stream.ratings)
     return (float(np.abs(predictions - stream.ratings).mean()),)
 

@@ -177,7 +177,7 @@ def test_it_is_the_loop_of_river(make, delay):
 @pytest.mark.parametrize("delay", [1, 40, 999])
 def test_late_ratings(delay):
     completer, by_hand, expected = MatrixCompleter(), MatrixCompleter(), []
-    told = completer.prequential(PAIRS, RATINGS, delay)
+    told = evaluate.prequential(completer, PAIRS, RATINGS, delay=delay)
     for k in range(150):
         learned = k - max(1, delay)
         if learned >= 0:
@@ -188,9 +188,8 @@ def test_late_ratings(delay):
     assert told == pytest.approx(expected, abs=1e-12)
     assert completer.n_ratings_ == 150
     assert completer.predict(PAIRS) == pytest.approx(by_hand.predict(PAIRS), abs=1e-12)
-    for other in (MatrixCompleter(), RiverMatrixCompleter()):
-        told = evaluate.prequential(other, PAIRS, RATINGS, delay=delay)
-        assert told == pytest.approx(expected, abs=1e-12)
+    told = evaluate.prequential(RiverMatrixCompleter(), PAIRS, RATINGS, delay=delay)
+    assert told == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("make", [SGDClassifier, TraceNormClassifier], ids=["theirs", "ours"])
@@ -220,11 +219,7 @@ def test_late_labels_that_are_refused():
         (-1, 1.5, "three", True), 2 * [ValueError] + 2 * [TypeError], strict=True
     ):
         with pytest.raises(error, match="delay must be a whole number >= 0"):
-            completer.prequential(PAIRS, RATINGS, delay)
-        with pytest.raises(error, match="delay must be a whole number >= 0"):
             evaluate.prequential(completer, PAIRS, RATINGS, delay=delay)
-    with pytest.raises(ValueError, match="finite"):
-        completer.prequential(PAIRS, np.where(np.arange(150) == 140, np.nan, RATINGS), 5)
     with pytest.raises(ValueError, match="a label for each of 150 rows, got 149"):
         evaluate.prequential(completer, PAIRS, RATINGS[1:])
     with pytest.raises(TypeError, match="partial_fit, or predict_one"):

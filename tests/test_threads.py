@@ -154,8 +154,8 @@ ESTIMATORS = {
     "MatrixCompleter": (
         "pool",
         {"partial_fit": RATED, "prequential": RATED},
-        {"predict": (PAIRS,), "expert_predictions": (PAIRS,), "recommend": (1,), "factors": ()},
-        "users_ items_ expert_names_ expert_weights_ decision_ domain_",
+        {"predict": (PAIRS,), "recommend": (1,), "factors": ()},
+        "users_ items_ expert_names_ expert_weights_",
     ),
     "MatrixCompletionRegressor": (
         "pool",
@@ -178,8 +178,8 @@ ESTIMATORS = {
     "Recommender": (
         "ranks",
         {"partial_fit": (PAIRS,), "prequential": (PAIRS,), "forget": (1,)},
-        {"predict": (PAIRS,), "expert_predictions": (PAIRS,), "recommend": (1,), "seen": (1,)}
-        | {"recommend_many": ([1, 2], 3), "regret_bound": ()},
+        {"predict": (PAIRS,), "recommend": (1,), "recommend_many": ([1, 2], 3), "tables": ()}
+        | {"seen": (1,)},
         "users_ items_ expert_weights_",
     ),
     "RiverMatrixCompleter": ("pool", {"learn_many": RATED, "learn_one": (1, 2, 3.0)}, RANKED, ""),
@@ -344,7 +344,7 @@ def _told(model):
 SHARED = {
     "POLAR": lambda: dw.POLAR(dw.L1Ball(5)),
     "Recommender": dw.estimators.Recommender,
-    "MatrixCompleter": lambda: dw.estimators.MatrixCompleter(memory=256),
+    "MatrixCompleter": dw.estimators.MatrixCompleter,
     "AdaptiveIntervals": dw.estimators.AdaptiveIntervals,
     "RiverTraceNormRegressor": lambda: dw.estimators.RiverTraceNormRegressor(max_categories=3),
 }

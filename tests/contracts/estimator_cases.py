@@ -136,10 +136,11 @@ BAD_FRAMES = [
 
 
 def asked_of_a_completer(model, user):
-    _ = model.decision_, model.domain_, model.users_, model.items_, model.expert_names_, repr(model)
-    told = model.predict(ASKED), model.expert_predictions(ASKED), model.expert_weights_
-    best = model.recommend(user, 3), model.recommend("new", 3, exclude_seen=False)
-    return np.concatenate([np.ravel(each) for each in (*told, *best, *model.factors())])
+    _ = model.users_, model.items_, model.expert_names_, repr(model)
+    told = model.predict(ASKED), model.recommend(user, 3), model.expert_weights_
+    told += (model.recommend("new", 3, exclude_seen=False),)
+    factors = () if model._features else model.factors()
+    return np.concatenate([np.ravel(each) for each in (*told, *factors)])
 
 
 def asked_of_a_classifier(model):
@@ -202,7 +203,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "MatrixCompleter": [
         EstimatorCase(
-            lambda settings=settings: estimators.MatrixCompleter(**settings),
+            lambda loss=loss: estimators.MatrixCompleter(loss=loss),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: asked_of_a_completer(model, 0),
             (
@@ -210,11 +211,11 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *calls("recommend", *((0, bad) for bad in (-1, 1.5, "3", None))),
             ),
         )
-        for settings in ({}, {"memory": 64, "loss": "absolute", "learner": "pola"}, {"radii": ()})
+        for loss in ("huber", "absolute")
     ]
     + [
         EstimatorCase(
-            lambda: estimators.MatrixCompleter(memory=64).add_features(*FEATURES),
+            lambda: estimators.MatrixCompleter().add_features(*FEATURES),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: asked_of_a_completer(model, "new"),
             (
@@ -223,11 +224,11 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 lambda model: model.add_features(items={1: [float("inf")]}),
                 lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
             ),
-        )
+        ),
     ],
     "MatrixCompletionRegressor": [
         EstimatorCase(
-            lambda: estimators.MatrixCompletionRegressor(memory=64),
+            lambda: estimators.MatrixCompletionRegressor(loss="squared"),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: model.predict(ASKED),
         )
@@ -239,7 +240,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.concatenate(
                 [
                     model.predict(ASKED),
-                    model.expert_predictions(ASKED).ravel(),
                     model.recommend(0, 3),
                     *model.recommend_many([1, "new"], 5, return_scores=True)[1],
                 ]
@@ -252,7 +252,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "RiverMatrixCompleter": [
         EstimatorCase(
-            lambda: estimators.RiverMatrixCompleter(memory=64),
+            lambda: estimators.RiverMatrixCompleter(loss="squared"),
             _one_by_one(PAIRS.tolist(), RATINGS),
             lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
         )

@@ -7,7 +7,7 @@ the blended predictions; those of the factors by which users spread their rating
 
 import math
 
-from estimators.plain_ratings import ramp
+from estimators.plain_ratings import price, ramp
 
 PRIORS = {"all": (1.0, 0.005), "user": (0.2, 0.1), "item": (0.4, 0.02)}
 FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -71,7 +71,7 @@ class PlainFeatures:
         fraction = sum(w * s for w, s in zip(self.votes[self.stage(user)], FRACTIONS, strict=True))
         return (1.0 - fraction) * other + fraction * model
 
-    def learn(self, user, item, rating, other, price, part=1.0):
+    def learn(self, user, item, rating, other, price=price, part=1.0):
         """One round, given the prediction of others and the loss of an error; the blend before."""
         told = self.predict(user, item, other)
         if self.t == 0:

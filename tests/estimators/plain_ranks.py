@@ -63,3 +63,9 @@ class PlainRanks:
                 history.remove(item)
             history.append(item)
         self.seen.setdefault(user, set()).add(item)
+
+
+def expert_chances(model, pairs):
+    """The probability that each expert gives to each pair: a row for each."""
+    users, items = zip(*pairs, strict=True) if pairs else ((), ())
+    return model._pool.predict(model._users.find(users), model._items.find(items))[1]

@@ -1,5 +1,7 @@
 """Experts without interactions, in plain Python: written from the documentation, for comparison.
 
+Interactions are 0 before the first projection, so all experts are like these until then.
+
 Every expert predicts mean + bias of the user + bias of the item, clipped to the range of ratings so
 far. Its gradients are those of the loss in units of 1.33 times the mean error, at the prediction
 before clipping; steps are AdaGrad's. A mean error up to 1e-12 of the largest rating, and under the
@@ -11,7 +13,9 @@ every multiple of it at the recent mean.
 
 import math
 
-LIMITS = {"absolute": None, "huber": 1.0, "squared": 1000.0}
+#: Steps without interactions, and with those of two radii.
+STEPS = (0.3, 1.0, *(0.2, 0.4) * 2)
+LIMITS = {"huber": 1.0, "squared": 1000.0}
 
 
 def ramp(value, width):
@@ -50,10 +54,9 @@ class PlainExpert:
 class PlainPool:
     """Experts that vote."""
 
-    def __init__(self, loss, steps=(0.3, 1.0), restarted=0.5, first_level=6):
-        self.loss, self.restarted, self.first_level = loss, restarted, first_level
-        self.experts = [PlainExpert(step, 0.0) for step in steps]
-        self.weights = [1.0 / len(steps)] * len(steps)
+    def __init__(self, loss="huber"):
+        self.loss, self.experts = loss, [PlainExpert(step, 0.0) for step in STEPS]
+        self.weights = [1.0 / len(STEPS)] * len(STEPS)
         self.t, self.error, self.low, self.high, self.recent = 0, 0.0, 0.0, 0.0, 0.0
 
     def predict(self, user, item):
@@ -88,11 +91,11 @@ class PlainPool:
         unit = 1.33 * self.error
         trust = ramp(unit, 1e-12 * max(abs(self.low), abs(self.high)))
         if trust > 0.0:
-            self.vote([self.price((value - rating) / unit) for value in clipped], trust)
+            self.vote([price((value - rating) / unit, self.loss) for value in clipped], trust)
             places = ("mean", ("user", user), ("item", item))
             for expert, value in zip(self.experts, raw, strict=True):
-                slope = trust * self.slope((value - rating) / unit)
-                expert.learn(places, slope, unit, self.low, self.high)
+                moved = trust * slope((value - rating) / unit, self.loss)
+                expert.learn(places, moved, unit, self.low, self.high)
         self.cover()
         return predicted
 
@@ -110,21 +113,22 @@ class PlainPool:
         for expert in self.experts:
             if expert.interval and self.t % expert.interval == 0:
                 expert.start(self.recent)
-        if self.t >= 1 << self.first_level and self.t & (self.t - 1) == 0:
-            self.experts.append(PlainExpert(self.restarted, self.recent, self.t))
+        if self.t >= 64 and self.t & (self.t - 1) == 0:
+            self.experts.append(PlainExpert(0.5, self.recent, self.t))
             self.weights = [w * self.t / (self.t + 1.0) for w in self.weights]
             self.weights.append(1.0 / (self.t + 1.0))
 
-    def price(self, error):
-        """The loss of an error in units."""
-        size = min(abs(error), 1000.0)
-        if self.loss == "absolute":
-            return size
-        quadratic = self.loss == "squared" or size <= 1.0
-        return size * size / 2.0 if quadratic else size - 0.5
 
-    def slope(self, error):
-        """Its derivative."""
-        if self.loss == "absolute":
-            return math.copysign(ramp(abs(error), 1e-9), error)
-        return min(max(error, -LIMITS[self.loss]), LIMITS[self.loss])
+def price(error, loss="huber"):
+    """The loss of an error in units, of at most 1,000."""
+    size = min(abs(error), 1000.0)
+    if loss == "absolute":
+        return size
+    return size * size / 2.0 if loss == "squared" or size <= 1.0 else size - 0.5
+
+
+def slope(error, loss="huber"):
+    """Its derivative."""
+    if loss == "absolute":
+        return math.copysign(ramp(abs(error), 1e-9), error)
+    return min(max(error, -LIMITS[loss]), LIMITS[loss])

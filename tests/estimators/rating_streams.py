@@ -2,7 +2,15 @@
 
 import numpy as np
 
+from driftwolfe.estimators import completer_experts, completer_tables
 from driftwolfe.state import state_of as declared_state
+
+
+def constants(patch, **values):
+    """Replace constants of `MatrixCompleter`, so that little is remembered, say."""
+    for name, value in values.items():
+        home = completer_experts if name in ("RANK", "MOST_ROWS") else completer_tables
+        patch.setattr(home, name, value)
 
 
 def turning(count=600, users=12, items=9, seed=0, new=0):
@@ -54,15 +62,27 @@ def state_of(completer):
 def interactions(completer, k):
     """The interactions of a low-rank expert in weighted coordinates, as a dense matrix."""
     pool = completer._pool
-    rank = pool.settings.rank
-    expert = int(np.flatnonzero(pool.slots.low == k)[0])
-    left, right = (
-        grown.tables.rows[: grown.size, k * rank : (k + 1) * rank]
-        * grown.tables.metric[: grown.size, None]
-        for grown in pool.sides
+    expert, own = pool.interacting()[k]
+    users, items = (grown.known for grown in pool.sides)
+    left, right = (side.rows[:, own] * side.metric[:, None] for side in (users, items))
+    return (left * (users.touched >= pool.slots.starts[expert])[:, None]) @ right.T
+
+
+def answers(completer):
+    """What each expert predicts before clipping: users x items x experts; the last user and item are new."""
+    pool = completer._pool
+    users, items = (
+        side._replace(biases=np.pad(side.biases * known, new), rows=np.pad(side.rows, new))
+        for side, known, new in (
+            (grown.known, grown.known.touched[:, None] >= pool.slots.starts, ((0, 1), (0, 0)))
+            for grown in pool.sides
+        )
     )
-    known = pool.users.tables.touched[: pool.users.size] >= pool.slots.starts[expert]
-    return (left * known[:, None]) @ right.T
+    found = pool.slots.means + users.biases[:, None] + items.biases
+    for e, own in pool.interacting():
+        known = np.append(users.touched >= pool.slots.starts[e], False)
+        found[..., e] += (users.rows[:, own] * known[:, None]) @ items.rows[:, own].T
+    return found
 
 
 def best_sequences(table, switches):

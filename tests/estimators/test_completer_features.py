@@ -1,6 +1,7 @@
 """`MatrixCompleter` with side features of users and items."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from benchmarks.data import rating_streams, side_features
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.state import state_of as declared_state
 from estimators.plain_features import PlainFeatures
-from estimators.plain_ratings import PlainPool
+from estimators.plain_ratings import price
 from estimators.rating_streams import state_of, turning
 from real_data import needs_data
 
@@ -24,9 +25,8 @@ def features(seed=0, users=12, items=9):
     return people, {k: rng.normal(size=2).tolist() for k in range(1, items)}
 
 
-def learned(count=300, **settings):
-    completer = MatrixCompleter(memory=64, **settings).add_features(*features())
-    return completer.partial_fit(*turning(count))
+def learned():
+    return MatrixCompleter().add_features(*features()).partial_fit(*turning(300))
 
 
 def whole_state(completer):
@@ -51,11 +51,11 @@ def test_the_model_is_that_of_plain_python(loss, given):
     parts = 0.2 + 0.8 * np.random.default_rng(1).random(160)
     ours, without = MatrixCompleter(loss=loss), MatrixCompleter(loss=loss)
     ours.add_features(people, films)
-    plain, price = PlainFeatures(people, films), PlainPool(loss).price
+    plain, priced = PlainFeatures(people, films), partial(price, loss=loss)
     for (user, item), rating, part in zip(pairs, ratings.tolist(), parts.tolist(), strict=True):
         told = ours.predict_one(user, item)
         other = without.predict_one(user, item)
-        assert told == pytest.approx(plain.learn(user, item, rating, other, price, part), rel=1e-9)
+        assert told == pytest.approx(plain.learn(user, item, rating, other, priced, part), rel=1e-9)
         ours.partial_fit([(user, item)], [rating], [part])
         without.partial_fit([(user, item)], [rating], [part])
     others = without.predict(ASKED).tolist()
@@ -68,11 +68,11 @@ def test_no_share_is_much_better_than_the_blend():
     """The bound of the documentation, in each stage: also against share 0, no features."""
     people, films = features()
     pairs, ratings = turning(1000)
-    plain, price, others = PlainFeatures(people, films), PlainPool("huber").price, MatrixCompleter()
+    plain, others = PlainFeatures(people, films), MatrixCompleter()
     for (user, item), rating, other in zip(
         pairs, ratings.tolist(), others.prequential(pairs, ratings).tolist(), strict=True
     ):
-        plain.learn(user, item, rating, other, price)
+        plain.learn(user, item, rating, other)
     stages, blended, losses = (np.array(each) for each in zip(*plain.losses, strict=True))
     spread = losses.max(axis=1) - losses.min(axis=1)
     assert set(stages.tolist()) == set(range(6))
@@ -150,24 +150,9 @@ def test_a_whole_weight_is_that_many_copies():
     assert whole_state(weighted) == whole_state(copied)
 
 
-def test_factors_predict_where_nothing_is_clipped():
-    completer = learned(400)
-    factors = completer.factors()
-    pairs = [(user, item) for user in completer.users_ for item in completer.items_]
-    every = (
-        factors.mean
-        + factors.user_biases[:, None]
-        + factors.item_biases
-        + factors.users @ factors.items.T
-    ).ravel()
-    low, high = completer._pool.scale.numbers[1:3]
-    experts = completer.expert_predictions(pairs)
-    inside = (
-        ((experts > low) & (experts < high)).all(axis=1) & (every > low + 1) & (every < high - 1)
-    )
-    assert inside.sum() > 20
-    assert completer.predict(pairs)[inside] == pytest.approx(every[inside], rel=1e-9)
-    assert len(MatrixCompleter().add_features(*features()).factors().users) == 0
+def test_factors_hold_no_features():
+    with pytest.raises(ValueError, match="use predict"):
+        learned().factors()
 
 
 def test_unknown_features_count_as_zero_and_may_come_later():
@@ -195,24 +180,23 @@ class Strange:
     """Neither a mapping nor a frame."""
 
 
+#: Features of users and of items; learned are three and two.
 WRONG = {
-    "nothing": lambda model: model.add_features(),
-    "a list": lambda model: model.add_features([[1.0, 2.0, 3.0]]),
-    "an object": lambda model: model.add_features(Strange()),
-    "lengths": lambda model: model.add_features({1: [1.0, 2.0], 2: [1.0]}),
-    "too few": lambda model: model.add_features({1: [1.0, 2.0]}, {1: [1.0, 2.0]}),
-    "too few items": lambda model: model.add_features({1: [1.0, 2.0, 3.0]}, {1: [1.0]}),
-    "numbers": lambda model: model.add_features({1: 1.0}),
-    "texts": lambda model: model.add_features({1: ["a", "b", "c"]}),
-    "infinite": lambda model: model.add_features({1: [1.0, 2.0, math.inf]}),
-    "huge": lambda model: model.add_features(items={1: [1.0, 1e200]}),
-    "too many": lambda model: model.add_features({1: [0.0] * 257}),
-    "an id that is missing": lambda model: model.add_features({math.nan: [1.0, 2.0, 3.0]}),
-    "masked": lambda model: model.add_features(
-        {1: np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False])}
-    ),
-    "an id twice": lambda model: model.add_features(pd.DataFrame(np.ones((2, 3)), index=[1, 1])),
-    "the second is wrong": lambda model: model.add_features({1: [5.0, 0.0, 0.0]}, {1: "ab"}),
+    "nothing": (None,),
+    "a list": ([[1.0, 2.0, 3.0]],),
+    "an object": (Strange(),),
+    "lengths": ({1: [1.0, 2.0], 2: [1.0]},),
+    "too few": ({1: [1.0, 2.0]}, {1: [1.0, 2.0]}),
+    "too few items": ({1: [1.0, 2.0, 3.0]}, {1: [1.0]}),
+    "numbers": ({1: 1.0},),
+    "texts": ({1: ["a", "b", "c"]},),
+    "infinite": ({1: [1.0, 2.0, math.inf]},),
+    "huge": (None, {1: [1.0, 1e200]}),
+    "too many": ({1: [0.0] * 257},),
+    "an id that is missing": ({math.nan: [1.0, 2.0, 3.0]},),
+    "masked": ({1: np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False])},),
+    "an id twice": (pd.DataFrame(np.ones((2, 3)), index=[1, 1]),),
+    "the second is wrong": ({1: [5.0, 0.0, 0.0]}, {1: "ab"}),
 }
 
 
@@ -221,11 +205,11 @@ def test_features_that_make_no_sense_change_nothing(fault):
     completer, fresh = learned(), MatrixCompleter()
     before = whole_state(completer)
     with pytest.raises((ValueError, TypeError), match=r"users|items"):
-        WRONG[fault](completer)
+        completer.add_features(*WRONG[fault])
     assert whole_state(completer) == before
     if "few" not in fault:
         with pytest.raises((ValueError, TypeError)):
-            WRONG[fault](fresh)
+            fresh.add_features(*WRONG[fault])
         assert fresh._features is None
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter, completer_tables
+from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.completer_experts import INTERACTION_STEP, ROOM
-from estimators.plain_ratings import PlainPool
-from estimators.rating_streams import interactions, turning
+from estimators.plain_ratings import slope
+from estimators.rating_streams import answers, coming_and_going, constants, interactions, turning
 
 
 def on_ball(matrix, radius):
@@ -23,53 +23,32 @@ def trace_norm(matrix):
     return float(np.linalg.svd(matrix, compute_uv=False).sum())
 
 
-def weights_of(counts, weighting):
+def weights_of(counts):
     """Of rows or columns in the weighted trace norm; half as if all were rated alike."""
-    return ((counts / counts.mean() + 1.0) / 2.0) ** (weighting / 2.0)
+    return ((counts / counts.mean() + 1.0) / 2.0) ** (0.75 / 2.0)
 
 
 class Watched:
     """A completer, and the steps of its low-rank experts, collected from outside."""
 
-    def __init__(self, users, items, **settings):
-        self.completer = MatrixCompleter(**settings)
+    def __init__(self, users, items, loss="huber"):
+        self.completer, self.loss = MatrixCompleter(loss=loss), loss
         self.pool = self.completer._pool
         self.shape, self.steps, self.counts = (users, items), {}, np.zeros((users, items))
-        self.plain = PlainPool(self.pool.settings.loss)
-
-    def raw(self, user, item):
-        """What each expert predicts before clipping."""
-        pool, rank = self.pool, self.pool.settings.rank
-        sides = [(grown.tables, key) for grown, key in zip(pool.sides, (user, item), strict=True)]
-        raw = pool.slots.means.copy()
-        # The loops need each number at least once; so numbers are in order of appearance.
-        known = [
-            (side.touched[key] >= pool.slots.starts) if key < grown.size else np.False_
-            for (side, key), grown in zip(sides, pool.sides, strict=True)
-        ]
-        for (side, key), there in zip(sides, known, strict=True):
-            if np.any(there):
-                raw += there * side.biases[key]
-        for e in np.flatnonzero(pool.slots.low >= 0):
-            if np.any(known[0]) and known[0][e] and item < pool.items.size:
-                part = slice(pool.slots.low[e] * rank, (pool.slots.low[e] + 1) * rank)
-                raw[e] += sides[0][0].rows[user, part] @ sides[1][0].rows[item, part]
-        return raw
 
     def learn(self, user, item, rating):
         """One rating; users and items are numbered in order of appearance."""
-        raw = self.raw(user, item)
-        if self.pool.t == 0:
-            raw[:] = rating
         experts = np.flatnonzero(self.pool.slots.low >= 0)
         self.completer.partial_fit([(user, item)], [rating])
+        raw = self.pool._bound.spare  # what each expert predicted, before clipping
         self.counts[user, item] += 1
         unit = 1.33 * self.pool.scale.numbers[0]
         for e in experts.tolist():
             k = int(self.pool.slots.low[e])
-            slope = self.plain.slope((raw[e] - rating) / unit) if unit > 0 else 0.0
             collected = self.steps.setdefault(k, np.zeros(self.shape))
-            collected[user, item] -= INTERACTION_STEP * unit * slope
+            if unit > 0:
+                move = INTERACTION_STEP * unit * slope((raw[e] - rating) / unit, self.loss)
+                collected[user, item] -= move
             if self.pool.slots.starts[e] == self.pool.t:
                 collected[:] = 0.0
 
@@ -78,9 +57,7 @@ class Watched:
         e = int(np.flatnonzero(self.pool.slots.low == k)[0])
         users, items = (np.count_nonzero(self.counts.sum(axis=axis)) for axis in (1, 0))
         counts = self.counts[:users, :items]
-        rows, cols = (
-            weights_of(counts.sum(axis=axis), self.pool.settings.weighting) for axis in (1, 0)
-        )
+        rows, cols = (weights_of(counts.sum(axis=axis)) for axis in (1, 0))
         radius = self.pool.experts[e].radius * self.pool.scale.numbers[0] * np.sqrt(users * items)
         weighted = self.steps[k][:users, :items] / (rows[:, None] * cols)
         return on_ball(weighted, (1.0 - ROOM) * radius), radius
@@ -92,27 +69,17 @@ def numbered(pairs):
     return [(users.setdefault(u, len(users)), items.setdefault(i, len(items))) for u, i in pairs]
 
 
-SHAPES = [(9, 6), (6, 9), (25, 4), (3, 30)]
-SETTINGS = [
-    (100_000, "huber", 0.75),
-    (256, "absolute", 1.0),
-    (64, "squared", 0.0),
-    (100, "huber", 0.5),
-]
-
-
 @pytest.mark.parametrize(
-    ("shape", "memory", "loss", "weighting"),
+    ("shape", "memory", "loss"),
     [
-        pytest.param(shape, *settings, marks=() if number == other else pytest.mark.slow)
-        for number, settings in enumerate(SETTINGS)
-        for other, shape in enumerate(SHAPES)
+        *(((9, 6), 100_000, "huber"), ((6, 9), 256, "absolute")),
+        *(((25, 4), 64, "squared"), ((3, 30), 100, "huber")),
     ],
 )
-def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
+def test_with_enough_rank_projections_are_exact(shape, memory, loss, monkeypatch):
     """Also after steps have been folded, as the rank holds all of them."""
-    settings = {"memory": memory, "loss": loss, "weighting": weighting, "rank": min(shape)}
-    watched = Watched(*shape, radii=(0.05, 0.5, 40.0), learner="pold", **settings)
+    constants(monkeypatch, MEMORY=memory, RANK=min(shape), RADII=(0.05, 20.0))
+    watched = Watched(*shape, loss)
     pairs, ratings = turning(2100 if memory > 1000 else 600, *shape, new=20)
     seen = 0
     for pair, rating in zip(numbered(pairs), ratings.tolist(), strict=True):
@@ -129,21 +96,19 @@ def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
     assert bool(watched.pool.older) == (memory < 1000)
 
 
-@pytest.mark.parametrize("memory", [1024, 1000])  # a projection when experts restart, or later
+@pytest.mark.parametrize("memory", [128, 125])  # a projection when experts restart, or later
 def test_restarted_experts_forget_their_steps(memory, monkeypatch):
-    monkeypatch.setattr(
-        completer_tables, "FIRST_LOW_RANK_LEVEL", 10
-    )  # so that little is remembered
-    watched = Watched(8, 6, memory=memory, rank=6, radii=(20.0,), learner="both")
-    pairs, ratings = turning(8900, 8, 6)
-    # After the restart at 8,192 one item only: of the directions of before nothing may be left.
-    pairs = [pair if n < 8192 else (pair[0], 0) for n, pair in enumerate(numbered(pairs))]
+    constants(monkeypatch, MEMORY=memory, RANK=6, RADII=(20.0, 20.0), FIRST_LOW_RANK_LEVEL=7)
+    watched = Watched(8, 6)
+    pairs, ratings = turning(1400, 8, 6)
+    # After the restart at 1,024 one item only: of the directions of before nothing may be left.
+    pairs = [pair if n < 1024 else (pair[0], 0) for n, pair in enumerate(numbered(pairs))]
     compared = 0
     for pair, rating in zip(pairs, ratings.tolist(), strict=True):
         due = watched.pool.next_projection
         watched.learn(*pair, rating)
-        if watched.pool.t == due and watched.pool.t > 4096:
-            for k in (2, 3):  # restarted every 1,024 and every 2,048
+        if watched.pool.t == due and watched.pool.t > 512:
+            for k in (4, 5):  # restarted every 128 and every 256
                 if k in watched.steps:
                     found, (expected, _) = interactions(watched.completer, k), watched.projected(k)
                     tolerance = 1e-7 * max(np.abs(watched.steps[k]).max(), 1.0)
@@ -152,65 +117,38 @@ def test_restarted_experts_forget_their_steps(memory, monkeypatch):
     assert compared >= 10
 
 
-@pytest.mark.parametrize(
-    ("learner", "loss"),
-    [
-        ("pold", "absolute"),
-        ("both", "huber"),
-        ("pold", "squared"),
-        pytest.param("both", "absolute", marks=pytest.mark.slow),
-        pytest.param("pold", "huber", marks=pytest.mark.slow),
-        pytest.param("both", "squared", marks=pytest.mark.slow),
-    ],
-)
-def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
-    """Radii so small that every step pushes against them; the bound is never below the norm."""
-    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
-    # Experts restart at 8,192, in the middle of a block: what users had before is no longer theirs.
-    memory, start, count = (500, 8180, 8400) if learner == "both" else (80, 1, 700)
-    completer = MatrixCompleter(
-        loss=loss, learner=learner, radii=(1e-3, 0.05, 0.3), rank=3, memory=memory
-    )
-    pairs, ratings = turning(count, 14, 11, new=30)
+@pytest.mark.parametrize("loss", ["absolute", "huber", "squared"])
+def test_no_interaction_ever_leaves_its_ball(loss, monkeypatch):
+    """Radii so small that every step pushes against them, and a bound on the norm that is kept up to date.
+
+    It is half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start.
+    """
+    constants(monkeypatch, MEMORY=500, RANK=3, RADII=(1e-3, 0.05), FIRST_LOW_RANK_LEVEL=8)
+    # Experts restart in the middle of a block: what users had before is no longer theirs.
+    completer, start, moved, restarts = MatrixCompleter(loss=loss), 500, 0, 0
+    pairs, ratings = turning(1100, 14, 11, new=30)
     completer.partial_fit(pairs[:start], ratings[:start])
-    moved = 0
+    pool = completer._pool
     for pair, rating in zip(pairs[start:], ratings[start:], strict=True):
-        before = completer._pool.low.norms.copy()
+        before = pool.low.norms.copy()
         completer.partial_fit([pair], [rating])
-        low = completer._pool.low
-        for k in range(low.radii.size):
+        side, low = pool.users.known, pool.low
+        for k, (e, own) in enumerate(pool.interacting()):
             norm = trace_norm(interactions(completer, k))
             assert norm <= low.norms[k] + 1e-9 * low.radii[k]
             assert norm <= low.radii[k] * (1.0 + 1e-9)
-        if before.shape == low.norms.shape:
-            moved += bool((before != low.norms).any())
-    assert moved > 0
+            known = side.touched >= pool.slots.starts[e]
+            squares = ((side.rows[:, own] * side.metric[:, None])[known] ** 2).sum(axis=0)
+            expected = 0.5 * (squares / low.spreads[k] + low.spreads[k]).sum()
+            assert low.norms[k] == pytest.approx(expected, rel=1e-9)
+            restarts += pool.slots.starts[e] == pool.t and pool.experts[e].level >= 0
+        moved += before.shape == low.norms.shape and bool((before != low.norms).any())
+    assert moved > 0 and restarts >= 3
 
 
-def test_the_bound_that_is_kept_up_to_date_is_what_it_says_also_after_restarts(monkeypatch):
-    """Half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start."""
-    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
-    completer = MatrixCompleter(radii=(0.3,), rank=3, memory=500)
-    pool, restarts = completer._pool, 0
-    pairs, ratings = turning(1100, 14, 11, new=30)
-    completer.partial_fit(pairs[:500], ratings[:500])
-    for pair, rating in zip(pairs[500:], ratings[500:], strict=True):
-        completer.partial_fit([pair], [rating])
-        side, size = pool.users.tables, pool.users.size
-        for e in np.flatnonzero(pool.slots.low >= 0):
-            k, start = int(pool.slots.low[e]), pool.slots.starts[e]
-            factors = side.rows[:size, 3 * k : 3 * k + 3] * side.metric[:size, None]
-            factors = factors * (side.touched[:size] >= start)[:, None]
-            spreads = pool.low.spreads[k]
-            expected = 0.5 * ((factors**2).sum(axis=0) / spreads + spreads).sum()
-            assert pool.low.norms[k] == pytest.approx(expected, rel=1e-9)
-            restarts += start == pool.t and pool.experts[e].level >= 0
-    assert restarts >= 3
-
-
-@pytest.mark.parametrize("weighting", [0.0, 1.0])
-def test_within_a_block_rows_step_inside_the_space_of_the_projection(weighting):
-    watched = Watched(10, 8, memory=256, rank=3, radii=(5.0,), learner="pold", weighting=weighting)
+def test_within_a_block_rows_step_inside_the_space_of_the_projection(monkeypatch):
+    constants(monkeypatch, MEMORY=256, RANK=3, RADII=(5.0, 5.0))
+    watched = Watched(10, 8)
     pool, moves, refusals = watched.pool, 0, 0
     pairs, ratings = turning(700, 10, 8)
     for (user, item), rating in zip(numbered(pairs), ratings.tolist(), strict=True):
@@ -235,40 +173,19 @@ def test_within_a_block_rows_step_inside_the_space_of_the_projection(weighting):
     assert moves > 100 and refusals > 10
 
 
-@pytest.mark.parametrize("settings", [{}, {"weighting": 0.0}, {"weighting": 1.0, "rank": 9}])
-def test_the_decision_lies_in_its_domain(settings):
-    completer = MatrixCompleter(memory=64, radii=(0.02, 0.2), **settings)
-    pairs, ratings = turning(250, new=20)
-    ratings[100] = 9.0
-    for pair, rating in zip(pairs, ratings, strict=True):
-        completer.partial_fit([pair], [rating])
-        if len(set(ratings[: completer.n_ratings_].tolist())) > 1:
-            assert completer.domain_.contains(completer.decision_, atol=1e-8)
-    mean, users, items, matrix = completer.decision_.parts
-    assert mean.shape == (1,) and matrix.shape == (users.size, items.size)
-    assert np.abs(matrix.toarray()).max() > 0
-
-
-def test_the_decision_has_the_weights_of_users_and_items():
-    completer = MatrixCompleter(memory=64, radii=(0.3,)).partial_fit(*turning(16 * 20))
-    shown = completer.decision_.parts[3].toarray()
-    weights, slots = completer.expert_weights_, completer._pool.slots
-    parts = [weights[e] * interactions(completer, slots.low[e]) for e in range(weights.size)
-             if slots.low[e] >= 0]  # fmt: skip
-    assert shown == pytest.approx(sum(parts), abs=1e-12)
-    counts = [grown.tables.counts[: grown.size] for grown in completer._pool.sides]
-    rows, cols = (weights_of(count, 0.75) for count in counts)  # a projection was just made
-    factors = completer.factors()
-    assert shown == pytest.approx(factors.users @ factors.items.T * rows[:, None] * cols, abs=1e-12)
-
-
-def test_factors_predict_where_nothing_is_clipped():
-    completer = MatrixCompleter(memory=64).partial_fit(*turning(4300, 14, 11))
+@pytest.mark.parametrize("rest", [False, True])
+def test_factors_predict_where_nothing_is_clipped(rest, monkeypatch):
+    constants(monkeypatch, MEMORY=64, MOST_ROWS=5 if rest else 1000)
+    pairs, ratings = coming_and_going() if rest else turning(700, 14, 11)
+    completer = MatrixCompleter().partial_fit(pairs, ratings)
     mean, users, items, left, right = completer.factors()
-    table = mean + users[:, None] + items + left @ right.T
-    pairs = [(u, i) for u in completer.users_ for i in completer.items_]
-    answers = completer.expert_predictions(pairs)
-    inside = ((answers > 1.0) & (answers < 5.0)).all(axis=1)
+    assert len(users) == len(left) == completer.n_users_ and len(items) == completer.n_items_
+    table, pool = mean + users[:, None] + items + left @ right.T, completer._pool
+    work = pool.owners()
+    told, low, high = answers(completer)[:-1, :-1], *pool.scale.numbers[1:3]
+    inside = ((told > low) & (told < high)).all(axis=-1)
     assert 20 < inside.sum() < inside.size
-    assert completer.predict(pairs)[inside] == pytest.approx(table.ravel()[inside], abs=1e-12)
+    asked = [(completer.users_[u], i) for u in work for i in completer.items_]
+    predicted = completer.predict(asked).reshape(inside.shape)
+    assert predicted[inside] == pytest.approx(table[work][inside], abs=1e-12)
     assert np.abs(left @ right.T).max() > 1e-3

@@ -5,15 +5,10 @@ import numpy as np
 import pytest
 import scipy
 
-from driftwolfe.estimators import (
-    MatrixCompleter,
-    MatrixCompletionRegressor,
-    completer_experts,
-    completer_kernels,
-    completer_tables,
-)
+from driftwolfe.estimators import MatrixCompleter, completer_experts, completer_kernels
 from driftwolfe.estimators.completer_experts import leading
 from driftwolfe.points.kinds import interpreted
+from estimators.rating_streams import constants
 
 NOISE = 1e-14
 #: Gaps that a projection divides by, as shares of the largest singular value: it makes 1e-8 of the noise.
@@ -21,13 +16,9 @@ GAP = 1e-6
 #: A hundred times as much, for the rounds in which differences grow.
 BOUND = 100.0 * NOISE / GAP
 
-CASES = [(seed, {}) for seed in range(12)]
-for settings_of_few in (
-    {"loss": "absolute"},
-    {"loss": "squared", "memory": 512},
-    {"memory": 64, "rank": 1, "loss": "squared", "learner": "pola"},
-):
-    CASES += [(seed, settings_of_few) for seed in (0, 1, 2, 4)]
+CASES = [(seed, {}) for seed in range(6)] + [(k, {"MEMORY": 64, "RANK": 1}) for k in range(3)]
+LOSSES = [("huber", *case) for case in CASES]
+LOSSES += [(loss, seed, {}) for loss in ("absolute", "squared") for seed in (0, 1)]
 
 
 def noisy_taste(seed, count=1200):
@@ -51,26 +42,17 @@ def zipf(rng, size, count):
     return rng.choice(size, count, p=often / often.sum())
 
 
-def moved(make, pairs, ratings):
-    """How far noise in the ratings moves the predictions of all pairs."""
+@pytest.mark.parametrize(("loss", "seed", "options"), LOSSES, ids=str)
+def test_noise_of_rounding_moves_no_prediction(loss, seed, options, monkeypatch):
+    constants(monkeypatch, FIRST_LOW_RANK_LEVEL=8, **options)
+    pairs, ratings = noisy_taste(seed)
     table = np.indices(pairs.max(axis=0) + 1).reshape(2, -1).T
     noise = NOISE * np.random.default_rng(1).standard_normal(ratings.size)
-    told, disturbed = (make(given).predict(table) for given in (ratings, ratings + noise))
-    return float(np.abs(told - disturbed).max())
-
-
-@pytest.mark.parametrize(("seed", "options"), CASES, ids=str)
-def test_noise_of_rounding_moves_no_prediction(seed, options, monkeypatch):
-    monkeypatch.setattr(completer_tables, "FIRST_LOW_RANK_LEVEL", 8)
-    pairs, ratings = noisy_taste(seed)
-    assert moved(lambda y: MatrixCompleter(**options).partial_fit(pairs, y), pairs, ratings) < BOUND
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_nor_one_of_the_regressor_which_passes_several_times(seed):
-    pairs, ratings = noisy_taste(seed, 400)
-    make = MatrixCompletionRegressor(passes=3)
-    assert moved(lambda y: make.fit(pairs, y), pairs, ratings) < BOUND
+    told, disturbed = (
+        MatrixCompleter(loss=loss).partial_fit(pairs, given).predict(table)
+        for given in (ratings, ratings + noise)
+    )
+    assert np.abs(told - disturbed).max() < BOUND
 
 
 def as_steps(matrix):

@@ -86,10 +86,9 @@ def test_a_sparse_matrix_is_its_entries():
     matrix = sparse.random(20, 30, 0.2, "csr", random_state=0)
     entries = matrix.tocoo()
     pairs = list(zip(entries.row.tolist(), entries.col.tolist(), strict=True))
-    times = np.arange(float(len(pairs)))
-    one = Recommender().partial_fit(pairs, weights=entries.data, times=times)
+    one = Recommender().partial_fit(pairs, weights=entries.data)
     for kind in ("csr", "csc", "coo"):
-        other = Recommender().partial_fit(matrix.asformat(kind), times=times)
+        other = Recommender().partial_fit(matrix.asformat(kind))
         assert other.users_ == one.users_ and other.items_ == one.items_
         assert np.array_equal(other.predict(pairs), one.predict(pairs))
         assert other.recommend(3, 5) == one.recommend(3, 5)
@@ -100,4 +99,6 @@ def test_a_sparse_matrix_is_its_entries():
     broken.indices[0] = 10**6
     with pytest.raises(ValueError, match="ind"):
         one.partial_fit(broken)
+    with pytest.raises(ValueError, match="users in rows and items in columns"):
+        one.partial_fit(sparse.coo_array([1.0, 0.0]))
     assert one.n_events_ == before

@@ -68,9 +68,8 @@ def test_the_losses_of_ratings_and_events_are_those_of_predictions():
     ratings, events = estimators.MatrixCompleter(), estimators.Recommender()
     ratings.add_features({k: [1.0] for k in range(5)})
     for t, (user, item) in enumerate(rng.integers(0, 12, (100, 2)).tolist()):
-        rating, seen = float(user + item), item in events.seen(user)
+        rating, chance = float(user + item), events.predict([(user, item)])[0]
         error = abs(ratings.predict_one(user, item) - rating)
-        chance = 0.0 if seen else events.predict([(user, item)])[0]
         ratings.partial_fit([(user, item)] * (1 + t % 2), [rating] * (1 + t % 2))
         events.partial_fit([(user, item)])
         first = ratings.n_ratings_ - 1 - t % 2

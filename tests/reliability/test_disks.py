@@ -35,7 +35,7 @@ def save_learner(folder, number):
 
 
 def save_estimator(folder, number):
-    completer = MatrixCompleter(memory=64)
+    completer = MatrixCompleter()
     completer.partial_fit([(user, user % 3) for user in range(9 * number)], np.arange(9.0 * number))
     completer.save(folder / "ratings.safetensors")
 

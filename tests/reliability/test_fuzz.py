@@ -104,17 +104,6 @@ def test_factored_sets_of_absurd_size(tmp_path, little_memory):
     assert_refused(learner, tmp_path, change, "larger points than any in it")
 
 
-@pytest.mark.parametrize("setting", ["rank", "radii", "memory"])
-def test_completers_of_absurd_size(setting, tmp_path, little_memory):
-    completer = MatrixCompleter().partial_fit([("a", "b")], [1.0])
-    absurd = {"rank": 10**9, "radii": [0.5] * 10**5, "memory": 10**400}[setting]
-
-    def change(settings, arrays):
-        settings["state"]["pool.settings"][setting] = absurd
-
-    assert_refused(completer, tmp_path, change, None)
-
-
 @pytest.mark.parametrize(
     "change",
     [

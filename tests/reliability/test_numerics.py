@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.estimators import MatrixCompleter, completer_experts
-from driftwolfe.estimators.completer_tables import CompleterSettings
+from driftwolfe.estimators import completer_experts, completer_tables
 from reliability import growth, load, numerics
 
 ROOT = Path(__file__).parents[2]
@@ -55,8 +54,8 @@ def test_the_state_stays_as_large_as_it_is():
 
 
 def test_experts_beyond_what_is_remembered_have_no_interactions():
-    settings = CompleterSettings("huber", "both", (0.3, 1.0), 4, 0.75, 131_072, 0)
-    radii = {each.level: each.radius for each in settings.experts(1 << 29) if each.level >= 0}
+    experts = completer_tables.experts_at(1 << 29)
+    radii = {each.level: each.radius for each in experts if each.level >= 0}
     assert [level for level, radius in radii.items() if radius] == list(range(12, 19))
 
 
@@ -70,7 +69,7 @@ def test_ten_million_ratings(capsys, monkeypatch):
 @pytest.mark.parametrize("name", growth.STREAMS)
 def test_users_who_leave_lose_their_rows(name, monkeypatch):
     monkeypatch.setattr(completer_experts, "MOST_ROWS", 500)
-    monkeypatch.setattr(growth, "MatrixCompleter", lambda: MatrixCompleter(memory=2_000))
+    monkeypatch.setattr(completer_tables, "MEMORY", 2_000)
     tenths, size = growth.run(name, 0.02)
     users = int(0.02 * growth.STREAMS[name][1])
     assert len(tenths) == 10 and 0.95 * users <= tenths[-1].users <= users

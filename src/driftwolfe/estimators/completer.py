@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import asdict
+from collections.abc import Hashable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
 from driftwolfe.estimators.completer_experts import CompleterPool, Factors
 from driftwolfe.estimators.completer_features import FeatureModel, with_features
-from driftwolfe.estimators.completer_tables import LOSSES, CompleterSettings
+from driftwolfe.estimators.completer_tables import LOSSES
 from driftwolfe.estimators.core.ids import SIMPLE, Ids, columns, single
 from driftwolfe.estimators.core.models import UsersAndItems, Watch, not_fitted
 from driftwolfe.estimators.core.rows import copies
-from driftwolfe.points import FactoredMatrix, checks
+from driftwolfe.points import checks
 from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.points.ops import ProductPoint
 from driftwolfe.state import Field
 from driftwolfe.storage import require
 
@@ -49,34 +46,19 @@ class MatrixCompleter(UsersAndItems):
     of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`. One call with n
     ratings is bit-identical to n calls with one.
 
-    Memory holds the gradients of the latest `memory` ratings, some 70 numbers for each item and each user at work
+    Memory holds the gradients of the latest 131,072 ratings, some 70 numbers for each item and each user at work
     after 100,000 ratings, growing with the logarithm of the number of ratings, and 64 bytes and the id of each
     other user. Up to 16,384 users, all are at work; of more, those without a recent rating rest: their number of
-    ratings and their biases are kept, but not their interactions. So neither time nor most of the memory grows
-    with the number of users ever seen.
+    ratings and their biases are kept, but not their interactions.
 
     Parameters
     ----------
     loss
         ``"huber"`` (quadratic up to 1.33 times the mean error so far, then absolute),
         ``"absolute"`` or ``"squared"``.
-    learner
-        Which experts: ``"pold"``, step sizes times radii; ``"pola"``, restarted ones; ``"both"``.
-    radii
-        Radii of the trace-norm balls, in units of the mean error times the root of users x items.
-        Empty: only mean and biases.
-    rank
-        Largest rank of the interactions of one expert.
-    weighting
-        0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
-        (Srebro and Salakhutdinov 2010), or between.
-    memory
-        Most ratings whose gradients are kept exactly, the latest; of older ones the leading directions are.
-    seed
-        Seed of the random directions that projections start from.
     keep_seen
-        Whether to remember which pairs were rated before the latest `memory` ratings, 8 bytes for each
-        different one, so that `recommend` excludes them too.
+        Whether to remember which pairs were rated before these, 8 bytes for each different one, so that
+        `recommend` excludes them too.
 
     Notes
     -----
@@ -91,7 +73,7 @@ class MatrixCompleter(UsersAndItems):
     1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma; 1/32 is what the others give to
     experts that join. Errors of more than 1,000 units count as 1,000. Every decision of every expert
     lies in its product of sets, but no such guarantee holds for one expert's interactions: their
-    projections use `rank` leading directions, as one round of block iteration finds them.
+    projections use four leading directions, as one round of block iteration finds them.
 
     With side features (`add_features`) the prediction is :math:`(1 - a) \hat r + a \tilde r`, with
     :math:`\tilde r` that of a linear model of the features and a in 0, 1/4, 1/2, 3/4, 1, weighted in
@@ -130,20 +112,11 @@ class MatrixCompleter(UsersAndItems):
     }
     OPTIONAL, COUNTED = "features", "ratings"
 
-    def __init__(
-        self,
-        *,
-        loss: str = "huber",
-        learner: str = "both",
-        radii: Sequence[float] = (0.3, 1.0),
-        rank: int = 4,
-        weighting: float = 0.75,
-        memory: int = 131_072,
-        seed: int = 0,
-        keep_seen: bool = True,
-    ) -> None:
-        options = (loss, learner, radii, rank, weighting, memory, seed, keep_seen)
-        self._pool = CompleterPool(CompleterSettings(*options))
+    def __init__(self, *, loss: str = "huber", keep_seen: bool = True) -> None:
+        checks.one_of(loss, "loss", LOSSES)
+        if not isinstance(keep_seen, bool):
+            raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
+        self._pool = CompleterPool(keep_seen, loss)
         self._users, self._items, self._watch = Ids(), Ids(), Watch()
         self._features: FeatureModel | None = None
 
@@ -161,7 +134,7 @@ class MatrixCompleter(UsersAndItems):
             Flags are 0 or 1; other numbers should be centred, of size about 1. NaN counts as 0, as all features
             do of whoever has none. A list longer than 1, in the Euclidean norm, is scaled to length 1.
         """
-        loss = LOSSES.index(self._pool.settings.loss)
+        loss = LOSSES.index(self._pool.settings["loss"])
         self._features = with_features(self._features, loss, users, items)
         return self
 
@@ -188,35 +161,28 @@ class MatrixCompleter(UsersAndItems):
         return self
 
     @writes
-    def prequential(self, pairs: Any, ratings: Any, delay: int = 0) -> Array:
+    def prequential(self, pairs: Any, ratings: Any) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        With a delay of n, a rating is learned just before that n rows later is predicted, as in river; the last n
-        at the end.
+        `driftwolfe.evaluate.prequential` learns with a delay.
         """
-        if (late := checks.count(delay, "delay", least=0)) <= 1:
-            return self._learn(pairs, ratings)
-        users, items, values = _checked(pairs, ratings)
-        rows = list(zip(users, items, values.tolist(), strict=True))
-        predictions = np.empty(len(rows))
-        for k, (user, item, _) in enumerate(rows):
-            if k >= late:
-                self._learn_one(*rows[k - late])
-            predictions[k] = self._predict_one(user, item)
-        for row in rows[-late:]:
-            self._learn_one(*row)
-        return predictions
+        return self._learn(pairs, ratings)
 
     def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
         """Learn ratings; return the predictions before."""
-        users, items, values = _checked(pairs, ratings)
-        given: tuple[Array, ...] = (np.ascontiguousarray(values),)
+        users, items = columns(pairs)
+        if not users:
+            raise ValueError("pairs is empty: give at least one rating to learn")
+        values = np.ascontiguousarray(checks.finite_array(ratings, "ratings", (len(users),)))
+        if np.abs(values).max() > LARGEST_RATING:
+            raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
+        given: tuple[Array, ...] = (values,)
         if weights is not None:
             order, parts = copies(weights, len(users), "sample_weight")
             if parts.max(initial=0.0) > 1.0:
                 raise ValueError("sample_weight must lie between 0 and 100")
             users, items = ([column[k] for k in order.tolist()] for column in (users, items))
-            given = (values[order], parts)
+            given = values, parts = values[order], parts
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
         before = self._pool.scale.clock.item(0), self._pool.users.size
@@ -224,7 +190,7 @@ class MatrixCompleter(UsersAndItems):
             predictions = self._pool.learn(rows, cols, *given)
             if self._features:
                 predictions = self._features.blend((users, items), rows, cols, predictions, *given)
-            self._watch.take(np.abs(predictions - given[0]))
+            self._watch.take(np.abs(predictions - values))
             self._users.add(new_users)
             self._items.add(new_items)
         except BaseException:
@@ -277,7 +243,7 @@ class MatrixCompleter(UsersAndItems):
 
     def _predict(self, users: list[Any], items: list[Any], rows: Indices, cols: Indices) -> Array:
         """Return a rating for each pair of ids that have these numbers, -1 for new ones."""
-        predictions, _ = self._pool.predict(rows, cols)
+        predictions = self._pool.predict(rows, cols)
         if self._features:
             return self._features.blend((users, items), rows, cols, predictions)
         return predictions
@@ -326,13 +292,6 @@ class MatrixCompleter(UsersAndItems):
         return self
 
     @reads
-    def expert_predictions(self, pairs: Any) -> Array:
-        """Return the predictions of each expert, without features: one row per pair, one column each."""
-        users, items = columns(pairs)
-        _, each = self._pool.predict(self._users.find(users), self._items.find(items))
-        return each.clip(*self._pool.scale.numbers[1:3])
-
-    @reads
     def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
         """Return the items with the highest predictions for a user, best first.
 
@@ -357,7 +316,12 @@ class MatrixCompleter(UsersAndItems):
     @reads
     def expert_names_(self) -> list[str]:
         """Step, radius and restarts of each expert."""
-        return [expert.name for expert in self._pool.experts]
+        return [
+            f"step {s:g}"
+            + f", radius {r:g}" * (r > 0.0)
+            + (f", every {1 << k:,}" if k >= 0 else "")
+            for s, r, k in self._pool.experts
+        ]
 
     @property
     @reads
@@ -365,49 +329,18 @@ class MatrixCompleter(UsersAndItems):
         """Current weights of the experts; they sum to 1."""
         return self._pool.slots.weights.copy()
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The options it was made with."""
-        return asdict(self._pool.settings)
-
     @reads
     def factors(self) -> Factors:
         """Return the weighted mean of the experts as biases and factors.
 
         Rows are in the order of `users_` and `items_`. Their prediction is that of `predict` but
-        for clipping: `predict` clips each expert to the range of ratings first. With features,
-        their part is in the biases and in further columns.
+        for clipping: `predict` clips each expert to the range of ratings first.
         """
-        found = self._pool.mean_decision()
         if self._features:
-            return self._features.factors(found, self._users.names, self._items.names)
-        return found
-
-    @property
-    @reads
-    def decision_(self) -> ProductPoint:
-        """The weighted mean of the experts as a point of `domain_`: mean, biases, interactions; without features.
-
-        Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
-        """
-        mean, user_biases, item_biases, *factors = self._pool.mean_decision()
-        users, items = (grown.known.metric for grown in self._pool.sides)
-        metrics = (self._pool.of_everyone(users)[:, None], items[:, None])
-        left, right = (part * metric for part, metric in zip(factors, metrics, strict=True))
-        interactions = FactoredMatrix(left, np.ones(left.shape[1]), right)
-        return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
-
-    @property
-    @reads
-    def domain_(self) -> ProductDomain:
-        """The product of sets that `decision_` lies in; it needs two different ratings."""
-        _, low, high, _ = self._pool.scale.numbers.tolist()
-        if not low < high:
-            raise ValueError("the sets are known once two different ratings have been learned")
-        size = (len(self._users), len(self._items))
-        radius = self._pool.low.radii.max(initial=0.0) or np.finfo(float).tiny
-        sets = [Box([low], [high]), *(LinfBall(count, high - low) for count in size)]
-        return ProductDomain([*sets, TraceNormBall(size, radius)])
+            raise ValueError(
+                "with side features predictions are not a product of factors; use predict"
+            )
+        return self._pool.mean_decision()
 
     def _settings(self) -> dict[str, Any]:
         return {"wrapper": {}}
@@ -417,18 +350,7 @@ class MatrixCompleter(UsersAndItems):
         completer = super()._restored(settings, *parts)
         pool, features = completer._pool, completer._features
         if features:
-            loss = LOSSES.index(pool.settings.loss)
             rows = all(grown.size <= n for grown, n in zip(features.rows, pool.sizes, strict=True))
+            loss = LOSSES.index(pool.settings["loss"])
             require(features.loss == loss and rows, "features")
         return completer
-
-
-def _checked(pairs: Any, ratings: Any) -> tuple[list[Any], list[Any], Array]:
-    """Return users, items and ratings, one or more of each, if they can be learned."""
-    users, items = columns(pairs)
-    if not users:
-        raise ValueError("pairs is empty: give at least one rating to learn")
-    values = checks.finite_array(ratings, "ratings", (len(users),))
-    if np.abs(values).max() > LARGEST_RATING:
-        raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
-    return users, items, values

@@ -9,22 +9,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.estimators.completer_tables import (
-    ITEM_BITS,
-    LARGEST,
-    LAST_ITEM,
-    LOSSES,
-    CompleterSettings,
-    Everyone,
-    Expert,
-    Interactions,
-    Older,
-    Recent,
-    Scale,
-    SeenPairs,
-    Side,
-    Slots,
-)
+from driftwolfe.estimators import completer_tables as tables
+from driftwolfe.estimators.completer_tables import RANK, Expert, Side
 from driftwolfe.estimators.core.models import UNBOUND, Bound, bound
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -48,6 +34,8 @@ SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
 #: A direction counts only if its singular value exceeds 0, and the first excluded one, by this fraction
 #: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
 GAP = 1e-6
+#: The weight of a new row.
+NEW_METRIC = 0.5 ** (tables.WEIGHTING / 2.0)
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
 MOST_ROWS = 16_384
 
@@ -69,34 +57,36 @@ class CompleterPool(Part):
     only a count and biases are kept, in `everyone`, and the next rating gives them a row again.
     """
 
-    settings: CompleterSettings
-    slots: Slots
-    low: Interactions
-    scale: Scale
+    settings: Annotated[
+        dict[str, Any], Field(dict)
+    ]  # `FIXED`, the loss, and whether rated pairs are kept
+    slots: tables.Slots
+    low: tables.Interactions
+    scale: tables.Scale
     users: Annotated[Growing[Side], {"rows": "users"}]
     items: Annotated[Growing[Side], {"rows": "items"}]
-    everyone: Growing[Everyone]
-    recent: Growing[Recent]
+    everyone: Growing[tables.Everyone]
+    recent: Growing[tables.Recent]
     # The number of the rating in the first row of `recent`.
     first: Annotated[int, Field(int, least=0)]
-    older: Annotated[dict[int, Older], {"directions": "{}.directions"}]
-    seen: SeenPairs
+    older: Annotated[dict[int, tables.Older], {"directions": "{}.directions"}]
+    seen: tables.SeenPairs
     forgotten: Annotated[int, Field(int, least=0)]  # ratings of users that were forgotten
     next_projection: Annotated[int, Field(int)]
     _bound: Any = UNBOUND  # no part of the state
 
-    def __init__(self, settings: CompleterSettings) -> None:
+    def __init__(self, keep_seen: bool = True, loss: str = "huber") -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
-        self.settings = settings
+        self.settings = {"loss": loss} | tables.FIXED | {"keep_seen": keep_seen}
         side = Side(table, table, table, none, nowhere, nowhere)
         self.users, self.items = Growing(side), Growing(side)
-        small = np.zeros((0, sum(expert.level < 0 for expert in settings.experts(0))), np.float32)
-        self.everyone = Growing(Everyone(small, small, nowhere, nowhere))
-        self.recent = Growing(Recent(table, nowhere, nowhere))
-        self.first, self.older, self.seen, self.forgotten = 0, {}, SeenPairs(), 0
-        self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
-        self.low = Interactions(none, none, np.zeros((0, settings.rank)))
-        self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
+        small = np.zeros((0, tables.LASTING), np.float32)
+        self.everyone = Growing(tables.Everyone(small, small, nowhere, nowhere))
+        self.recent = Growing(tables.Recent(table, nowhere, nowhere))
+        self.first, self.older, self.seen, self.forgotten = 0, {}, tables.SeenPairs(), 0
+        self.slots = tables.Slots(none, none, none, none, nowhere, nowhere, nowhere)
+        self.low = tables.Interactions(none, none, np.zeros((0, RANK)))
+        self.scale = tables.Scale(np.zeros(1, np.int64), np.zeros(4))
         self.derive()
         self.experts.clear()
         self.add_experts(0)
@@ -104,17 +94,24 @@ class CompleterPool(Part):
         self.next_projection = self.block()
 
     def derive(self) -> None:
-        self.sides, self._loss = (self.users, self.items), LOSSES.index(self.settings.loss)
-        self.experts: list[Expert] = self.settings.experts(self.t)
+        self.sides = self.users, self.items
+        self.experts: list[Expert] = tables.experts_at(self.t)
 
     def check(self) -> None:
+        options, keep = self.settings, self.settings.get("keep_seen")
+        choices = [tables.FIXED | {"loss": loss, "keep_seen": keep} for loss in tables.LOSSES]
+        if options not in choices or type(keep) is not bool:
+            raise ValueError(
+                f"it has options that do not fit, as there are none but loss and keep_seen: {options!r:.200}; "
+                "let a new model learn, or use the version of driftwolfe that wrote it"
+            )
         # The experts must be those that the options make.
         slots, t = self.slots, self.t
         steps, radii, levels = np.transpose(self.experts)
         low = np.where(radii > 0.0, np.cumsum(radii > 0.0) - 1, -1)
         for own, made in ((slots.steps, steps), (slots.levels, levels), (slots.low, low)):
             require(np.array_equal(own, made), "experts")
-        shape = np.count_nonzero(radii), self.settings.rank
+        shape = np.count_nonzero(radii), RANK
         require(self.low.spreads.shape == shape, "experts with interactions")
         # Counts and time.
         require((slots.starts <= t).all(), "starts of experts")
@@ -122,8 +119,8 @@ class CompleterPool(Part):
         require(t < self.next_projection <= t + self.block(), "times of projections")
         require(all(k < self.low.radii.size for k in self.older), "older steps")
         (pairs,) = self.seen.runs
-        require(pairs.size <= (self.first if self.settings.keep_seen else 0), "rated pairs")
-        users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
+        require(pairs.size <= (self.first if keep else 0), "rated pairs")
+        users, items = pairs >> tables.ITEM_BITS, pairs & tables.LAST_ITEM
         known = (users < self.everyone.size).all() and (items < self.items.size).all()
         require(known, "rated pairs")
         self._check_everyone()
@@ -141,9 +138,8 @@ class CompleterPool(Part):
         everyone, t = self.everyone.known, self.t
         rows = everyone.rows[everyone.rows >= 0]
         require(np.array_equal(np.sort(rows), np.arange(self.users.size)), "rows of users")
-        lasting = sum(expert.level < 0 for expert in self.experts)
         resting = ((everyone.counts > 0) == (everyone.rows < 0)).all()
-        require(resting and everyone.biases.shape[1] == lasting, "users at rest")
+        require(resting, "users at rest")
         others = int(everyone.counts.sum()) + self.forgotten, 0
         for side, more in zip((grown.known for grown in self.sides), others, strict=True):
             counted = side.counts.sum() + more == t and (side.touched < t).all()
@@ -157,7 +153,7 @@ class CompleterPool(Part):
             users[sides[0].touched < self.slots.starts[e]] = 0.0  # what the expert does not know
             radius, norm, spread = (table[self.slots.low[e]] for table in self.low)
             for part in (users, items, spread.sum()):
-                require(np.abs(part).max(initial=0.0) <= LARGEST, "factors")
+                require(np.abs(part).max(initial=0.0) <= tables.LARGEST, "factors")
             squares = (users**2).sum(axis=0)
             known = squares > 0.0
             # The bound on the trace norm that the loop keeps up to date is one, and within the radius.
@@ -179,11 +175,11 @@ class CompleterPool(Part):
 
     def block(self) -> int:
         """Return the number of ratings between two projections."""
-        memory = self.settings.memory
+        memory = tables.MEMORY
         return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_FRACTION * min(self.t, memory)))
 
-    def predict(self, users: Indices, cols: Indices) -> tuple[Array, Array]:
-        """Return the predictions, and those of each expert before clipping; -1 is a new user or item."""
+    def predict(self, users: Indices, cols: Indices) -> Array:
+        """Return the predictions; -1 is a new user or item."""
         rows = np.full(users.size, -1)
         rows[users >= 0] = self.everyone.tables.rows[users[users >= 0]]
         found = self._predict(self._tables(), rows, cols)
@@ -191,33 +187,28 @@ class CompleterPool(Part):
         if resting.size:
             names, places = np.unique(users[resting], return_inverse=True)
             other = bound(UNBOUND, self._held(self._resting(names)), self._sizes)
-            parts = self._predict(other, places, cols[resting])
-            for whole, part in zip(found, parts, strict=True):
-                whole[resting] = part
+            found[resting] = self._predict(other, places, cols[resting])
         return found
 
-    def _predict(self, tables: Bound, rows: Indices, cols: Indices) -> tuple[Array, Array]:
-        predictions, answers = np.empty(rows.size), np.empty((rows.size, len(self.experts)))
+    def _predict(self, held: Bound, rows: Indices, cols: Indices) -> Array:
+        predictions = np.empty(rows.size)
         rows, cols = (np.ascontiguousarray(each, np.int64) for each in (rows, cols))
-        given = (array.ctypes.data for array in (rows, cols, predictions, answers))
-        kernels().predict(tables.at, *given, rows.size)
-        return predictions, answers
+        places = (array.ctypes.data for array in (rows, cols, predictions))
+        kernels().predict(held.at, *places, rows.size)
+        return predictions
 
     def predict_one(self, user: int, col: int) -> float:
         """Return the prediction of one rating."""
         row = self.everyone.tables.rows.item(user) if user >= 0 else -1
         if row < 0 <= user:
-            return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        tables = self._tables()
-        return tables.loops.predict.unchecked(tables.at, row, col, 0, 0, -1)
+            return float(self.predict(np.array([user]), np.array([col]))[0])
+        held = self._tables()
+        return held.loops.predict.unchecked(held.at, row, col, 0, -1)
 
-    def learn(
-        self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
-    ) -> Array:
-        """Learn ratings, of weights `parts`, one by one; return what was predicted just before each."""
+    def learn(self, users: Indices, cols: Indices, ratings: Array, *parts: Array) -> Array:
+        """Learn ratings, of weights `parts` if given, one by one; return what was predicted just before each."""
         done, predictions = 0, np.zeros(users.size)
         ratings = np.ascontiguousarray(ratings, np.float64)
-        parts = None if parts is None else np.ascontiguousarray(parts, np.float64)
         while done < users.size:
             # Up to the next projection, or the next power of 2, when an expert may join.
             event = min(self.next_projection, 1 << self.t.bit_length())
@@ -228,10 +219,9 @@ class CompleterPool(Part):
             new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
-            places = (ratings[part].ctypes.data, 0 if parts is None else parts[part].ctypes.data)
-            tables = self._tables()
-            given = (tables.at, new.start, i.size, INTERACTION_STEP, 0.0, *places)
-            kernels().learn(*given, predictions[part].ctypes.data)
+            given = (self._tables().at, new.start, i.size, INTERACTION_STEP, 0.0)
+            places = [each[part].ctypes.data for each in (ratings, *parts, predictions)]
+            kernels().learn(*given, places[0], places[1] if parts else 0, places[-1])
             self._events(self.t)
             done = part.stop
         return predictions
@@ -248,9 +238,9 @@ class CompleterPool(Part):
             self.recent.grow(place + 1)
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        tables = self._tables()
-        given = (tables.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0)
-        predicted: float = tables.loops.learn.unchecked(*given)
+        held = self._tables()
+        given = (held.at, place, 1, INTERACTION_STEP, rating, 0, 0, 0)
+        predicted: float = held.loops.learn.unchecked(*given)
         self._events(self.scale.clock.item(0))
         return predicted
 
@@ -274,18 +264,13 @@ class CompleterPool(Part):
         if t == self.next_projection:
             self._project()
             self.next_projection = t + self.block()
-            if self.recent.size + self.block() > self.settings.memory:
+            if self.recent.size + self.block() > tables.MEMORY:
                 self._fold()
-
-    @property
-    def _metric(self) -> float:
-        """The weight of a new row."""
-        return 0.5 ** (self.settings.weighting / 2.0)
 
     def _grow_items(self, size: int) -> None:
         """Give rows to items that are new."""
         new = self.items.grow(size)
-        self.items.tables.metric[new], self.items.tables.touched[new] = self._metric, -1
+        self.items.tables.metric[new], self.items.tables.touched[new] = NEW_METRIC, -1
 
     def _new_row(self, user: int) -> int:
         """Return a row for a user who is new, in order of numbers, or at rest."""
@@ -294,7 +279,7 @@ class CompleterPool(Part):
         row = self.users.size
         self.everyone.grow(user + 1)
         self.users.grow(row + 1)
-        self.everyone.tables.rows[user], self.users.tables.metric[row] = row, self._metric
+        self.everyone.tables.rows[user], self.users.tables.metric[row] = row, NEW_METRIC
         return row
 
     def _rows(self, users: Indices) -> Indices:
@@ -318,10 +303,10 @@ class CompleterPool(Part):
         """Return rows for users who have none."""
         kept_of: tuple[Any, ...] = self.everyone.tables
         biases, squares, counts, _ = (table[users] for table in kept_of)
-        restarted = np.zeros((users.size, len(self.experts) - biases.shape[1]))
+        restarted = np.zeros((users.size, len(self.experts) - tables.LASTING))
         return Side(
             *(np.hstack([biases, restarted]), np.hstack([squares, restarted])),
-            *(np.zeros((users.size, self.low.spreads.size)), np.full(users.size, self._metric)),
+            *(np.zeros((users.size, self.low.spreads.size)), np.full(users.size, NEW_METRIC)),
             *(np.zeros(users.size, np.int64), counts),
         )
 
@@ -332,9 +317,9 @@ class CompleterPool(Part):
         rated = np.zeros(self.users.size, dtype=bool)
         rated[self.recent.known.rows] = True
         known, everyone, owners = self.users.known, self.everyone.tables, self.owners()
-        names, kept = owners[~rated], everyone.biases.shape[1]
-        everyone.biases[names] = known.biases[~rated, :kept]
-        everyone.squares[names] = known.squares[~rated, :kept]
+        names = owners[~rated]
+        everyone.biases[names] = known.biases[~rated, : tables.LASTING]
+        everyone.squares[names] = known.squares[~rated, : tables.LASTING]
         everyone.counts[names], everyone.rows[names] = known.counts[~rated], -1
         self._keep_rows(np.flatnonzero(rated), owners)
 
@@ -382,7 +367,7 @@ class CompleterPool(Part):
         _, rows, cols = self.recent.known
         return np.concatenate([cols[rows == row], self.seen.items_of(user)])
 
-    def of_everyone(self, values: Array, resting: Array | float = 0.0) -> Array:
+    def _of_everyone(self, values: Array, resting: Array | float = 0.0) -> Array:
         """Return values by the number of the user, from values by row and those of users at rest."""
         rows = self.everyone.known.rows
         found = np.empty((rows.size, *values.shape[1:]))
@@ -397,12 +382,12 @@ class CompleterPool(Part):
         for e, columns in self.interacting():
             weights[:, columns] = known[0][:, e, None] * slots.weights[e]
         everyone = self.everyone.known
-        resting = everyone.biases[everyone.rows < 0] @ slots.weights[: everyone.biases.shape[1]]
+        resting = everyone.biases[everyone.rows < 0] @ slots.weights[: tables.LASTING]
         return Factors(
             float(slots.means @ slots.weights),
-            self.of_everyone((users.biases * known[0]) @ slots.weights, resting),
+            self._of_everyone((users.biases * known[0]) @ slots.weights, resting),
             (items.biases * known[1]) @ slots.weights,
-            self.of_everyone(users.rows * weights),
+            self._of_everyone(users.rows * weights),
             items.rows.copy(),
         )
 
@@ -424,13 +409,13 @@ class CompleterPool(Part):
     def _sizes(self) -> tuple[list[int], int]:
         """Return the sizes that loops are given, and that of working memory."""
         experts = len(self.experts)
-        return [experts, self.settings.rank, self.low.radii.size, self._loss], 2 * experts
+        loss = tables.LOSSES.index(self.settings["loss"])
+        return [experts, RANK, self.low.radii.size, loss], 2 * experts
 
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""
-        rank = self.settings.rank
         experts = np.flatnonzero(self.slots.low >= 0).tolist()
-        return [(e, slice(k * rank, (k + 1) * rank)) for k, e in enumerate(experts)]
+        return [(e, slice(k * RANK, (k + 1) * RANK)) for k, e in enumerate(experts)]
 
     def _trace_radius(self, expert: Expert) -> float:
         """The radius of an expert in units of the ratings."""
@@ -439,17 +424,19 @@ class CompleterPool(Part):
 
     def add_experts(self, t: int) -> None:
         """Add the experts that join up to rating t, with the weight that fixed share gives to every expert."""
-        for expert in self.settings.experts(t)[len(self.experts) :]:
+        for expert in tables.experts_at(t)[len(self.experts) :]:
             k = self.low.radii.size if expert.radius else -1
             added = (self.scale.numbers[3], 0.0, 0.0, expert.step, t, expert.level, k)
             weights = np.append(self.slots.weights * t, 1.0) / (t + 1.0)
-            self.slots = Slots(*map(np.append, self.slots, added))._replace(weights=weights)
+            self.slots = tables.Slots(*map(np.append, self.slots, added))._replace(weights=weights)
             self.experts.append(expert)
             if expert.radius:
-                radius, rank = self._trace_radius(expert), self.settings.rank
-                spread = np.full(rank, ROOM * radius / rank)
+                radius = self._trace_radius(expert)
+                spread = np.full(RANK, ROOM * radius / RANK)
                 new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
-                self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
+                self.low = tables.Interactions(
+                    *(np.concatenate([table, [row]]) for table, row in new)
+                )
                 self.recent.widen(k + 1)
             number = len(self.experts)
             for grown in self.sides:
@@ -457,18 +444,18 @@ class CompleterPool(Part):
 
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""
-        sides, rank = [grown.known for grown in self.sides], self.settings.rank
+        sides = [grown.known for grown in self.sides]
         for side in sides:
             relative = side.counts / side.counts.mean()
-            side.metric[:] = ((relative + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
-        for e, k, left, s, right, kept in self._leading(self.recent.size, rank):
+            side.metric[:] = ((relative + 1.0) / 2.0) ** (tables.WEIGHTING / 2.0)
+        for e, k, left, s, right, kept in self._leading(self.recent.size, RANK):
             radius = self._trace_radius(self.experts[e])
             s = threshold_falling(s, (1.0 - ROOM) * radius)
             for side, factor in zip(sides, (left * s, right * kept), strict=True):
                 # Directions may be fewer than last time; what is left of those would not be counted.
-                rows = side.rows[:, k * rank : (k + 1) * rank]
+                rows = side.rows[:, k * RANK : (k + 1) * RANK]
                 rows[:, : s.size], rows[:, s.size :] = factor / side.metric[:, None], 0.0
-            spread = np.full(rank, ROOM * radius / rank)
+            spread = np.full(RANK, ROOM * radius / RANK)
             spread[: s.size] += s
             self.low.radii[k], self.low.spreads[k] = radius, spread
             self.low.norms[k] = 0.5 * (s**2 / spread[: s.size]).sum() + 0.5 * spread.sum()
@@ -477,12 +464,12 @@ class CompleterPool(Part):
         """Keep only the leading directions of the oldest half of the steps."""
         half, older = self.recent.size // 2, {}
         users, items = (grown.known.metric[:, None] for grown in self.sides)
-        for e, k, left, s, right, kept in self._leading(half, 2 * self.settings.rank):
+        for e, k, left, s, right, kept in self._leading(half, 2 * RANK):
             start = int(self.slots.starts[e])
             if start < self.first + half:
-                older[k] = Older(start, left * (s * kept) * users, right * items)
+                older[k] = tables.Older(start, left * (s * kept) * users, right * items)
         self.older = older
-        if self.settings.keep_seen:
+        if self.settings["keep_seen"]:
             users = self.owners()[self.recent.tables.rows[:half]]
             self.seen.add(users, self.recent.tables.cols[:half])
         self.recent.keep(np.arange(half, self.recent.size))
@@ -491,8 +478,6 @@ class CompleterPool(Part):
 
     def _leading(self, count: int, rank: int) -> Iterator[Any]:
         """For each low-rank expert: the leading directions of its steps, the oldest `count`, since its start."""
-        if not self.low.radii.size:
-            return
         users, items = (grown.known.metric for grown in self.sides)
         steps, rows, cols = (table[:count] for table in self.recent.tables)
         scale = 1.0 / (users[rows] * items[cols])
@@ -503,7 +488,7 @@ class CompleterPool(Part):
         short = [indices.astype(np.int32) for indices in (cols[order], by_user.indptr)]
         matrix = scipy.sparse.csr_array((scale, *short), shape=shape)
         flipped = matrix.T
-        none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
+        none = tables.Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
         for k, (e, columns) in enumerate(self.interacting()):
             start, older = int(self.slots.starts[e]), self.older.get(k, none)
             data = steps[:, k] * scale
@@ -519,7 +504,7 @@ class CompleterPool(Part):
     def _space(self, k: int, last: Array, users: int) -> Array:
         """Right vectors to start from: the last ones and random ones, or as many as span everything."""
         items, columns = last.shape
-        random = np.random.default_rng([self.settings.seed, self.t, k])
+        random = np.random.default_rng([0, self.t, k])
         more = SPARE_COLUMNS if items <= FEW_ITEMS else SPARE_OF_MANY
         if columns + more >= min(users, items):
             return random.standard_normal((items, min(users, items)))

@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.estimators.completer_experts import Factors
 from driftwolfe.estimators.completer_tables import LOSSES
 from driftwolfe.estimators.core.ids import Ids, plain_keys
 from driftwolfe.points import checks
@@ -191,7 +190,8 @@ class FeatureModel(Part):
             ):
                 new = grown.grow(int(numbers.max()) + 1)
                 grown.tables.variances[new, 0], grown.tables.variances[new, 1:] = prior
-        (zs, xs), blended = self._found(*keys), predictions.copy()
+        blended = predictions.copy()
+        zs, xs = (side.find(own) for side, own in zip(self.features, keys, strict=True))
         nobody = np.zeros(max(self.shared.means.shape) + 1)
         kernels().blend.unchecked(
             *(users, items, ratings, parts, xs, zs, self.loss, self._prior, nobody),
@@ -199,37 +199,11 @@ class FeatureModel(Part):
         )
         return blended
 
-    def _found(self, users: list[Any], items: list[Any]) -> tuple[Array, Array]:
-        """Features of users and of items, the constant first."""
-        return self.user_features.find(users), self.item_features.find(items)
-
     def forget(self, user: Hashable, number: int) -> None:
         """Remove a user; the numbers of later ones fall by 1. Without ratings the number is -1."""
         self.features[0].remove(user)
         if 0 <= number < self.rows[0].size:
             self.rows[0].keep(np.delete(np.arange(self.rows[0].size), number))
-
-    def factors(self, others: Factors, users: list[Any], items: list[Any]) -> Factors:
-        """Return the blend as biases and factors, before clipping; fractions differ between users."""
-        if not self.shared.clocks.any():
-            return others
-        (zs, xs), matrix = self._found(users, items), self.shared.means
-        w, v = np.zeros((len(users), self._prior.size)), np.zeros((len(items), matrix.shape[1]))
-        stages = np.zeros(len(users), np.int64)
-        for found, grown in zip((w, v), self.rows, strict=True):
-            found[: grown.size] = grown.known.means
-        counts = self.rows[0].known.counts
-        stages[: counts.size] = np.minimum(np.frexp(counts)[1], STAGES - 1)
-        fraction = (self.shared.blends @ np.linspace(0.0, 1.0, BLENDS))[stages][:, None]
-        level = (v[:, 0] + xs[:, 1:] @ matrix[1:, 0])[:, None]
-        own = matrix[0, 0] + w[:, 0] + zs[:, 1:] @ matrix[0, 1:]
-        taste = w[:, 1:-1] + zs[:, 1:] @ matrix[1:, 1:].T
-        rest, theirs = 1.0 - fraction, others.mean + others.user_biases
-        left = [rest, rest * others.users, fraction * (1.0 + w[:, -1:]), fraction * taste]
-        left += [fraction * zs[:, 1:]]
-        right = [others.item_biases[:, None], others.items, level, xs[:, 1:], v[:, 1:]]
-        biases = rest[:, 0] * theirs + fraction[:, 0] * own
-        return Factors(0.0, biases, np.zeros(len(items)), np.hstack(left), np.hstack(right))
 
 
 def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any) -> FeatureModel:

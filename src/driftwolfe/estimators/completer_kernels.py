@@ -22,21 +22,8 @@ from driftwolfe.estimators.core.shared_kernels import (
     mean_error,
     reweigh,
 )
-from driftwolfe.points.compiling import (
-    NEW_NUMBERS,
-    NEW_PLACES,
-    NEW_TABLE,
-    NUMBER,
-    NUMBERS,
-    PLACES,
-    TABLE,
-    WHOLE,
-    fast_jit,
-    jit,
-    numbers_at,
-    places_at,
-    pointer,
-)
+from driftwolfe.points import compiling
+from driftwolfe.points.compiling import WHOLE, fast_jit, jit, numbers_at, places_at, pointer
 
 #: The running mean of errors looks back about so many ratings, that of recent ratings a hundred.
 MEMORY_OF_ERRORS, RECENT = 1 << 14, 0.01
@@ -50,8 +37,8 @@ MARGIN = 1e-9
 LARGEST_ERROR = 2.0
 #: Fraction of the prior variance that a user's weights regain with each rating, up to all of it.
 DRIFT = 0.003
-
-ABSOLUTE, HUBER, SQUARED = 0, 1, 2
+#: Losses, as `LOSSES` of completer_tables has them.
+ABSOLUTE, HUBER = 0, 1
 
 
 @jit()
@@ -79,9 +66,7 @@ def loss_value(error, loss):
     size = clip(abs(error), 0.0, LARGEST)
     if loss == ABSOLUTE:
         return size
-    if loss == HUBER and size > 1.0:
-        return size - 0.5
-    return 0.5 * size * size
+    return size - 0.5 if loss == HUBER and size > 1.0 else 0.5 * size * size
 
 
 @jit()
@@ -168,7 +153,7 @@ def step_row(k, rank, a, b, step, weight, rows, item_rows, radii, norms, spreads
             rows[a + j] += part * scaled * item_rows[b + j]
 
 
-@jit(WHOLE, WHOLE, WHOLE, NUMBER, NUMBER, WHOLE, WHOLE, WHOLE)
+@jit(WHOLE, WHOLE, WHOLE, compiling.NUMBER, compiling.NUMBER, WHOLE, WHOLE, WHOLE)
 def learn(where, place, count, rate, rating, ratings, parts, predictions):
     """Learn the ratings of as many pairs, from a place in the table of recent ones, and fill in their steps.
 
@@ -256,18 +241,18 @@ def learn(where, place, count, rate, rating, ratings, parts, predictions):
     return predicted
 
 
-@jit(WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE)
-def predict(where, u, i, predictions, answers, count):
-    """Predict ratings, all experts together and each alone, before clipping; nothing changes.
+@jit(WHOLE, WHOLE, WHOLE, WHOLE, WHOLE)
+def predict(where, u, i, predictions, count):
+    """Predict ratings; nothing changes.
 
-    Users and items, what is predicted and the answers lie at addresses. With a count of -1, u and i are numbers,
-    and the prediction is only returned.
+    Users, items and what is predicted lie at addresses. With a count of -1, u and i are numbers, and the
+    prediction is only returned.
     """
     at, predicted = places_at(where), 0.0
     for n in range(abs(count)):
         one = count < 0
         row, col = (u, i) if one else (places_at(u)[n], places_at(i)[n])
-        predicted = answer_of(at, row, col, 0 if one else answers + 8 * n * at[0])
+        predicted = answer_of(at, row, col, 0)
         if not one:
             numbers_at(predictions)[n] = predicted
     return predicted
@@ -275,14 +260,29 @@ def predict(where, u, i, predictions, answers, count):
 
 _group: Any = numba.types.NamedTuple
 _alike: Any = numba.types.NamedUniTuple
-_USERS = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), UserWeights)
-_ITEMS = _alike(NEW_TABLE, 2, ItemWeights)
-_SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), SharedWeights)
+_USERS = _group((compiling.NEW_TABLE, compiling.NEW_TABLE, compiling.NEW_PLACES), UserWeights)
+_ITEMS = _alike(compiling.NEW_TABLE, 2, ItemWeights)
+_SHARED = (compiling.NEW_TABLE,) * 3 + (compiling.NEW_NUMBERS, compiling.NEW_PLACES)
 
 
 @jit(
-    *(PLACES, PLACES, NUMBERS, NUMBERS, TABLE, TABLE, WHOLE, NUMBERS, NEW_NUMBERS),
-    *(_USERS, _ITEMS, _SHARED, NEW_NUMBERS),
+    *(
+        compiling.PLACES,
+        compiling.PLACES,
+        compiling.NUMBERS,
+        compiling.NUMBERS,
+        compiling.TABLE,
+        compiling.TABLE,
+    ),
+    *(
+        WHOLE,
+        compiling.NUMBERS,
+        compiling.NEW_NUMBERS,
+        _USERS,
+        _ITEMS,
+        _group(_SHARED, SharedWeights),
+    ),
+    compiling.NEW_NUMBERS,
 )
 def blend(
     rows, cols, ratings, parts, xs, zs, loss, prior, nobody, users, items, shared, predictions

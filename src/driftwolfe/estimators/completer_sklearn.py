@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.completer import MatrixCompleter
-from driftwolfe.estimators.core.ids import columns
 from driftwolfe.estimators.core.models import Watched
-from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes_or_undoes
 from driftwolfe.points.kinds import Array
-from driftwolfe.state import Field, check_fields
 
 
 class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator):
@@ -28,12 +23,8 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
 
     Parameters
     ----------
-    loss, learner, radii, rank, weighting, memory, keep_seen
+    loss, keep_seen
         As for `MatrixCompleter`.
-    passes
-        Times that `fit` goes over the rows: the first time in order, then shuffled.
-    random_state
-        A whole number: the seed of all that is random.
 
     Attributes
     ----------
@@ -51,43 +42,20 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
     True
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "huber",
-        learner: str = "both",
-        radii: Sequence[float] = (0.3, 1.0),
-        rank: int = 4,
-        weighting: float = 0.75,
-        memory: int = 131_072,
-        passes: int = 1,
-        random_state: int = 0,
-        keep_seen: bool = True,
-    ) -> None:
-        self.loss, self.learner, self.radii, self.rank = loss, learner, radii, rank
-        self.weighting, self.memory, self.keep_seen = weighting, memory, keep_seen
-        self.passes, self.random_state = passes, random_state
+    def __init__(self, *, loss: str = "huber", keep_seen: bool = True) -> None:
+        self.loss, self.keep_seen = loss, keep_seen
 
     @writes_or_undoes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn all rows from scratch; a row of weight 2 is the same as two."""
-        passes = checks.count(self.passes, "passes")
-        completer, pairs = self._new_completer(), list(zip(*columns(X), strict=True))
-        ratings = checks.finite_array(y, "y", (len(pairs),))
-        random = np.random.default_rng(self.random_state)
-        completer.partial_fit(pairs, ratings, sample_weight)
-        weights = None if sample_weight is None else np.broadcast_to(sample_weight, len(pairs))
-        for _ in range(passes - 1):
-            order = random.permutation(len(pairs))
-            own = None if weights is None else weights[order]
-            completer.partial_fit([pairs[row] for row in order.tolist()], ratings[order], own)
+        completer = MatrixCompleter(**self.get_params()).partial_fit(X, y, sample_weight)
         self.completer_, self.n_features_in_ = completer, 2
         return self
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows; a row of weight 2 is the same as two."""
-        completer = getattr(self, "completer_", None) or self._new_completer()
+        completer = getattr(self, "completer_", None) or MatrixCompleter(**self.get_params())
         completer.partial_fit(X, y, sample_weight)
         self.completer_, self.n_features_in_ = completer, 2
         return self
@@ -103,16 +71,14 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, as `MatrixCompleter.save` does."""
-        self._fitted()._write(path, type(self).__name__, wrapper={"passes": self.passes})
+        self._fitted()._write(path, type(self).__name__)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
         """Read what `save` wrote."""
-        completer, settings = MatrixCompleter._read(path, cls.__name__)
-        options, own = completer.settings, settings["wrapper"]
-        check_fields({"passes": Field((int, float), least=1)}, own, cls.__name__)
-        options["random_state"] = options.pop("seed")
-        model = cls(**options, passes=checks.count(own["passes"], "passes"))
+        completer, _ = MatrixCompleter._read(path, cls.__name__)
+        options = completer._pool.settings
+        model = cls(loss=options["loss"], keep_seen=options["keep_seen"])
         model.completer_, model.n_features_in_ = completer, 2
         return model
 
@@ -125,8 +91,3 @@ class MatrixCompletionRegressor(Guarded, Watched, RegressorMixin, BaseEstimator)
         if not hasattr(self, "completer_"):
             check_is_fitted(self)  # which takes longer, and says what to do
         return self.completer_
-
-    def _new_completer(self) -> MatrixCompleter:
-        options = self.get_params()
-        del options["passes"]
-        return MatrixCompleter(seed=options.pop("random_state"), **options)

@@ -1,17 +1,13 @@
-"""Options and tables of `MatrixCompleter`: users, items, experts, rated pairs, latest ratings, users at rest."""
+"""Constants and tables of `MatrixCompleter`: experts, rated pairs, users, items, latest ratings, users at rest."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
-from typing import Annotated, Any, NamedTuple, Self
+from collections.abc import Iterable
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.state import Field, Part
 
@@ -19,12 +15,24 @@ from driftwolfe.state import Field, Part
 #: with, and of restarted ones without and with.
 PLAIN_STEPS, LOW_RANK_STEPS = (0.3, 1.0), (0.2, 0.4)
 PLAIN_RESTARTED, LOW_RANK_RESTARTED = 0.5, 0.4
+#: Radii of the interactions, in units of the mean error times the root of users x items.
+RADII = (0.3, 1.0)
+#: Experts that never restart.
+LASTING = len(PLAIN_STEPS) + len(RADII) * len(LOW_RANK_STEPS)
+#: Largest rank of the interactions of one expert.
+RANK = 4
+#: How much the trace norm weights rows and columns by how often they are rated: 0 not at all, 1 as in Srebro
+#: and Salakhutdinov (2010).
+WEIGHTING = 0.75
+#: Most ratings whose gradients are kept exactly, the latest; of older ones the leading directions are.
+MEMORY = 131_072
 #: Shortest intervals of the cover, 64 ratings, and shortest with interactions, 4,096 ratings.
 FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
+#: Options that files name, with their only values: earlier versions had others.
+FIXED: dict[str, Any] = {"learner": "both", "radii": [*RADII], "rank": RANK}
+FIXED |= {"weighting": WEIGHTING, "memory": MEMORY, "seed": 0}
 #: In the order of their numbers in the compiled loops.
 LOSSES = ("absolute", "huber", "squared")
-LEARNERS = ("both", "pold", "pola")
-MOST_RADII = 64
 #: Bits of an item's number in a pair: users and items are fewer than 2^31.
 ITEM_BITS = 32
 LAST_ITEM = (1 << ITEM_BITS) - 1
@@ -40,70 +48,18 @@ class Expert(NamedTuple):
     radius: float = 0.0  # of interactions, in units of error times sqrt(users x items); 0: none
     level: int = -1  # restarted every 2^level ratings; -1: never
 
-    @property
-    def name(self) -> str:
-        radius = f", radius {self.radius:g}" if self.radius else ""
-        level = f", every {1 << self.level:,}" if self.level >= 0 else ""
-        return f"step {self.step:g}{radius}{level}"
 
-
-@dataclass(frozen=True)
-class CompleterSettings:
-    """Options of a `CompleterPool`, as `MatrixCompleter` describes them, checked."""
-
-    loss: str
-    learner: str
-    radii: Sequence[float]
-    rank: int
-    weighting: float
-    memory: int
-    seed: int
-    keep_seen: bool = True
-
-    SAVED = Field(dict)
-
-    def __post_init__(self) -> None:
-        checks.one_of(self.loss, "loss", LOSSES)
-        checks.one_of(self.learner, "learner", LEARNERS)
-        if not isinstance(self.radii, Iterable):
-            raise TypeError(f"radii must be a sequence of positive numbers, got {self.radii!r}")
-        balls = tuple(islice(self.radii, MOST_RADII + 1))
-        if len(balls) > MOST_RADII:
-            raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
-        weighting = checks.nonnegative(self.weighting, "weighting")
-        if weighting > 1.0:
-            raise ValueError(f"weighting must lie in 0..1, got {self.weighting!r}")
-        if not isinstance(self.keep_seen, bool):
-            raise TypeError(f"keep_seen must be True or False, got {self.keep_seen!r}")
-        vars(self).update(  # it is frozen
-            radii=tuple(checks.positive(radius, "radii") for radius in balls),
-            weighting=weighting,
-            rank=checks.count(self.rank, "rank"),
-            memory=checks.count(self.memory, "memory", least=64),
-            seed=checks.count(self.seed, "seed", least=0, most=math.inf),
-        )
-
-    def saved(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def read(cls, options: dict[str, Any]) -> Self:
-        return cls(**options)
-
-    def experts(self, t: int) -> list[Expert]:
-        """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
-        if self.learner == "pola":
-            found = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
+def experts_at(t: int) -> list[Expert]:
+    """Return all experts after t ratings: steps times radii, and one per length of intervals up to t."""
+    found = [Expert(step) for step in PLAIN_STEPS]
+    found += [Expert(step, radius) for radius in RADII for step in LOW_RANK_STEPS]
+    for level in range(FIRST_LEVEL, t.bit_length()):
+        # Beyond the memory, interactions learned since a restart are those of the grid.
+        if level >= FIRST_LOW_RANK_LEVEL and 1 << level <= 2 * MEMORY:
+            found.append(Expert(LOW_RANK_RESTARTED, max(RADII), level))
         else:
-            found = [Expert(step) for step in PLAIN_STEPS]
-            found += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
-        for level in range(FIRST_LEVEL, t.bit_length() if self.learner != "pold" else 0):
-            # Beyond the memory, interactions learned since a restart are those of the grid.
-            if level >= FIRST_LOW_RANK_LEVEL and 1 << level <= 2 * self.memory and self.radii:
-                found.append(Expert(LOW_RANK_RESTARTED, max(self.radii), level))
-            else:
-                found.append(Expert(PLAIN_RESTARTED, 0.0, level))
-        return found
+            found.append(Expert(PLAIN_RESTARTED, 0.0, level))
+    return found
 
 
 class SeenPairs(Part):
@@ -215,8 +171,8 @@ class Everyone(NamedTuple):
     """All users by number: where their rows are, and what is kept of users at rest, who have none."""
 
     # Of the experts that never restart; 0 for users with rows.
-    biases: Annotated[NDArray[np.float32], Field(_SHORT, ("everyone", "lasting"))]
-    squares: Annotated[NDArray[np.float32], Field(_SHORT, ("everyone", "lasting"), 0.0)]
+    biases: Annotated[NDArray[np.float32], Field(_SHORT, ("everyone", LASTING))]
+    squares: Annotated[NDArray[np.float32], Field(_SHORT, ("everyone", LASTING), 0.0)]
     counts: Annotated[Indices, Field(_WHOLE, ("everyone",), 0)]  # ratings of users at rest
     # -1 for users at rest.
     rows: Annotated[Indices, Field(_WHOLE, ("everyone",), -1, below="users")]

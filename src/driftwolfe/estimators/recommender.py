@@ -5,25 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from driftwolfe.estimators.core.ids import (
-    Ids,
-    columns,
-    matrix_entries,
-    plain_keys,
-    several,
-    single,
-)
+from driftwolfe.estimators.core import ids
+from driftwolfe.estimators.core.ids import Ids, plain_keys, several
 from driftwolfe.estimators.core.models import UsersAndItems, Watch
-from driftwolfe.estimators.recommender_tables import (
-    RankingTables,
-    RecommenderPool,
-    kernels,
-    ranking_tables,
-)
+from driftwolfe.estimators.recommender_tables import RankingTables, RecommenderPool, kernels
 from driftwolfe.points import checks
 from driftwolfe.points.access import half_written, reads, writes, writes_or_undoes
 from driftwolfe.points.kinds import Array, Indices
@@ -35,19 +24,6 @@ LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
 _NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
-
-
-class _Events(NamedTuple):
-    """Checked events."""
-
-    users: list[Any]
-    items: list[Any]
-    weights: Array
-    times: Array | None
-
-    def part(self, which: slice) -> _Events:
-        parts: Any = (None if column is None else column[which] for column in self)
-        return _Events(*parts)
 
 
 class Recommender(UsersAndItems):
@@ -77,7 +53,7 @@ class Recommender(UsersAndItems):
 
     without a learning rate: the loss is logarithmic, so Bayes' rule is exact, and the fixed share of
     1/(t + 1) has the rest as its price (Herbster and Warmuth 1998; the proof is in
-    docs/estimators/recommender.md). `regret_bound` is this. Recall, or one expert, has no guarantee.
+    docs/estimators/recommender.md). Recall, or one expert, has no guarantee.
 
     What is recommended is the best among the neighbours of the user's 20 latest items and the 128 most
     popular items of both kinds; the whole catalogue is searched where these are too few.
@@ -139,12 +115,12 @@ class Recommender(UsersAndItems):
             of the mean time between two events, instead of with every event.
         """
         if times is not None or not self._learn_single(pairs, weights):
-            self._learn(self._checked(pairs, weights, times))
+            self._learn(pairs, weights, times)
         return self
 
     def _learn_single(self, pairs: Any, weights: Any) -> bool:
         """Learn one event of a known user and item, and return True; the checks of many take longer."""
-        pair, weight = single(pairs), 1.0
+        pair, weight = ids.single(pairs), 1.0
         if weights is not None:
             if type(weights) is not list or len(weights) != 1 or type(weights[0]) not in _NUMBERS:
                 return False
@@ -158,83 +134,53 @@ class Recommender(UsersAndItems):
         try:
             self._watch.take_one(self._pool.learn_single(row, col, weight))
         except BaseException:
-            half_written(self, self._settled, t, 1)
+            half_written(self, self._settled, t, 1, self._times)
             raise
         return True
 
     @writes
-    def prequential(
-        self, pairs: Any, *, weights: Any = None, times: Any = None, delay: int = 0
-    ) -> Indices:
+    def prequential(self, pairs: Any, *, weights: Any = None) -> Indices:
         """Rank the item of each event, then learn it, one after the other; return the ranks.
 
         Rank 0 is the item recommended first. It is -1 where there was nothing to recommend: the item
-        was not known yet, was seen before, or has weight 0. With a delay of n, an event is learned just
-        before that n events later is ranked, the last n at the end.
+        was not known yet, was seen before, or has weight 0. `driftwolfe.evaluate.ranking` learns with a delay.
         """
-        late = checks.count(delay, "delay", least=0)
-        events = self._checked(pairs, weights, times)
-        if late <= 1:
-            return self._learn(events, ranked=True)
-        if events.times is not None:
-            self._elapsed(events.times)  # refuses all of them before any is learned
-        ranks = np.full(len(events.users), -1)
-        for k in range(ranks.size):
-            if k >= late:
-                self._learn(events.part(slice(k - late, k - late + 1)))
-            if events.weights[k] > 0.0:
-                found = self.recommend(events.users[k], len(self._items))
-                if events.items[k] in found:
-                    ranks[k] = found.index(events.items[k])
-        self._learn(events.part(slice(-late, None)))
-        return ranks
+        return self._learn(pairs, weights, None, ranked=True)
 
-    def _checked(self, pairs: Any, weights: Any, times: Any) -> _Events:
-        """Check events; nothing changes."""
+    def _learn(self, pairs: Any, weights: Any, times: Any, ranked: bool = False) -> Indices:
+        """Check events, number their ids, and learn them; return their ranks, if asked for."""
         if hasattr(pairs, "tocsr"):
             if weights is not None:
                 raise ValueError("a sparse matrix has its weights as values: leave weights= out")
-            users, items, weights = matrix_entries(pairs)
+            users, items, weights = ids.matrix_entries(pairs)
         else:
-            users, items = columns(pairs)
+            users, items = ids.columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
-        size = (len(users),)
-        counted = (
-            np.ones(size) if weights is None else checks.finite_array(weights, "weights", size)
-        )
-        counted = np.ascontiguousarray(counted)
+        given = np.ones(len(users)) if weights is None else weights
+        counted = np.ascontiguousarray(checks.finite_array(given, "weights", (len(users),)))
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
+        elapsed, clock = (counted > 0.0).astype(float), self._times
         if times is not None:
-            times = checks.finite_array(times, "times", size)
-        return _Events(users, items, counted, times)
-
-    def _learn(self, events: _Events, ranked: bool = False) -> Indices:
-        """Number the ids of checked events, and learn them; return their ranks, if asked for."""
-        elapsed, clock = (events.weights > 0.0).astype(float), self._times
-        if events.times is not None:
-            elapsed, clock = self._elapsed(events.times)
-        rows, new_users = self._users.number(events.users)
-        cols, new_items = self._items.number(events.items)
-        t, users, items = self._pool.t, len(self._users), len(self._items)
+            elapsed, clock = self._elapsed(checks.finite_array(times, "times", (len(users),)))
+        rows, new_users = self._users.number(users)
+        cols, new_items = self._items.number(items)
+        t, known = self._pool.t, (len(self._users), len(self._items))
         try:
             if new_users or new_items:
-                self._pool.grow(users + len(new_users), items + len(new_items))
-            found, losses = self._pool.learn(rows, cols, events.weights, elapsed, ranked)
+                self._pool.grow(known[0] + len(new_users), known[1] + len(new_items))
+            found, losses = self._pool.learn(rows, cols, counted, elapsed, ranked)
             self._watch.take(losses)
             self._users.add(new_users)
             self._items.add(new_items)
             self._times = clock
         except BaseException:
-            given = t, len(events.users), new_users, new_items, clock
-            half_written(self, self._settled, *given)
+            half_written(self, self._settled, t, len(users), clock, new_users, new_items)
             raise
         return found
 
-    def _settled(
-        self, t: int, events: int, users: Any = (), items: Any = (), clock: Any = None
-    ) -> bool:
+    def _settled(self, t: int, events: int, clock: Array, users: Any = (), items: Any = ()) -> bool:
         """Undo a call that was interrupted before its first event, complete one after its last; return whether."""
         learned, watched = self._pool.t - t, self._watch.t == self._pool.t
         if learned == 0:
@@ -243,7 +189,7 @@ class Recommender(UsersAndItems):
             self._pool.refresh()
             self._users.add(users)
             self._items.add(items)
-            self._times = self._times if clock is None else clock
+            self._times = clock
         return learned in (0, events) and watched
 
     def _elapsed(self, times: Array) -> tuple[Array, Array]:
@@ -254,10 +200,10 @@ class Recommender(UsersAndItems):
             raise ValueError("times must never fall; sort the events by time")
         totals = total + np.cumsum(gaps)
         numbers = number + np.arange(1.0, gaps.size + 1.0)
-        mean = np.maximum(totals / numbers, np.finfo(float).tiny)
         clock = np.array([times[-1], totals[-1], numbers[-1]])
         if not np.isfinite(clock).all():
             raise ValueError("times must span less than the largest floating-point number")
+        mean = np.maximum(totals / numbers, np.finfo(float).tiny)
         return np.minimum(gaps / mean, LONGEST_GAP), clock
 
     def recommend(
@@ -342,14 +288,10 @@ class Recommender(UsersAndItems):
         By how often users had both (far pairs) over the roots of both numbers of events. With
         `return_scores`, a pair: the items, and an array of these numbers.
         """
-        count = checks.count(n, "n", least=0)
-        places, scores = self._places([item], "item"), np.zeros(0)
-        if places.size:
-            places, scores = self._pool.similar(int(places[0]))
-            order = np.argsort(-scores, kind="stable")[:count]
-            places, scores = places[order], scores[order]
-        found = [self._items.names[place] for place in places.tolist()]
-        return (found, scores) if return_scores else found
+        count, known = checks.count(n, "n", least=0), self._places([item], "item")
+        places, scores = self._pool.similar(int(known[0])) if known.size else ([], np.zeros(0))
+        found = [self._items.names[place] for place in places[:count]]
+        return (found, scores[:count]) if return_scores else found
 
     @reads
     def explain(self, user: Hashable, item: Hashable) -> dict[str, Any]:
@@ -373,14 +315,8 @@ class Recommender(UsersAndItems):
     @reads
     def predict(self, pairs: Any) -> Array:
         """Return the probability that each item is the user's next new one; 0 for what is new or seen."""
-        users, items = columns(pairs)
+        users, items = ids.columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))[0]
-
-    @reads
-    def expert_predictions(self, pairs: Any) -> Array:
-        """Return the probabilities of each expert: one row per pair, one column per expert."""
-        users, items = columns(pairs)
-        return self._pool.predict(self._users.find(users), self._items.find(items))[1]
 
     @writes
     def forget(self, user: Hashable) -> Self:
@@ -413,7 +349,7 @@ class Recommender(UsersAndItems):
     @reads
     def tables(self) -> RankingTables:
         """Return all that scores follow from, as arrays; numbers are places in `users_` and `items_`."""
-        return ranking_tables(self._pool.packed())
+        return self._pool.exported()
 
     @property
     def n_events_(self) -> int:
@@ -430,21 +366,6 @@ class Recommender(UsersAndItems):
     def expert_weights_(self) -> Array:
         """Weights of the experts: a row for users who have seen 0, 1, 2-3, 4-7, ..., 64 or more items."""
         return self._pool.ranks.weights.copy()
-
-    @reads
-    def regret_bound(self, changes: int = 0) -> float:
-        r"""Return a bound on the log loss of the mixture less that of a sequence of experts, in nats.
-
-        .. math:: \sum_b \ln (N T_b) + S \ln (N \max_b T_b)
-
-        over the buckets of users that have had rounds, with S changes of the expert in all of them together.
-        """
-        rounds = self._pool.ranks.rounds
-        switches = checks.count(changes, "changes", least=0)
-        if not rounds.any():
-            return 0.0
-        prices = np.log(kernels().EXPERTS * rounds[rounds > 0])
-        return float(prices.sum() + switches * prices.max())
 
     def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Write everything to one file; `load` resumes bit-identically.

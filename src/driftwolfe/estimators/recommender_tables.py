@@ -109,26 +109,6 @@ class PackedRanks(NamedTuple):
     seen: Annotated[Indices, Field(np.int32, ("entries",), 0, below=1 << 30)]
 
 
-def ranking_tables(state: PackedRanks) -> RankingTables:
-    """Return the tables that follow from the arrays of a `Recommender`."""
-    events, decaying, scales, near, far = state.items.T
-    fresh = np.sqrt(np.minimum(events, kernels().FRESH) + 3.0) * scales
-    norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
-    items = state.seen.astype(np.int64) >> 1
-    return RankingTables(
-        popularity=np.stack([events + 1.0, decaying]),
-        powers=np.stack([far, near, near]),
-        starts=np.append(0, np.cumsum(state.lists)),
-        neighbours=state.neighbours.astype(np.int64),
-        pairs=state.counts / np.repeat(norms, state.lists, axis=0),
-        fading=fading(),
-        smoothing=np.array(kernels().SMOOTHING),
-        weights=state.weights.copy(),
-        seen_starts=np.append(0, np.cumsum(state.users)),
-        seen=np.where(state.seen & 1, items, -1 - items),
-    )
-
-
 def fading() -> Array:
     """Return what a user's latest items count, the last first: a row for far, near and any pairs."""
     loops = kernels()
@@ -255,6 +235,26 @@ class RecommenderPool(Part):
             seen=ranks.seen[_places(users[:, start], users[:, size])] - 2,
         )
 
+    def exported(self) -> RankingTables:
+        """Return the tables that scores follow from."""
+        state = self.packed()
+        events, decaying, scales, near, far = state.items.T
+        fresh = np.sqrt(np.minimum(events, kernels().FRESH) + 3.0) * scales
+        norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
+        items = state.seen.astype(np.int64) >> 1
+        return RankingTables(
+            popularity=np.stack([events + 1.0, decaying]),
+            powers=np.stack([far, near, near]),
+            starts=np.append(0, np.cumsum(state.lists)),
+            neighbours=state.neighbours.astype(np.int64),
+            pairs=state.counts / np.repeat(norms, state.lists, axis=0),
+            fading=fading(),
+            smoothing=np.array(kernels().SMOOTHING),
+            weights=state.weights.copy(),
+            seen_starts=np.append(0, np.cumsum(state.users)),
+            seen=np.where(state.seen & 1, items, -1 - items),
+        )
+
     @property
     def t(self) -> int:
         return int(self.ranks.clock[0])
@@ -315,13 +315,14 @@ class RecommenderPool(Part):
         buckets = np.minimum(np.frexp(sizes)[1], loops.BUCKETS - 1)
         return (chances * self.ranks.weights[buckets]).sum(axis=1), chances
 
-    def similar(self, item: int) -> tuple[Indices, Array]:
-        """Return the neighbours of an item, and their far pairs over the roots of both numbers of events."""
+    def similar(self, item: int) -> tuple[list[int], Array]:
+        """Return the neighbours of an item, and far pairs over the roots of both numbers of events, most first."""
         start, size, _ = self.ranks.lists[item + 1].tolist()
         found, counts = self.ranks.neighbours[start : start + size], self.ranks.counts
         events = self.ranks.items[:, kernels().EVENTS]
-        roots = np.sqrt(events[found] * events[item + 1])
-        return found - 1, counts[start : start + size, 0] / roots
+        scores = counts[start : start + size, 0] / np.sqrt(events[found] * events[item + 1])
+        order = np.argsort(-scores, kind="stable")
+        return (found[order] - 1).tolist(), scores[order]
 
     def explain(self, user: int, item: int) -> tuple[Array, Indices, Array]:
         """Return what each expert adds to a score, and for the user's latest items what pairs with them add."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -33,7 +33,6 @@ from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
-from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
 
 if TYPE_CHECKING:
@@ -64,12 +63,8 @@ class RiverMatrixCompleter(_PairModel):
 
     Parameters
     ----------
-    loss, learner, radii, weighting, memory, keep_seen
+    loss, keep_seen
         As for `MatrixCompleter`.
-    n_factors
-        `rank` of `MatrixCompleter`; here that is the method that ranks.
-    seed
-        As for `MatrixCompleter`; None is 0.
 
     Attributes
     ----------
@@ -87,23 +82,10 @@ class RiverMatrixCompleter(_PairModel):
 
     MODEL = "completer"
 
-    def __init__(
-        self,
-        loss: str = "huber",
-        learner: str = "both",
-        radii: Sequence[float] = (0.3, 1.0),
-        n_factors: int = 4,
-        weighting: float = 0.75,
-        memory: int = 131_072,
-        seed: int | None = None,
-        keep_seen: bool = True,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.loss, self.learner, self.radii, self.n_factors = loss, learner, radii, n_factors
-        self.weighting, self.memory, self.keep_seen = weighting, memory, keep_seen
-        same = ("loss", "learner", "radii", "weighting", "memory", "keep_seen")
-        options = {name: getattr(self, name) for name in same}
-        self.completer = MatrixCompleter(**options, rank=n_factors, seed=seed or 0)
+    def __init__(self, loss: str = "huber", keep_seen: bool = True) -> None:
+        super().__init__()
+        self.loss, self.keep_seen = loss, keep_seen
+        self.completer = MatrixCompleter(loss=loss, keep_seen=keep_seen)
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
@@ -123,16 +105,14 @@ class RiverMatrixCompleter(_PairModel):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as `MatrixCompleter.save` does."""
-        self.completer._write(path, type(self).__name__, wrapper={"seed": self.seed})
+        self.completer._write(path, type(self).__name__)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
-        completer, settings = MatrixCompleter._read(path, cls.__name__)
-        own, options = settings["wrapper"], completer.settings
-        check_fields({"seed": Field(int, least=0, optional=True)}, own, cls.__name__)
-        require((own["seed"] or 0) == options["seed"], "seeds")
-        model = cls(n_factors=options.pop("rank"), **options | own)
+        completer, _ = MatrixCompleter._read(path, cls.__name__)
+        options = completer._pool.settings
+        model = cls(loss=options["loss"], keep_seen=options["keep_seen"])
         model.completer = completer
         return model
 

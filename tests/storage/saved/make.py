@@ -68,7 +68,7 @@ def play_game(path, rounds=ROUNDS):
 def learned_estimators():
     """All of them, after a few records."""
     river = estimators.RiverTraceNormClassifier(radii=20.0)
-    completer = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
+    completer = estimators.RiverMatrixCompleter()
     events = estimators.RiverRecommender()
     events.learn_many(RATED[:10], RATINGS[:10] - 1.0)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
@@ -79,7 +79,7 @@ def learned_estimators():
         numbers.learn_one(dict(zip("ab", row, strict=True)), target)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
         completer.learn_one(user, item, rating)
-    small, alarm = {"rank": 1, "memory": 64}, estimators.DriftAlarm(rate=0.2)
+    alarm = estimators.DriftAlarm(rate=0.2)
     alarm.update_many(np.arange(20.0))
     return {
         "AdaptiveIntervals": estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
@@ -87,8 +87,8 @@ def learned_estimators():
             SURE * 2, LABELS[:8] * 2, RATED[:8] * 2
         ),
         "DriftAlarm": alarm,
-        "MatrixCompleter": estimators.MatrixCompleter(**small).partial_fit(RATED, RATINGS),
-        "MatrixCompletionRegressor": estimators.MatrixCompletionRegressor(**small).fit(
+        "MatrixCompleter": estimators.MatrixCompleter().partial_fit(RATED, RATINGS),
+        "MatrixCompletionRegressor": estimators.MatrixCompletionRegressor().fit(
             np.array(RATED, dtype=object), RATINGS
         ),
         "Recommender": estimators.Recommender().partial_fit(RATED[:10], weights=RATINGS[:10] - 1.0),
