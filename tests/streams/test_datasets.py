@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import driftwolfe as dw
-from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
+from driftwolfe.losses import AbsoluteEntries
 from driftwolfe.streams import datasets, matrix_completion, movielens_100k, multiclass, shuttle
 from driftwolfe.streams.datasets import rows_played
 from real_data import needs_data
@@ -40,11 +39,6 @@ def test_every_copy_is_shuffled_on_its_own():
     assert (2 * first).tolist() != second.tolist()
     again = matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
     assert again[1].targets.tolist() == second.tolist()
-    squared = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=SquaredEntries)
-    assert type(squared[0]) is SquaredEntries
-    assert squared.lipschitz == math.inf
-    huber = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=partial(HuberEntries, width=2.0))
-    assert huber.lipschitz == pytest.approx(2.0 * math.sqrt(5))
 
 
 def test_features_flip_every_so_many_rounds():
@@ -134,7 +128,6 @@ def test_a_shorter_movielens_holds_the_first_ratings_in_every_copy():
     )
     assert others == [held, held]
     assert len(movielens_100k(rounds=3000)) == 3000
-    assert len(movielens_100k(rounds=5, copies=(1,), per_round=7)) == 5
 
 
 @needs_data
