@@ -20,10 +20,9 @@ from driftwolfe.points.ops import tilt
 _ROUNDED, _FEW = 1e-7, 1e-9
 #: Variables up to which all bounds are found by the oracle.
 _BOUNDED = 64
-#: Answers are rounded to multiples of this times the largest entry: which basis a run starts from, and so how
-#: the last bits are rounded, does not show. HiGHS itself keeps rows to 1e-9, and costs to 1e-7 where the largest
-#: is `_LARGEST`. A reduced cost of more than `_CERTAIN` is none of 0.
-_GRAIN, _LARGEST, _CERTAIN = 2.0**-36, 1024.0, 1e-6
+#: Answers are rounded to multiples of this times the largest entry. HiGHS itself keeps rows to 1e-9, and costs
+#: to 1e-7 where the largest is `_LARGEST`.
+_GRAIN, _LARGEST = 2.0**-36, 1024.0
 _HIGHS_OPTIONS: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}
 _HIGHS_OPTIONS["primal_feasibility_tolerance"] = 1e-9
 
@@ -31,10 +30,8 @@ _HIGHS_OPTIONS["primal_feasibility_tolerance"] = 1e-9
 class LinearMinimiser:
     r"""Minimises linear functions over :math:`\{x : low \le A x \le high,\ lower \le x \le upper\}`.
 
-    With `highspy` a run starts from the basis where the last one ended, and again from none if other answers may
-    be as good: so an answer depends on the costs alone. Without it SciPy's `milp` starts afresh, which takes a
-    few times as long; it also finds `whole` numbers. Copies and pickles leave the solver behind; calls from
-    several threads take turns.
+    With `highspy` the rows are given once. Without it SciPy's `milp` takes several times as long; it also finds
+    `whole` numbers. Copies and pickles leave the solver behind; calls from several threads take turns.
     """
 
     def __init__(
@@ -58,16 +55,13 @@ class LinearMinimiser:
         if self.whole:
             return np.rint(solution)
         grain = _GRAIN * 2.0 ** np.frexp(0.7 * float(np.abs(solution).max(initial=1e-300)))[1]
-        rounded = grain * np.rint(solution / grain)
-        return np.clip(rounded.astype(float), self.lower, self.upper)
+        return np.clip(grain * np.rint(solution / grain), self.lower, self.upper)
 
     def _highs(self) -> Any:
-        """The solver with a memory, or None where it is not installed."""
+        """HiGHS without SciPy's checks, or None where it is not installed."""
         try:
             highspy: Any = import_module("highspy")  # optional; without it the types are the same
         except ImportError:
-            return None
-        if not self.A.nnz:  # it would have no basis
             return None
         highs, model, n = highspy.Highs(), highspy.HighsLp(), self.A.shape[1]
         for option, value in _HIGHS_OPTIONS.items():
@@ -81,35 +75,14 @@ class LinearMinimiser:
         model.a_matrix_.value_ = self.A.data
         highs.passModel(model)
         columns = np.arange(n, dtype=np.int32)
-        lower, upper = np.append(self.lower, self.low), np.append(self.upper, self.high)
-        movable, A = lower < upper, self.A.astype(np.longdouble)
 
         def solve(costs: Array) -> Array:
+            highs.clearSolver()  # so that an answer depends on the costs alone
             highs.changeColsCost(n, columns, costs)
-            for _ in range(2):  # the second time from no basis, where other answers may be as good
-                highs.run()
-                if (status := highs.getModelStatus()) != highspy.HighsModelStatus.kOptimal:
-                    highs.clearSolver()
-                    raise ValueError(highs.modelStatusToString(status).lower())
-                basic, found = highs.getBasicVariables()[1], highs.getSolution()
-                prices = np.append(found.col_dual, found.row_dual)
-                prices[np.where(basic < 0, n - 1 - basic, basic)] = math.inf
-                if (np.abs(prices[movable]) > _CERTAIN).all():
-                    break
-                highs.clearSolver()
-            return refined(basic, np.append(found.col_value, found.row_value))
-
-        def refined(basic: Any, values: Array) -> Any:
-            """Return the vertex to more digits than bases differ in: what is not basic is at its bound."""
-            held = np.ones(values.size, dtype=bool)
-            held[np.where(basic < 0, n - 1 - basic, basic)] = False
-            bound = np.where(values - lower <= upper - values, lower, upper)
-            exact = np.where(held & np.isfinite(bound), bound, values).astype(np.longdouble)
-            missing = np.where(held[n:], exact[n:] - A @ exact[:n], 0.0)
-            unit = np.abs(missing).max(initial=1e-300)  # HiGHS drops small numbers
-            moves = unit * highs.getBasisSolve((missing / unit).astype(float))[1]
-            exact[basic[basic >= 0]] += moves[basic >= 0]
-            return exact[:n]
+            highs.run()
+            if (status := highs.getModelStatus()) != highspy.HighsModelStatus.kOptimal:
+                raise ValueError(highs.modelStatusToString(status).lower())
+            return np.array(highs.getSolution().col_value)
 
         return solve
 
@@ -135,8 +108,8 @@ class LinearProgram(Domain):
     r"""Feasible points: :math:`\{x : A_{ub} x \le b_{ub}, A_{eq} x = b_{eq}, low \le x \le high\}`.
 
     The parameters are those of `scipy.optimize.linprog`. The set must be bounded and more than a point; if it is
-    not, the error names a row or a ray. The oracle is HiGHS, with warm starts where `highspy` is installed (``pip
-    install "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
+    not, it is refused. The oracle is HiGHS, quicker where `highspy` is installed (``pip install
+    "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
 
     The centre is that of a largest ball in the set, within its affine hull: O(m^2 n) for m equalities and n
     variables. `radius` is a bound, exact if bounds on the variables hold with equality at all vertices. Such bounds
@@ -190,7 +163,10 @@ class LinearProgram(Domain):
         try:
             ends = [self._program(generic), self._program(-generic)]
         except ValueError as error:
-            raise ValueError(self._fault(generic, n_ub) or f"HiGHS: {error}") from None
+            fault = "correct the rows and bounds, which no point keeps, or give bounds that stop it"
+            raise ValueError(
+                f"the set must hold points and be bounded, but is {error}; {fault}"
+            ) from None
         length = norm(ends[1] - ends[0])
         if length <= _FEW * max(map(norm, ends)):
             raise ValueError("the set is a single point; loosen a row or a bound")
@@ -274,30 +250,6 @@ class LinearProgram(Domain):
             inside = self._program(rows.T @ tied.astype(float))  # if some can be loose, one is here
         return tied
 
-    def _fault(self, generic: Array, n_ub: int) -> str:
-        """Say which row no point keeps, or along which ray the set is unbounded; nothing if neither."""
-        known, (m, n) = self._program, self._program.A.shape
-        slack = scipy.sparse.eye_array(m, format="csc")
-        A = scipy.sparse.hstack((known.A, slack, -slack))
-        upper = np.append(known.upper, np.full(2 * m, math.inf))
-        lower = np.append(known.lower, np.zeros(2 * m))
-        elastic = LinearMinimiser(A, known.low, known.high, lower, upper)
-        misses = elastic(np.repeat([0.0, 1.0], (n, 2 * m)))[n:].reshape(2, m).sum(axis=0)
-        if misses.max(initial=0.0) > _ROUNDED:
-            i = int(misses.argmax())
-            row = f"row {i} of A_ub" if i < n_ub else f"row {i - n_ub} of A_eq"
-            return (
-                f"the set is empty: the other rows and the bounds rule {row} out, by a distance of "
-                f"{misses[i]:.3g} or more; correct it, or what is against it"
-            )
-        bounds = (known.low, known.high, known.lower, known.upper)
-        low, high, lower, upper = (np.where(np.isfinite(each), 0.0, math.inf) for each in bounds)
-        cone = LinearMinimiser(known.A, -low, high, -lower.clip(0, 1), upper.clip(0, 1))
-        ray = max(cone(generic), cone(-generic), key=norm)
-        parts = [f"{ray[i]:+.3g} x[{i}]" for i in np.flatnonzero(ray)]
-        way = " ".join(parts[:5]) + " ..." * (len(parts) > 5)
-        return way and f"the set is unbounded along the ray {way}; give bounds that stop it"
-
 
 def _rows(A: Any, b: Any, name: str) -> tuple[Any, Any]:
     """Return a matrix, dense or CSR, and its right-hand side, or None for both."""
@@ -337,7 +289,7 @@ def _bounds(given: Any, columns: list[int]) -> Array:
     return pairs
 
 
-def from_cvxpy(variable: Any, constraints: Any, **options: Any) -> LMODomain:
+def from_cvxpy(variable: Any, constraints: Any) -> LMODomain:
     """Return the set of a cvxpy model: all values of a variable for which the constraints can be met.
 
     The oracle is the model with a linear cost, compiled once, as the cost is a parameter. It is as exact as the
@@ -350,8 +302,6 @@ def from_cvxpy(variable: Any, constraints: Any, **options: Any) -> LMODomain:
         A real variable with one axis or more.
     constraints
         A list of constraints, which bound the variable.
-    options
-        Of the solver, as for ``Problem.solve``; by default cvxpy chooses one.
 
     Examples
     --------
@@ -373,7 +323,7 @@ def from_cvxpy(variable: Any, constraints: Any, **options: Any) -> LMODomain:
     def lmo(direction: Array) -> Any:
         with lock:  # learners project in several threads
             costs.value = direction / (np.abs(direction).max() or 1.0)
-            problem.solve(**{"warm_start": False, **options})  # answers depend on costs alone
+            problem.solve(warm_start=False)  # answers depend on costs alone
             if variable.value is None or "optimal" not in problem.status:
                 must = f"constraints must bound {variable.name()} and leave it several values"
                 raise ValueError(f"the model is {problem.status}: {must}")
