@@ -157,11 +157,14 @@ def test_one_capacity_for_all_parts_and_many_parts_at_once(rng):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: dw.SpanningTreePolytope(4, [(0, 1), (1, 2), (2, 0)]), "falls into 2 pieces"),
-        (lambda: dw.SpanningTreePolytope(3, [(0, 1), (1, 2)]), "the graph is a tree"),
-        (lambda: dw.SpanningTreePolytope(2), "the graph is a tree"),
-        (lambda: dw.SpanningTreePolytope(3, [(0, 1), (1, 2), (2, 2)]), "edge 2 is a loop"),
-        (lambda: dw.SpanningTreePolytope(3, [(0, 1), (1, 3), (0, 2)]), "vertices 0 to 2"),
+        (
+            lambda: dw.SpanningTreePolytope(4, [(0, 1), (1, 2), (2, 0), (0, 1)]),
+            "falls into 2 pieces",
+        ),
+        (lambda: dw.SpanningTreePolytope(3, [(0, 1), (1, 2)]), "2 edges make one tree"),
+        (lambda: dw.SpanningTreePolytope(2), "1 edges make one tree"),
+        (lambda: dw.SpanningTreePolytope(3, [(0, 1), (1, 2), (2, 2)]), "numbers from 0 to 2"),
+        (lambda: dw.SpanningTreePolytope(3, [(0, 1), (1, 3), (0, 2)]), "numbers from 0 to 2"),
         (lambda: dw.SpanningTreePolytope(3, [(0, 1, 2)]), "pairs of whole numbers"),
         (lambda: dw.SpanningTreePolytope(3, [(0.5, 1.0)]), "pairs of whole numbers"),
         (lambda: dw.SpanningTreePolytope(1), "whole number >= 2"),

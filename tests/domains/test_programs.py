@@ -138,15 +138,13 @@ def test_a_row_that_only_crosses_the_hull_takes_nothing_of_the_ball():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"A_ub": [[1, 1], [-1, -1], [1, 0]], "b_ub": [1, -2, 3]}, "empty: .* row 0 of A_ub"),
-        ({"A_ub": [[1, 1]], "b_ub": [3], "A_eq": [[1, 1]], "b_eq": [-2]}, "row 0 of A_eq"),
-        ({"A_ub": [[0, 0]], "b_ub": [-1], "bounds": (0, 1)}, "row 0 of A_ub"),
-        ({"A_ub": [[1, -1]], "b_ub": [1]}, r"unbounded along the ray \+1 x\[1\]"),
         (
-            {"A_eq": [[1, -2]], "b_eq": [2], "bounds": (None, None)},
-            r"ray [+-]1 x\[0\] [+-]0.5 x\[1\]",
+            {"A_ub": [[1, 1], [-1, -1], [1, 0]], "b_ub": [1, -2, 3]},
+            "must hold points .* infeasible",
         ),
-        ({"bounds": [(0, 1), (None, 3)]}, r"ray -1 x\[1\]"),
+        ({"A_ub": [[0, 0]], "b_ub": [-1], "bounds": (0, 1)}, "infeasible"),
+        ({"A_ub": [[1, -1]], "b_ub": [1]}, "be bounded, but is unbounded; .* give bounds"),
+        ({"bounds": [(0, 1), (None, 3)]}, "unbounded"),
         ({"A_eq": [[1, 1], [1, -1]], "b_eq": [2, 0]}, "a single point"),
         ({"bounds": [(0, 1), (2, 1)]}, r"empty: x\[1\] has bounds \(2, 1\)"),
         ({"bounds": (0, 1)}, "bounds must be"),
@@ -205,7 +203,7 @@ def test_models_against_cvxpy(number, rng):
 
 def test_choices_of_a_model_are_its_convex_hull(rng):
     x = cp.Variable(5, boolean=True)
-    domain = dw.from_cvxpy(x, [cp.sum(x) == 2], solver=cp.SCIPY)
+    domain = dw.from_cvxpy(x, [cp.sum(x) == 2])
     twin = dw.UniformMatroidPolytope(5, 2)
     for costs in rng.normal(size=(5, 5)):
         np.testing.assert_allclose(domain.lmo(costs), twin.lmo(costs), atol=1e-9)
@@ -269,36 +267,23 @@ def test_orders_against_all_permutations(values, rng):
         limits = [cp.sum_largest(x, k) <= most for k, most in domain_sums]
         return [*limits, cp.sum(x) == domain.values.sum()]
 
-    check_set(domain, rng, orders, constraints, reach=2.0)
+    check_set(domain, rng, orders, constraints)
 
 
-@pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("n", [4, 7, 12])
-def test_matchings_against_networkx(n, k, rng):
+def test_matchings_against_networkx(n, rng):
     graph = nx.gnp_random_graph(n, 0.6, seed=3)
-    domain = dw.MatchingPolytope(graph, k)
+    domain = dw.MatchingPolytope(graph)
     edges = list(graph.edges())
     for costs in rng.normal(size=(8, len(edges))):
         found = domain.lmo(costs)
         chosen = [edges[i] for i in np.flatnonzero(found)]
         assert set(found) <= {0.0, 1.0} and nx.is_matching(graph, chosen)
-        assert len(chosen) <= (k or n) and domain.contains(found)
-        if k is None:
-            priced = nx.Graph()
-            priced.add_weighted_edges_from(
-                (*edge, -cost) for edge, cost in zip(edges, costs, strict=True)
-            )
-            best = nx.max_weight_matching(
-                nx.Graph((a, b, d) for a, b, d in priced.edges(data=True))
-            )
-            least = -sum(max(priced.edges[edge]["weight"], 0.0) for edge in best)
-        else:
-            pairs = itertools.combinations(range(len(edges)), 2)
-            least = min(
-                0.0,
-                costs.min(),
-                *(costs[i] + costs[j] for i, j in pairs if not {*edges[i]} & {*edges[j]}),
-            )
+        assert domain.contains(found)
+        priced = nx.Graph()
+        priced.add_weighted_edges_from((*e, -cost) for e, cost in zip(edges, costs, strict=True))
+        best = nx.max_weight_matching(priced)
+        least = -sum(max(priced.edges[edge]["weight"], 0.0) for edge in best)
         assert costs @ found == pytest.approx(least, abs=1e-9)
 
 
@@ -318,23 +303,11 @@ def test_an_odd_cycle_holds_no_more_than_its_matchings():
         (lambda: dw.Permutahedron(1), "not all equal"),
         (lambda: dw.MatchingPolytope([]), "must have edges"),
         (lambda: dw.MatchingPolytope([(0, 0)]), "each between two vertices"),
-        (lambda: dw.MatchingPolytope([(0, 1)], k=0), "k must be"),
     ],
 )
 def test_bad_arguments_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_trees_of_a_networkx_graph(rng):
-    graph = nx.relabel_nodes(nx.petersen_graph(), "vertex {}".format)
-    domain = dw.SpanningTreePolytope.from_networkx(graph)
-    costs = rng.normal(size=15)
-    nx.set_edge_attributes(graph, dict(zip(graph.edges, costs, strict=True)), "weight")
-    least = nx.minimum_spanning_tree(graph).size(weight="weight")
-    assert costs @ domain.lmo(costs) == pytest.approx(least)
-    with pytest.raises(ValueError, match="2 pieces"):
-        dw.SpanningTreePolytope.from_networkx(nx.disjoint_union(graph, graph))
 
 
 def test_learners_play_on_products_of_these_sets(rng):
@@ -343,7 +316,7 @@ def test_learners_play_on_products_of_these_sets(rng):
         dw.TransportPolytope([1.0, 2.0], [2.0, 0.5, 0.5]),
         dw.Permutahedron(3),
         dw.MatchingPolytope(nx.cycle_graph(5)),
-        dw.SpanningTreePolytope.from_networkx(nx.cycle_graph(4)),
+        dw.SpanningTreePolytope(3),
     ]
     domain = dw.ProductDomain(parts)
     learner = dw.POLA(domain)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import group_labels, project_capped_sums
 from driftwolfe.domains.base import LMO, Domain, reach
@@ -122,8 +121,7 @@ class Permutahedron(Domain):
     r"""Mixtures of orders: the convex hull of all permutations of some numbers.
 
     A vertex is a ranking: each coordinate has its rank, or what that is worth. The oracle sorts, in O(n log n), and
-    so does the projection (isotonic regression). The centre has the mean everywhere. The gauge is infinite where
-    the sum is wrong (more than 1e-9 of the size away).
+    so does the projection (isotonic regression). The centre has the mean everywhere.
 
     Parameters
     ----------
@@ -165,11 +163,9 @@ class Permutahedron(Domain):
     def _lmo(self, direction: Array) -> Array:
         return self._at(np.argsort(direction, kind="stable"), self.values)
 
-    def _sums(self, y: Array) -> Array:
-        return np.cumsum(np.sort(self._from_center(y))[::-1])[:-1]
-
     def _contains(self, x: Array, slack: float) -> bool:
-        within = (self._sums(x) <= self._room + slack * self._lengths).all()
+        sums = np.cumsum(np.sort(self._from_center(x))[::-1])[:-1]
+        within = (sums <= self._room + slack * self._lengths).all()
         return bool(within and self._offset(x) <= slack)
 
     def _project(self, y: Array) -> Array:
@@ -180,13 +176,6 @@ class Permutahedron(Domain):
         falls = np.minimum(-np.diff(y[order], prepend=y.max()), np.ptp(self.values))
         excess = isotonic_regression(-np.cumsum(falls) - self.values, increasing=False)
         return self._at(order, -np.cumsum(falls) - excess.x)
-
-    def _gauge(self, y: Array) -> float:
-        return math.inf if self._outside_hull(y) else max(0.0, (self._sums(y) / self._room).max())
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        k = int((self._sums(y) / self._room).argmax())
-        return self.tangent(self._at(np.argsort(-y, kind="stable")[: k + 1], 1 / self._room[k]))
 
 
 class MatchingPolytope(Domain):
@@ -200,8 +189,6 @@ class MatchingPolytope(Domain):
     graph
         Edges as pairs of vertices, which may be anything hashable, or a networkx graph, with coordinates in the
         order of ``graph.edges()``. Parallel edges are fine, loops are not; directions play no role.
-    k
-        How many edges a matching has at most; any number if not given.
 
     Examples
     --------
@@ -212,23 +199,21 @@ class MatchingPolytope(Domain):
     """
 
     cheap_membership, known_by_lmo = False, True
-    _made_from = (("graph", "edges"), ("k", "k"))
+    _made_from = (("graph", "edges"),)
 
-    def __init__(self, graph: Any, k: int | None = None) -> None:
+    def __init__(self, graph: Any) -> None:
         self.edges = arcs_of(list(graph.edges()) if hasattr(graph, "edges") else graph)
-        self.k, size = k, len(self.edges)
+        size = len(self.edges)
         if not self.edges or any(a == b for a, b in self.edges):
             raise ValueError("graph must have edges, each between two vertices")
         numbers = dict[Hashable, int]()
         ends = [[numbers.setdefault(v, len(numbers)) for v in edge] for edge in self.edges]
         tails, heads = np.array(ends).T
         meets = abs(incidence(tails, heads, len(numbers)))
-        most = np.append(np.ones(len(numbers)), size if k is None else checks.count(k, "k"))
-        rows = scipy.sparse.vstack((meets, np.ones((1, size))))
-        self._program = LinearMinimiser(rows, -math.inf, most, 0.0, 1.0, whole=True)
+        self._program = LinearMinimiser(meets, -math.inf, 1.0, 0.0, 1.0, whole=True)
         self._tilt = tilt(size)
         # No more than 3/2 of the largest degree of matchings hold all edges (Shannon 1949).
-        share = min(2 / 3 / meets.sum(axis=1).max(), most[-1] / size) / 2
+        share = 1 / 3 / meets.sum(axis=1).max()
         center = np.full(size, share)
         super().__init__(
             size,
@@ -279,20 +264,17 @@ class SpanningTreePolytope(Domain):
         pairs = np.stack(np.triu_indices(number, 1), axis=1) if edges is None else np.array(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
             raise ValueError("edges must be pairs of whole numbers, one pair per edge")
-        if len(pairs) < number - 1:  # before anything of the size of n_vertices is made
-            raise ValueError(f"{len(pairs)} edges cannot connect {number} vertices; add edges")
-        least, most = pairs.min(), pairs.max()
-        if least < 0 or most >= number:
-            raise ValueError(f"edges must join vertices 0 to {number - 1}, got {least} and {most}")
+        if len(pairs) < number:  # before anything of the size of n_vertices is made
+            raise ValueError(
+                f"{len(pairs)} edges make one tree of {number} vertices at most; add edges"
+            )
+        if pairs.min() < 0 or pairs.max() >= number or (pairs[:, 0] == pairs[:, 1]).any():
+            raise ValueError(f"each edge must join two vertices, numbers from 0 to {number - 1}")
         self.edges = pairs.astype(np.intp)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
-        if (loops := np.flatnonzero(self._tails == self._heads)).size:
-            raise ValueError(f"edge {loops[0]} is a loop, which no tree can hold; leave it out")
         self._tilt = tilt(len(self.edges))
         if (pieces := number - int(self._lmo(self._tilt).sum())) > 1:
             raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
-        if len(self.edges) == number - 1:
-            raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
         balance = incidence(self._tails, self._heads, number)
         # The chance that a uniformly random spanning tree holds an edge is its effective resistance
         # (Kirchhoff 1847). What the 1 adds to the inverse Laplacian cancels.
@@ -304,19 +286,6 @@ class SpanningTreePolytope(Domain):
         diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
         self.dimension = len(self.edges) - 1
-
-    @classmethod
-    def from_networkx(cls, G: Any) -> Self:
-        """Return the spanning trees of a networkx graph, coordinates as ``G.edges()``; directions play no role.
-
-        Examples
-        --------
-        >>> import networkx as nx, driftwolfe as dw
-        >>> dw.SpanningTreePolytope.from_networkx(nx.cycle_graph("abc")).lmo([1.0, 3.0, 2.0])
-        array([1., 0., 1.])
-        """
-        numbers = {vertex: number for number, vertex in enumerate(G)}
-        return cls(len(numbers), [(numbers[a], numbers[b]) for a, b in G.edges()])
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()  # all trees have as many edges

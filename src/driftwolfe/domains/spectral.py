@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, kernels, load_kernels, threshold_to_sum
-from driftwolfe.domains.base import LMO, Answer, Domain
+from driftwolfe.domains.base import Answer, Domain
 from driftwolfe.domains.boxes import Simplex
 from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
 from driftwolfe.points.devices import (
@@ -22,11 +22,13 @@ from driftwolfe.points.devices import (
     device_of,
     to_host,
 )
-from driftwolfe.points.kinds import Array, Point, Shape, compiled
+from driftwolfe.points.kinds import Array, Point, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each, threshold_falling
 
 factored_kernels = compiled("driftwolfe.points.kernels")
 
+#: Relative residual at which a leading pair is accepted.
+_RESIDUAL = 1e-8
 #: Shorter side up to which all singular values cost about as much as the leading ones.
 _CHEAP_SIDE = 64
 #: Entries up to which dense arrays are quicker than factors: for any shape, and for cheap sides.
@@ -63,8 +65,6 @@ class TraceNormBall(NormBall):
     representation
         What learners compute with: ``"dense"``, ``"factored"``, or ``"auto"``: dense up to 12,000 entries, or
         64,000 where the shorter side is at most 64.
-    lmo_tolerance
-        Relative residual at which the leading pair is accepted; see `lmo_with_error`.
     device
         Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU, ``"torch"`` for
         PyTorch without one, or ``"auto"``: a GPU where there is one and it is quicker.
@@ -78,12 +78,7 @@ class TraceNormBall(NormBall):
     """
 
     rank_one_atoms = True
-    _made_from = (
-        ("shape", "shape"),
-        ("radius", "scale"),
-        ("representation", "representation"),
-        ("lmo_tolerance", "lmo_tolerance"),
-    )
+    _made_from = (("shape", "shape"), ("radius", "scale"), ("representation", "representation"))
 
     def __init__(
         self,
@@ -91,13 +86,11 @@ class TraceNormBall(NormBall):
         radius: float = 1.0,
         *,
         representation: str = "auto",
-        lmo_tolerance: float = 1e-8,
         device: str = "cpu",
     ) -> None:
         sizes = checks.matrix_shape(shape)
         checks.one_of(representation, "representation", ("auto", "dense", "factored"))
         super().__init__(sizes, radius, math.sqrt(min(sizes)))
-        self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
         entries, thin = math.prod(sizes), min(sizes) <= _CHEAP_SIDE
         self.cheap_projection = thin or entries <= DENSE_ENTRIES
         self.cheap_membership = self.cheap_projection  # both need all singular values
@@ -126,13 +119,6 @@ class TraceNormBall(NormBall):
         elif self.device is HOST:
             kernels("nearest_rows")
 
-    @property
-    def default_method(self) -> str:
-        return "exact" if self.cheap_projection else "block"
-
-    def restricted_to(self, shape: Shape) -> TraceNormBall:
-        return TraceNormBall(shape, self.scale, representation="dense")
-
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None, enough: float | None = None
     ) -> Answer:
@@ -143,7 +129,7 @@ class TraceNormBall(NormBall):
         0.001 at most; a finer one misses a value larger by 5 % with that probability (`docs/theory/oracles.md`).
         Below a value that is `enough` for the caller the bound may be infinite, which takes a third of the time.
         """
-        tolerance = max(self.lmo_tolerance, accuracy or 0.0)
+        tolerance = max(_RESIDUAL, accuracy or 0.0)
         least = math.inf if enough is None else -enough / self.scale
         if not isinstance(direction, FactoredMatrix):
             return self._atom(direction, leading_triplet(direction, tolerance=tolerance))
@@ -157,7 +143,7 @@ class TraceNormBall(NormBall):
         enough = enough or [None] * len(directions)
         if len(directions) == 1 or not (ranks and self.device.shares_calls(ranks, self.shape)):
             return list(map(self.lmo_with_error, directions, accuracies, enough))
-        tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
+        tolerances = [max(_RESIDUAL, accuracy or 0.0) for accuracy in accuracies]
         least = [math.inf if each is None else -each / self.scale for each in enough]
         tops = leading_triplet_of_each(directions, tolerances, least)
         return list(map(self._atom, directions, tops))
@@ -236,12 +222,6 @@ class TraceNormBall(NormBall):
         if not orthonormal:
             return _assembled(U, kept, V, y)
         return FactoredMatrix.from_orthonormal(U, kept[: U.shape[1]], V)
-
-    def _atoms(self, x: Point) -> tuple[list[Point], Array]:
-        U, s, V = self._svd(x, leading=False)
-        rank, size = np.count_nonzero(s > 1e-14 * s.max(initial=0.0)), np.array([self.scale])
-        pairs = [(U[:, i : i + 1], V[:, i : i + 1]) for i in range(rank)]
-        return [_assembled(u, size, v, x) for u, v in pairs], s[:rank].copy()
 
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y, leading=False)
@@ -414,10 +394,6 @@ class Spectrahedron(Domain):
         values, vectors = np.linalg.eigh(_symmetric_part(y))
         kept = threshold_to_sum(values, self.scale, simplex=True)
         return _symmetric_part((vectors * kept) @ vectors.T)
-
-    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        values, vectors = np.linalg.eigh(_symmetric_part(x))
-        return [np.outer(self.scale * v, v) for v in vectors.T], np.maximum(values, 0.0)
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):
