@@ -136,17 +136,11 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         MATRIX,
     ),
     "PinballRows": (
-        lambda rng: losses.PinballRows(table(rng, 7, 5), row_targets(rng, 7), levels=0.3),
+        lambda rng: losses.PinballRows(table(rng, 7, 5), row_targets(rng, 7), level=0.3),
         VECTOR,
     ),
-    "PinballRows, levels": (
-        lambda rng: losses.PinballRows(table(rng, 3, 6), row_targets(rng, 3), [0.1, 0.4, 0.5, 0.9]),
-        MATRIX,
-    ),
     "PinballRows, matrix": (
-        lambda rng: losses.PinballRows(
-            table(rng, 9, 6), row_targets(rng, 9, 4), [0.2, 0.5, 0.6, 0.8]
-        ),
+        lambda rng: losses.PinballRows(table(rng, 9, 6), row_targets(rng, 9, 4), 0.8),
         MATRIX,
     ),
     "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4)), VECTOR),
