@@ -72,7 +72,7 @@ def test_every_answer_is_a_minimiser_over_the_set_as_it_ends_up(name, budget_kep
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("rounds", [7, 64, 300])
+@pytest.mark.parametrize("rounds", [7, 64, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_nobody_who_keeps_the_budget_beats_the_guarantee(name, rounds):
     game = ResistingOracle(rounds, CONTENDERS[name][0])
@@ -257,8 +257,8 @@ def test_a_segment_ends_with_the_answer_that_shows_its_comparator():
 def test_experts_in_threads_share_the_oracle():
     set_threads(3)
     try:
-        game = ResistingOracle(24, 60.0)
-        learner = dw.POLA(game.domain, horizon=24, lipschitz=1.0, oracle=dw.Oracle(lmo_budget=60.0))
+        game = ResistingOracle(12, 20.0)
+        learner = dw.POLA(game.domain, horizon=12, lipschitz=1.0, oracle=dw.Oracle(lmo_budget=20.0))
         dw.play(learner, game.losses(learner))
     finally:
         set_threads(None)
