@@ -62,11 +62,11 @@ def test_every_answer_is_a_minimiser_over_the_set_as_it_ends_up(name, budget_kep
     for _ in range(40):
         learner.update(game.answer(learner.decision))
     assert len(seen) == learner.lmo_calls
-    points = [np.zeros(domain.shape), game.comparator, *(answer for _, answer in seen)]
+    points = [np.zeros(domain.shape), game._target(shown=True), *(answer for _, answer in seen)]
     vertices = np.unique(points, axis=0)
     assert len(vertices) <= game.answers + 2
     assert np.linalg.norm(vertices, axis=1).max() <= 1 + 1e-12
-    assert np.linalg.norm(game.comparator) == pytest.approx(1.0)
+    assert np.linalg.norm(game._target(shown=True)) == pytest.approx(1.0)
     for query, answer in seen:
         assert query @ answer <= (vertices @ query).min() + 1e-12 * np.linalg.norm(query)
 
@@ -80,7 +80,7 @@ def test_nobody_who_keeps_the_budget_beats_the_guarantee(name, rounds):
     history = dw.play(learner, game.losses(learner), record_decisions=True)
     assert len(history) == game.played == rounds
     assert game.answers <= game.allowed
-    of_u = [loss.value(game.comparator) for loss in history.functions]
+    of_u = [loss.value(game._target(shown=True)) for loss in history.functions]
     np.testing.assert_allclose(of_u, 0.0, atol=1e-12)
     assert history.losses.sum() - sum(of_u) == pytest.approx(game.lower_bound, rel=1e-12)
     assert history.losses.min() >= game.guarantee / rounds * (1 - 1e-12)
@@ -104,7 +104,7 @@ def test_the_best_mixture_there_is_suffers_just_what_is_guaranteed(calls):
     game = ResistingOracle(len(calls), sum(calls) / len(calls))
     known = np.zeros((1, *game.domain.shape))
     for number in calls:
-        target = game.comparator
+        target = game._target(shown=True)
         target[-1] = 0.0
         weights = np.linalg.lstsq(known.T, target, rcond=None)[0]
         assert weights.min() >= -1e-12 and weights.sum() <= 1 + 1e-12
@@ -173,15 +173,17 @@ def test_beyond_the_budget_the_game_goes_on_and_says_the_truth():
     learner = dw.OnlineFrankWolfe(game.domain, horizon=50, lipschitz=1.0)
     history = dw.play(learner, game.losses(learner))
     assert game.answers == game.allowed + 1 == 6
-    regret = history.losses.sum() - sum(f.value(game.comparator) for f in history.functions)
+    regret = history.losses.sum() - sum(
+        f.value(game._target(shown=True)) for f in history.functions
+    )
     assert regret == pytest.approx(game.lower_bound)
-    assert game.domain.contains(game.comparator)
+    assert game.domain.contains(game._target(shown=True))
     # Whoever was given the comparator may play it for nothing.
     game = ResistingOracle(5, 0.2)
     game.answer(np.zeros(game.domain.shape))
     newest(game)
     u, before = newest(game), game.lower_bound
-    np.testing.assert_array_equal(u, game.comparator)
+    np.testing.assert_array_equal(u, game._target(shown=True))
     assert (game.answer(u).value(u), game.lower_bound) == (0.0, before)
     newest(game)
     assert game.answers == 2
@@ -243,7 +245,7 @@ def test_a_segment_ends_with_the_answer_that_shows_its_comparator():
         losses = [game.answer(old) for old in (first, second)]
         third = newest(game)
         assert max(abs(loss.value(third)) for loss in losses) < 1e-12
-        np.testing.assert_array_equal(third, game.comparator)
+        np.testing.assert_array_equal(third, game._target(shown=True))
         np.testing.assert_array_equal(newest(game), newest(game))  # there is nothing new to show
         assert game.answers == 3 * (segment + 1) and game.played == 3 * (segment + 1)
         for known in (first, second, third, 0.5 * (first + third)):

@@ -14,14 +14,7 @@ from driftwolfe.domains.balls import NormBall, kernels, load_kernels, threshold_
 from driftwolfe.domains.base import Answer, Domain
 from driftwolfe.domains.boxes import Simplex
 from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
-from driftwolfe.points.devices import (
-    HOST,
-    best_device,
-    count_products,
-    device_named,
-    device_of,
-    to_host,
-)
+from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each, threshold_falling
 
@@ -99,9 +92,9 @@ class TraceNormBall(NormBall):
         small = entries <= (THIN_ENTRIES if thin else DENSE_ENTRIES)
         self.factored = representation == "factored" or (representation == "auto" and not small)
         if device != "auto":
-            self.device = device_named(device)
+            self.device = devices.device_named(device)
         elif self.factored and entries >= DEVICE_ENTRIES:
-            self.device = best_device()
+            self.device = devices.best_device()
         if self.device is not HOST and representation == "dense":
             instead = 'leave representation="dense" out'
             raise ValueError(f'device "{device}" is for factored points; {instead}')
@@ -149,7 +142,7 @@ class TraceNormBall(NormBall):
         return list(map(self._atom, directions, tops))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
-        count_products(top.products)
+        devices.count_products(top.products)
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
@@ -189,7 +182,7 @@ class TraceNormBall(NormBall):
         device: Any = self.device
         dense = device.xp.stack([y.toarray() for y in points])
         wide = dense if self.shape[0] <= self.shape[1] else dense.mT
-        count_products(min(self.shape) * len(points))
+        devices.count_products(min(self.shape) * len(points))
         squares, U = device.decomposed(wide @ wide.mT)
         stacks = wide, np.flip(device.host(squares), 1), U.flip(2)
         found = (self._leading(*each) for each in zip(*stacks, strict=True))
@@ -231,11 +224,11 @@ class TraceNormBall(NormBall):
         """Return all singular values, falling, and vectors: all, or those a projection keeps."""
         compact = self._compact(x)
         if compact is not None:
-            count_products(compact.rank)
+            devices.count_products(compact.rank)
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         device = device_of(dense)
-        count_products(min(self.shape))
+        devices.count_products(min(self.shape))
         if not leading or min(self.shape) < _GRAM_SIDE:
             U, s, Vt = devices.svd(to_host(dense))
             return device.put(U), s, device.put(Vt.T)
@@ -245,7 +238,7 @@ class TraceNormBall(NormBall):
     def _leading(self, wide: Array, squares: Array, U: Array) -> tuple[Array, Array, Array]:
         """Return what `_svd` does, from falling eigenvalues of the Gram matrix of the shorter side."""
         U, s, V = _kept_triplets(wide, squares, U, self.scale)
-        count_products(U.shape[1])
+        devices.count_products(U.shape[1])
         return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
 
     def _from_few_lines(self, x: Point) -> tuple[Array, Array, Array] | None:
@@ -262,7 +255,7 @@ class TraceNormBall(NormBall):
             return None
         if not (x.orthonormal or (_is_orthonormal(x.U) and _is_orthonormal(x.V))):
             return None
-        count_products(widest)
+        devices.count_products(widest)
         (left, R), (right, T) = _beyond(x.U, rows), _beyond(x.V, cols)
         stored = np.zeros((rows.size, cols.size))
         within = np.repeat(np.arange(rows.size), np.diff(indptr)[rows])

@@ -52,7 +52,7 @@ class FeatureLoss(base.Loss, base.OfErrors):
     def _take_signs(self, features: Any, labels: Any) -> None:
         """Check and keep the features, and labels of binary classification."""
         self._take(features)
-        self.labels = base.batch_of_numbers(labels, "labels", self.features.shape[0])
+        self.labels: Any = base.batch_of_numbers(labels, "labels", self.features.shape[0])
         if (strange := self.labels[np.abs(self.labels) != 1.0]).size:
             raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import overload
+from typing import Any
 
 import numpy as np
 
@@ -73,13 +73,7 @@ class Stream:
     def __iter__(self) -> Iterator[Loss]:
         return iter(self.losses)
 
-    @overload
-    def __getitem__(self, index: int) -> Loss: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Stream: ...
-
-    def __getitem__(self, index: int | slice) -> Loss | Stream:
+    def __getitem__(self, index: int | slice) -> Any:
         if not isinstance(index, slice):
             return self.losses[index]
         comparators = None if self.comparators is None else self.comparators[index]
@@ -278,21 +272,11 @@ def _pick(
 
 def reflected(loss: Loss) -> Loss:
     r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible."""
-    if (negated := _NEGATED.get(cls := type(loss))) is not None:
-        given = {name: getattr(loss, name) for name in inspect.signature(cls).parameters}
+    names = inspect.signature(cls := type(loss)).parameters
+    negated = next((each for each in ("features", "targets", "g", "target") if each in names), "")
+    if negated and cls.__module__.startswith(losses.__name__):  # another may compute something else
+        given = {name: getattr(loss, name) for name in names}
         return cls(**given | {negated: given[negated] * -1.0})
     return losses.FunctionLoss(
         lambda x: loss.value(x * -1.0), lambda x: loss.gradient(x * -1.0) * -1.0, shape=loss.shape
     )
-
-
-_OF_ENTRIES = (losses.AbsoluteEntries, losses.SquaredEntries, losses.HuberEntries)
-_OF_LABELS = (losses.HingeLoss, losses.LogisticLoss, losses.MulticlassLogistic)
-_OF_TARGETS = (losses.SquaredRows, losses.AbsoluteRows, losses.HuberRows, losses.PinballRows)
-#: The argument to negate, by exact class: a subclass may compute something else.
-_NEGATED: dict[type[Loss], str] = {
-    **dict.fromkeys(_OF_ENTRIES, "targets"),
-    **dict.fromkeys((*_OF_LABELS, *_OF_TARGETS), "features"),
-    losses.LinearLoss: "g",
-    losses.SquaredDistance: "target",
-}

@@ -339,17 +339,12 @@ class ResistingOracle:
         return self.rounds * math.sqrt(self._epsilon_squared)
 
     @property
-    def comparator(self) -> Array:
-        """The present segment's point u, if no more directions are revealed."""
-        return self._target(shown=True)
-
-    @property
     def comparators(self) -> list[Array]:
         """The point u of every round played: final when the game is over."""
         if not self.played:
             return []
         ends = (np.arange(1, len(self._starts)) * self._each - 1).tolist()
-        points = [*(self._vertex(last) for last in ends), self.comparator]
+        points = [*(self._vertex(last) for last in ends), self._target(shown=True)]
         lengths = np.diff([*self._starts, self.played]).tolist()
         return [u for u, rounds in zip(points, lengths, strict=True) for _ in range(rounds)]
 
