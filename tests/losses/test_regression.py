@@ -71,17 +71,6 @@ def test_the_lipschitz_bounds_are_attained():
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_learner_finds_the_model(kind):
-    rng = np.random.default_rng(5)
-    model = np.array([1.0, -2.0, 0.5])
-    learner = dw.POLA(dw.L2Ball(3, radius=4.0))
-    for _ in range(400):
-        features = rng.standard_normal((5, 3))
-        learner.update(kind(features, features @ model))
-    assert np.linalg.norm(learner.decision - model) < 0.4
-
-
 ROWS = [*KINDS, HingeLoss, LogisticLoss, lambda X, y: MulticlassLogistic(X, y, 2)]
 ONES, TABLE = [[1.0]], "features must be a non-empty table"
 

@@ -66,6 +66,7 @@ def test_comparators_are_feasible_bounds_true_and_seeds_repeat(maker, name):
         np.testing.assert_array_equal(dense(a), dense(b))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("maker", ["linear_signs", "rotating_quadratic", "piecewise_constant"])
 @pytest.mark.parametrize("name", list(DOMAINS))
 def test_comparators_minimise_their_own_loss(maker, name):

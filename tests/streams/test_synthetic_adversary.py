@@ -131,17 +131,6 @@ def test_the_oracle_knows_only_0_at_first_and_old_answers_are_free():
     assert game.answers == 1
 
 
-@pytest.mark.parametrize("budget", [0.5, 1.0, 8.0])
-def test_the_rate(budget):
-    for rounds, nearness in ((10**3, 2e-2), (10**6, 1e-3)):
-        game = ResistingOracle(rounds, budget)
-        constant = game.guarantee / rounds**0.75 * budget**0.25
-        assert constant == pytest.approx(2**-0.25, rel=nearness)
-        assert game.guarantee == pytest.approx(
-            rounds / math.sqrt(1 + math.sqrt(2 * budget * rounds))
-        )
-
-
 def test_the_set_is_known_by_its_weights_and_guesses_are_refused():
     game = ResistingOracle(5)
     x = np.zeros(game.domain.shape)
