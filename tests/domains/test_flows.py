@@ -311,8 +311,8 @@ def test_demands_of_all_kinds():
         ({"demands": [(3, 0, 1.0), (0, 3, 1.0)], "capacities": 0.0}, "no way from 3 to 0"),
         ({"source": 0, "target": 3, "capacities": 0.3}, "keeps the capacities; raise some"),
         ({"source": 0, "target": 3, "capacities": [1.0, 2.0]}, "a number or 11, one per arc"),
-        ({"source": 0, "target": 3, "capacities": -1.0}, "numbers >= 0, or inf"),
-        ({"source": 0, "target": 3, "capacities": np.nan}, "numbers >= 0, or inf"),
+        ({"source": 0, "target": 3, "capacities": -1.0}, ">= 0 or inf"),
+        ({"source": 0, "target": 3, "capacities": np.nan}, ">= 0 or inf"),
     ],
 )
 def test_bad_demands_and_capacities(given, message):

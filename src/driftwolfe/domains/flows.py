@@ -57,16 +57,6 @@ def networkx_arcs(graph: Any) -> list[tuple[Arc, dict[str, Any]]]:
     return [(arc, kept) for a, b, kept in edges for arc in ((a, b), (b, a))]
 
 
-def arc_bounds(capacities: Any, size: int) -> Array:
-    """Return the capacity of each arc, which may be infinite."""
-    given = checks.real_array(capacities, "capacities")
-    if given.shape not in ((), (size,)):
-        raise ValueError(f"capacities must be a number or {size}, one per arc, got {given.shape}")
-    if not (given >= 0).all():
-        raise ValueError("capacities must be numbers >= 0, or inf for none")
-    return np.broadcast_to(given, size).copy()
-
-
 def demand_triples(demands: Any) -> list[Demand]:
     """Return the demands that are not 0, with those between the same two vertices added up."""
     rows = demands
@@ -314,7 +304,13 @@ class FlowPolytope(Domain):
         self.source, self.target = source, target
         self.demands = None if demands is None else demand_triples(demands)
         size = len(self.edges)
-        self.capacities = None if capacities is None else arc_bounds(capacities, size)
+        if capacities is not None:
+            given = checks.real_array(capacities, "capacities")
+            if given.shape not in ((), (size,)) or not (given >= 0).all():
+                one = f"a number or {size}, one per arc"
+                raise ValueError(f"capacities must be {one}, >= 0 or inf, got shape {given.shape}")
+            capacities = np.broadcast_to(given, size).copy()
+        self.capacities: Array | None = capacities
         if (source is None) is not (target is None) or (source is None) is (demands is None):
             raise ValueError("give source and target, or else demands")
         if demands is None and source == target:

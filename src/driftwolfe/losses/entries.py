@@ -14,7 +14,7 @@ from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
-class EntryLoss(base.Loss, base.OfErrors):
+class EntryLoss(base.Loss):
     r"""A sum of losses of single entries, :math:`f(X) = \sum_k \varphi(X_{i_k j_k} - M_k)`.
 
     The gradient at a `FactoredMatrix` is sparse. Terms of a pair (i, j) that comes several times add up.
@@ -22,6 +22,9 @@ class EntryLoss(base.Loss, base.OfErrors):
     """
 
     on_devices = True
+    #: Functions of errors: phi and its slope.
+    losses_of: Any
+    slopes_of: Any
     #: The largest slope of phi, where there is one.
     steepest: float = 1.0
 

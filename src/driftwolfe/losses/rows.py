@@ -19,7 +19,7 @@ kernels = compiled("driftwolfe.points.kernels")
 _COMPILED = 50_000
 
 
-class FeatureLoss(base.Loss, base.OfErrors):
+class FeatureLoss(base.Loss):
     r"""A mean over rows of losses of their products with a vector, or with each row of a matrix.
 
     .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
@@ -30,6 +30,9 @@ class FeatureLoss(base.Loss, base.OfErrors):
     """
 
     on_devices = True
+    #: Functions of errors: each phi and its slope.
+    losses_of: Any
+    slopes_of: Any
     #: The largest slope of each phi, one number for all outputs or one for each.
     steepest: Any = 1.0
 

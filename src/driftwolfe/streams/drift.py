@@ -115,8 +115,7 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     [True, True, False, False, True]
     """
     block = checks.count(every, "every")
-    choices = [t // block % 2 for t in range(len(stream))]
-    return _pick([stream, _mirrored(stream)], choices, f"{stream.name}, signs flipped")
+    return _flipped(stream, range(block, len(stream), block), "signs flipped")
 
 
 def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
@@ -138,16 +137,16 @@ def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
     """
     most = checks.count(number, "number", least=0)
     drawn = np.random.default_rng(seed).integers(1, len(stream), size=most)
-    starts = np.sort(drawn).tolist()
-    choices = [bisect_right(starts, t) % 2 for t in range(len(stream))]
-    return _pick([stream, _mirrored(stream)], choices, f"{stream.name}, random flips")
+    return _flipped(stream, np.sort(drawn).tolist(), "random flips")
 
 
-def _mirrored(stream: Stream) -> Stream:
-    """The stream of losses f_t(-x)."""
+def _flipped(stream: Stream, starts: Sequence[int], name: str) -> Stream:
+    """Return the stream with losses f_t(-x) from the first of `starts` to the second, and so on."""
     mirrors = {id(loss): reflected(loss) for loss in stream}  # rounds may share a loss
     points = None if stream.comparators is None else [u * -1.0 for u in stream.comparators]
-    return replace(stream, losses=[mirrors[id(loss)] for loss in stream], comparators=points)
+    mirrored = replace(stream, losses=[mirrors[id(f)] for f in stream], comparators=points)
+    choices = [bisect_right(starts, t) % 2 for t in range(len(stream))]
+    return _pick([stream, mirrored], choices, f"{stream.name}, {name}")
 
 
 def abrupt(first: Stream, second: Stream, at: int) -> Stream:
