@@ -132,7 +132,7 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
     ],
     dw.MatchingPolytope: [
         lambda: dw.MatchingPolytope([(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]),
-        lambda: dw.MatchingPolytope([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]),
+        lambda: dw.MatchingPolytope([(0, 1), (1, 2), (2, 0), (3, 4), (5, 6)], k=2),
     ],
     dw.Permutahedron: [
         lambda: dw.Permutahedron([1.0, -1.0, 0.0, 0.0, 0.0]),

@@ -270,20 +270,26 @@ def test_orders_against_all_permutations(values, rng):
     check_set(domain, rng, orders, constraints)
 
 
+@pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("n", [4, 7, 12])
-def test_matchings_against_networkx(n, rng):
+def test_matchings_against_networkx(n, k, rng):
     graph = nx.gnp_random_graph(n, 0.6, seed=3)
-    domain = dw.MatchingPolytope(graph)
+    domain = dw.MatchingPolytope(graph, k)
     edges = list(graph.edges())
     for costs in rng.normal(size=(8, len(edges))):
         found = domain.lmo(costs)
         chosen = [edges[i] for i in np.flatnonzero(found)]
         assert set(found) <= {0.0, 1.0} and nx.is_matching(graph, chosen)
-        assert domain.contains(found)
-        priced = nx.Graph()
-        priced.add_weighted_edges_from((*e, -cost) for e, cost in zip(edges, costs, strict=True))
-        best = nx.max_weight_matching(priced)
-        least = -sum(max(priced.edges[edge]["weight"], 0.0) for edge in best)
+        assert len(chosen) <= (k or n) and domain.contains(found)
+        if k is None:
+            priced = nx.Graph()
+            priced.add_weighted_edges_from((*e, -c) for e, c in zip(edges, costs, strict=True))
+            best = nx.max_weight_matching(priced)
+            least = -sum(max(priced.edges[edge]["weight"], 0.0) for edge in best)
+        else:
+            pairs = itertools.combinations(range(len(edges)), 2)
+            two = [costs[i] + costs[j] for i, j in pairs if not {*edges[i]} & {*edges[j]}]
+            least = min(0.0, costs.min(), *two)
         assert costs @ found == pytest.approx(least, abs=1e-9)
 
 
@@ -303,11 +309,23 @@ def test_an_odd_cycle_holds_no_more_than_its_matchings():
         (lambda: dw.Permutahedron(1), "not all equal"),
         (lambda: dw.MatchingPolytope([]), "must have edges"),
         (lambda: dw.MatchingPolytope([(0, 0)]), "each between two vertices"),
+        (lambda: dw.MatchingPolytope([(0, 1)], k=0), "k must be"),
     ],
 )
 def test_bad_arguments_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_trees_of_a_networkx_graph(rng):
+    graph = nx.relabel_nodes(nx.petersen_graph(), "vertex {}".format)
+    domain = dw.SpanningTreePolytope.from_networkx(graph)
+    costs = rng.normal(size=15)
+    nx.set_edge_attributes(graph, dict(zip(graph.edges, costs, strict=True)), "weight")
+    least = nx.minimum_spanning_tree(graph).size(weight="weight")
+    assert costs @ domain.lmo(costs) == pytest.approx(least)
+    with pytest.raises(ValueError, match="2 pieces"):
+        dw.SpanningTreePolytope.from_networkx(nx.disjoint_union(graph, graph))
 
 
 def test_learners_play_on_products_of_these_sets(rng):
@@ -316,7 +334,7 @@ def test_learners_play_on_products_of_these_sets(rng):
         dw.TransportPolytope([1.0, 2.0], [2.0, 0.5, 0.5]),
         dw.Permutahedron(3),
         dw.MatchingPolytope(nx.cycle_graph(5)),
-        dw.SpanningTreePolytope(3),
+        dw.SpanningTreePolytope.from_networkx(nx.cycle_graph(4)),
     ]
     domain = dw.ProductDomain(parts)
     learner = dw.POLA(domain)

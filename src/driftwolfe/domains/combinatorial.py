@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import group_labels, project_capped_sums
 from driftwolfe.domains.base import LMO, Domain, reach
@@ -189,6 +190,8 @@ class MatchingPolytope(Domain):
     graph
         Edges as pairs of vertices, which may be anything hashable, or a networkx graph, with coordinates in the
         order of ``graph.edges()``. Parallel edges are fine, loops are not; directions play no role.
+    k
+        How many edges a matching has at most; any number if not given.
 
     Examples
     --------
@@ -199,21 +202,23 @@ class MatchingPolytope(Domain):
     """
 
     cheap_membership, known_by_lmo = False, True
-    _made_from = (("graph", "edges"),)
+    _made_from = (("graph", "edges"), ("k", "k"))
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Any, k: int | None = None) -> None:
         self.edges = arcs_of(list(graph.edges()) if hasattr(graph, "edges") else graph)
-        size = len(self.edges)
+        self.k, size = k, len(self.edges)
         if not self.edges or any(a == b for a, b in self.edges):
             raise ValueError("graph must have edges, each between two vertices")
         numbers = dict[Hashable, int]()
         ends = [[numbers.setdefault(v, len(numbers)) for v in edge] for edge in self.edges]
         tails, heads = np.array(ends).T
         meets = abs(incidence(tails, heads, len(numbers)))
-        self._program = LinearMinimiser(meets, -math.inf, 1.0, 0.0, 1.0, whole=True)
+        most = np.append(np.ones(len(numbers)), size if k is None else checks.count(k, "k"))
+        rows = scipy.sparse.vstack((meets, np.ones((1, size))))
+        self._program = LinearMinimiser(rows, -math.inf, most, 0.0, 1.0, whole=True)
         self._tilt = tilt(size)
         # No more than 3/2 of the largest degree of matchings hold all edges (Shannon 1949).
-        share = 1 / 3 / meets.sum(axis=1).max()
+        share = min(2 / 3 / meets.sum(axis=1).max(), most[-1] / size) / 2
         center = np.full(size, share)
         super().__init__(
             size,
@@ -286,6 +291,19 @@ class SpanningTreePolytope(Domain):
         diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
         self.dimension = len(self.edges) - 1
+
+    @classmethod
+    def from_networkx(cls, G: Any) -> Self:
+        """Return the spanning trees of a networkx graph, coordinates as ``G.edges()``; directions play no role.
+
+        Examples
+        --------
+        >>> import networkx as nx, driftwolfe as dw
+        >>> dw.SpanningTreePolytope.from_networkx(nx.cycle_graph("abc")).lmo([1.0, 3.0, 2.0])
+        array([1., 0., 1.])
+        """
+        numbers = {vertex: number for number, vertex in enumerate(G)}
+        return cls(len(numbers), [(numbers[a], numbers[b]) for a, b in G.edges()])
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()  # all trees have as many edges
