@@ -138,13 +138,15 @@ def test_a_row_that_only_crosses_the_hull_takes_nothing_of_the_ball():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"A_ub": [[1, 1], [-1, -1], [1, 0]], "b_ub": [1, -2, 3]}, "empty: .* row 0 of A_ub"),
+        ({"A_ub": [[1, 1]], "b_ub": [3], "A_eq": [[1, 1]], "b_eq": [-2]}, "row 0 of A_eq"),
+        ({"A_ub": [[0, 0]], "b_ub": [-1], "bounds": (0, 1)}, "row 0 of A_ub"),
+        ({"A_ub": [[1, -1]], "b_ub": [1]}, r"unbounded along the ray \+1 x\[1\]"),
         (
-            {"A_ub": [[1, 1], [-1, -1], [1, 0]], "b_ub": [1, -2, 3]},
-            "must hold points .* infeasible",
+            {"A_eq": [[1, -2]], "b_eq": [2], "bounds": (None, None)},
+            r"ray [+-]1 x\[0\] [+-]0.5 x\[1\]",
         ),
-        ({"A_ub": [[0, 0]], "b_ub": [-1], "bounds": (0, 1)}, "infeasible"),
-        ({"A_ub": [[1, -1]], "b_ub": [1]}, "be bounded, but is unbounded; .* give bounds"),
-        ({"bounds": [(0, 1), (None, 3)]}, "unbounded"),
+        ({"bounds": [(0, 1), (None, 3)]}, r"ray -1 x\[1\]"),
         ({"A_eq": [[1, 1], [1, -1]], "b_eq": [2, 0]}, "a single point"),
         ({"bounds": [(0, 1), (2, 1)]}, r"empty: x\[1\] has bounds \(2, 1\)"),
         ({"bounds": (0, 1)}, "bounds must be"),

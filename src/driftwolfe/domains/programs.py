@@ -108,7 +108,7 @@ class LinearProgram(Domain):
     r"""Feasible points: :math:`\{x : A_{ub} x \le b_{ub}, A_{eq} x = b_{eq}, low \le x \le high\}`.
 
     The parameters are those of `scipy.optimize.linprog`. The set must be bounded and more than a point; if it is
-    not, it is refused. The oracle is HiGHS, quicker where `highspy` is installed (``pip install
+    not, the error names a row or a ray. The oracle is HiGHS, quicker where `highspy` is installed (``pip install
     "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
 
     The centre is that of a largest ball in the set, within its affine hull: O(m^2 n) for m equalities and n
@@ -163,10 +163,7 @@ class LinearProgram(Domain):
         try:
             ends = [self._program(generic), self._program(-generic)]
         except ValueError as error:
-            fault = "correct the rows and bounds, which no point keeps, or give bounds that stop it"
-            raise ValueError(
-                f"the set must hold points and be bounded, but is {error}; {fault}"
-            ) from None
+            raise ValueError(self._fault(generic, n_ub) or f"HiGHS: {error}") from None
         length = norm(ends[1] - ends[0])
         if length <= _FEW * max(map(norm, ends)):
             raise ValueError("the set is a single point; loosen a row or a bound")
@@ -249,6 +246,30 @@ class LinearProgram(Domain):
             tied &= ~loose
             inside = self._program(rows.T @ tied.astype(float))  # if some can be loose, one is here
         return tied
+
+    def _fault(self, generic: Array, n_ub: int) -> str:
+        """Say which row no point keeps, or along which ray the set is unbounded; nothing if neither."""
+        known, (m, n) = self._program, self._program.A.shape
+        slack = scipy.sparse.eye_array(m, format="csc")
+        A = scipy.sparse.hstack((known.A, slack, -slack))
+        upper = np.append(known.upper, np.full(2 * m, math.inf))
+        lower = np.append(known.lower, np.zeros(2 * m))
+        elastic = LinearMinimiser(A, known.low, known.high, lower, upper)
+        misses = elastic(np.repeat([0.0, 1.0], (n, 2 * m)))[n:].reshape(2, m).sum(axis=0)
+        if misses.max(initial=0.0) > _ROUNDED:
+            i = int(misses.argmax())
+            row = f"row {i} of A_ub" if i < n_ub else f"row {i - n_ub} of A_eq"
+            return (
+                f"the set is empty: the other rows and the bounds rule {row} out, by a distance of "
+                f"{misses[i]:.3g} or more; correct it, or what is against it"
+            )
+        bounds = (known.low, known.high, known.lower, known.upper)
+        low, high, lower, upper = (np.where(np.isfinite(each), 0.0, math.inf) for each in bounds)
+        cone = LinearMinimiser(known.A, -low, high, -lower.clip(0, 1), upper.clip(0, 1))
+        ray = max(cone(generic), cone(-generic), key=norm)
+        parts = [f"{ray[i]:+.3g} x[{i}]" for i in np.flatnonzero(ray)]
+        way = " ".join(parts[:5]) + " ..." * (len(parts) > 5)
+        return way and f"the set is unbounded along the ray {way}; give bounds that stop it"
 
 
 def _rows(A: Any, b: Any, name: str) -> tuple[Any, Any]:
