@@ -205,7 +205,7 @@ def test_models_against_cvxpy(number, rng):
 
 def test_choices_of_a_model_are_its_convex_hull(rng):
     x = cp.Variable(5, boolean=True)
-    domain = dw.from_cvxpy(x, [cp.sum(x) == 2])
+    domain = dw.from_cvxpy(x, [cp.sum(x) == 2], solver=cp.SCIPY)
     twin = dw.UniformMatroidPolytope(5, 2)
     for costs in rng.normal(size=(5, 5)):
         np.testing.assert_allclose(domain.lmo(costs), twin.lmo(costs), atol=1e-9)

@@ -310,7 +310,7 @@ def _bounds(given: Any, columns: list[int]) -> Array:
     return pairs
 
 
-def from_cvxpy(variable: Any, constraints: Any) -> LMODomain:
+def from_cvxpy(variable: Any, constraints: Any, **options: Any) -> LMODomain:
     """Return the set of a cvxpy model: all values of a variable for which the constraints can be met.
 
     The oracle is the model with a linear cost, compiled once, as the cost is a parameter. It is as exact as the
@@ -323,6 +323,8 @@ def from_cvxpy(variable: Any, constraints: Any) -> LMODomain:
         A real variable with one axis or more.
     constraints
         A list of constraints, which bound the variable.
+    options
+        Of the solver, as for ``Problem.solve``; by default cvxpy chooses one.
 
     Examples
     --------
@@ -344,7 +346,7 @@ def from_cvxpy(variable: Any, constraints: Any) -> LMODomain:
     def lmo(direction: Array) -> Any:
         with lock:  # learners project in several threads
             costs.value = direction / (np.abs(direction).max() or 1.0)
-            problem.solve(warm_start=False)  # answers depend on costs alone
+            problem.solve(**{"warm_start": False, **options})  # answers depend on costs alone
             if variable.value is None or "optimal" not in problem.status:
                 must = f"constraints must bound {variable.name()} and leave it several values"
                 raise ValueError(f"the model is {problem.status}: {must}")
