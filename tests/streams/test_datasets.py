@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import math
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import driftwolfe as dw
-from driftwolfe.losses import AbsoluteEntries
+from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.streams import datasets, matrix_completion, movielens_100k, multiclass, shuttle
 from driftwolfe.streams.datasets import rows_played
 from real_data import needs_data
 
 #: Reading the files takes most of the time of these tests.
-ratings, flown = functools.cache(movielens_100k), functools.cache(shuttle)
+ratings, flown = cache(movielens_100k), cache(shuttle)
 ROWS, COLS, RATINGS = [0, 1, 2, 0, 1], [0, 0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
@@ -42,6 +42,11 @@ def test_every_copy_is_shuffled_on_its_own():
     assert (2 * first).tolist() != second.tolist()
     again = matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
     assert again[1].targets.tolist() == second.tolist()
+    squared = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=SquaredEntries)
+    assert type(squared[0]) is SquaredEntries
+    assert squared.lipschitz == math.inf
+    huber = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=partial(HuberEntries, width=2.0))
+    assert huber.lipschitz == pytest.approx(2.0 * math.sqrt(5))
 
 
 def test_features_flip_every_so_many_rounds():
@@ -130,6 +135,8 @@ def test_a_shorter_movielens_holds_the_first_ratings_in_every_copy():
         for stream in (whole, short, shuffled)
     )
     assert others == [held, held]
+    few = movielens_100k(rounds=5, copies=(1,), per_round=7, loss=SquaredEntries)
+    assert [loss.targets.size for loss in few] == [7] * 5 and type(few[0]) is SquaredEntries
 
 
 @needs_data
@@ -157,6 +164,9 @@ def test_a_shorter_shuttle_flips_in_proportion():
     assert (len(short), short.drifts) == (435, (100, 200, 300, 400))
     np.testing.assert_array_equal(short[99].features, whole[99].features)
     np.testing.assert_array_equal(short[100].features, -whole[100].features)
+    wide = [shuttle(per_round=20), shuttle(per_round=20, rounds=2175)]
+    assert [(len(stream), stream.drifts) for stream in wide] == [(2175, (1000, 2000))] * 2
+    assert len(shuttle(per_round=40_000, rounds=2)) == 2
     shuffled = shuttle(rounds=435, seed=0)
     assert shuffled.drifts == short.drifts
     rows = [np.abs(np.concatenate([loss.features for loss in s])) for s in (short, shuffled)]

@@ -145,7 +145,11 @@ def test_drifts_are_where_the_target_jumps():
 
 
 @pytest.mark.parametrize("make", [synthetic.linear_signs, synthetic.hard_linear])
-def test_every_gradient_has_norm_1_along_one_direction(make):
-    gradients = np.array([loss.g for loss in make(dw.L2Ball(3), 20, seed=0)])
-    assert {int(np.sign(g @ gradients[0])) for g in gradients} == {1, -1}
-    assert abs(gradients @ gradients[0]) == pytest.approx(1.0)
+def test_every_gradient_has_the_norm_that_was_asked_for(make):
+    for lipschitz in (0.5, 3.0):
+        stream = make(dw.L2Ball(3), 20, seed=0, lipschitz=lipschitz)
+        gradients = np.array([loss.g for loss in stream])
+        # One direction, both signs.
+        assert {int(np.sign(g @ gradients[0])) for g in gradients} == {1, -1}
+        assert abs(gradients @ gradients[0]) == pytest.approx(lipschitz**2)
+        assert stream.lipschitz == lipschitz

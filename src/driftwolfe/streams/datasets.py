@@ -21,6 +21,7 @@ import numpy as np
 from driftwolfe.domains import TraceNormBall
 from driftwolfe.losses import AbsoluteEntries, MulticlassLogistic
 from driftwolfe.losses.base import batch_of_features, batch_of_indices, batch_of_numbers
+from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.streams.drift import Seed, Stream, change_points, steepest
@@ -208,6 +209,7 @@ def matrix_completion(
     shape: tuple[int, int],
     per_round: int = 100,
     copies: Sequence[float] = (1, -1, 1),
+    loss: Callable[..., EntryLoss] = AbsoluteEntries,
     seed: Seed = None,
 ) -> Stream:
     r"""Return rounds of known entries of a matrix, from copies of the data with changing signs.
@@ -220,8 +222,8 @@ def matrix_completion(
     ----------
     rows, cols, ratings, shape
         Indices of the known entries, from 0, their values, and ``(m, n)`` of the matrix.
-    per_round, copies
-        Entries per round of `AbsoluteEntries`, and the factor of each copy.
+    per_round, copies, loss
+        Entries per round, the factor of each copy, and `AbsoluteEntries` or another loss on entries.
     seed
         Shuffles every copy on its own; None keeps the order given.
 
@@ -244,7 +246,7 @@ def matrix_completion(
             order = rng.permutation(rows.size)
         for start in range(0, rows.size, step):
             batch = order[start : start + step]
-            losses.append(AbsoluteEntries(rows[batch], cols[batch], factor * ratings[batch], shape))
+            losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
     drifts = tuple(copy * math.ceil(rows.size / step) for copy in change_points(factors))
     return Stream(losses, "matrix completion", steepest(losses), drifts=drifts)
 
@@ -297,7 +299,9 @@ def multiclass(
 
 def movielens_100k(
     data: Folder | None = None,
+    per_round: int = 100,
     copies: Sequence[float] = (1, -1, 1),
+    loss: Callable[..., EntryLoss] = AbsoluteEntries,
     seed: Seed = None,
     rounds: int | None = None,
 ) -> Stream:
@@ -312,7 +316,7 @@ def movielens_100k(
         The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, else the user's
         cache, into which it is downloaded unless DRIFTWOLFE_OFFLINE=1. If that fails, `DataUnavailable`
         is raised: use `movielens_twin`.
-    copies, seed
+    per_round, copies, loss, seed
         As in `matrix_completion`. The stream's `domain` is a trace-norm ball of radius 10,000.
     rounds
         Length of a shorter stream with the same drift, from the first ratings of the file, a multiple
@@ -327,7 +331,7 @@ def movielens_100k(
     FileNotFoundError: there is no folder /nowhere; ...
     """
     ratings = _parsed(RATINGS, data, _parse_ratings)
-    return _ratings_stream("MovieLens 100K", ratings, rounds, copies, seed)
+    return _ratings_stream("MovieLens 100K", ratings, rounds, per_round, copies, loss, seed)
 
 
 def movielens_twin(
@@ -352,20 +356,22 @@ def movielens_twin(
     Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
     """
     name, ratings = "MovieLens 100K (synthetic twin)", _made_up_ratings()
-    return _ratings_stream(name, ratings, rounds, copies, seed)
+    return _ratings_stream(name, ratings, rounds, 100, copies, AbsoluteEntries, seed)
 
 
-def _ratings_stream(name: str, ratings: Any, rounds: Any, copies: Any, seed: Seed) -> Stream:
-    """Return ratings, real or made up, in rounds of 100."""
-    kept = rows_played(ratings[0].size, 100, rounds, batch_of_numbers(copies, "copies").size)
+def _ratings_stream(name: str, ratings: Any, rounds: Any, *batches: Any) -> Stream:
+    """Return ratings, real or made up, in `batches` as `matrix_completion` takes them."""
+    per_round, copies, *_ = batches
+    kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
-    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, 100, copies, seed)
+    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, *batches)
     ball = TraceNormBall(USERS_AND_FILMS, 1e4)
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
 def shuttle(
     data: Folder | None = None,
+    per_round: int = 10,
     flip_every: int | Literal["auto"] | None = "auto",
     seed: Seed = None,
     radius: float = 100.0,
@@ -382,7 +388,7 @@ def shuttle(
     data
         The folder that holds ``shuttle/shuttle.scale[.gz]``; by default found or downloaded as in
         `movielens_100k`. If that fails, `DataUnavailable` is raised: use `shuttle_twin`.
-    seed, radius
+    per_round, seed, radius
         As in `multiclass`, and the radius of the stream's `domain`, a trace-norm ball.
     flip_every, rounds
         Rounds between flips, or None; ``"auto"`` for 1,000. And the length of a shorter stream, from the
@@ -397,7 +403,7 @@ def shuttle(
     FileNotFoundError: there is no folder /nowhere; ...
     """
     table = _parsed(ROWS, data, _parse_rows)
-    return _table_stream("Shuttle", table, rounds, radius, flip_every, seed)
+    return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
 
 
 def shuttle_twin(
@@ -424,26 +430,25 @@ def shuttle_twin(
     (435, (100, 200, 300, 400))
     """
     name, table = "Shuttle (synthetic twin)", _made_up_table()
-    return _table_stream(name, table, rounds, radius, flip_every, seed)
+    return _table_stream(name, table, rounds, radius, 10, flip_every, seed)
 
 
-def _table_stream(
-    name: str, table: Any, rounds: Any, radius: float, flip_every: Any, seed: Seed
-) -> Stream:
-    """Return labelled rows, real or made up, in rounds of 10."""
+def _table_stream(name: str, table: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
+    """Return labelled rows, real or made up, in `batches` as `multiclass` takes them."""
+    per_round, flip_every, seed = batches
     features, labels = table
-    kept = rows_played(labels.size, 10, rounds)
+    kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
-        fraction = math.ceil(kept / 10) / math.ceil(labels.size / 10)
+        fraction = math.ceil(kept / per_round) / math.ceil(labels.size / per_round)
         flip_every = max(1, round(1000 * fraction))
     n_classes, _ = CLASSES_AND_FEATURES
-    stream = multiclass(features[:kept], labels[:kept], n_classes, 10, flip_every, seed)
+    stream = multiclass(features[:kept], labels[:kept], n_classes, per_round, flip_every, seed)
     return replace(stream, name=name, domain=TraceNormBall(CLASSES_AND_FEATURES, radius))
 
 
 def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
     """Return how many rows every copy holds, so that all copies together make `rounds` rounds."""
-    most = copies * math.ceil(rows / per_round)
+    most = copies * math.ceil(rows / checks.count(per_round, "per_round"))
     wanted = most if rounds is None else checks.count(rounds, "rounds")
     if wanted > most or wanted % copies:
         kind = "" if copies == 1 else f"a multiple of the {copies} copies, "

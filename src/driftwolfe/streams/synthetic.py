@@ -21,16 +21,19 @@ __all__ = ["absolute_entries", "drifting_logistic", "hard_linear", "linear_signs
 __all__ += ["piecewise_constant", "rotating_quadratic"]
 
 
-def linear_signs(domain: Domain, rounds: int, changes: int = 1, seed: Seed = None) -> Stream:
-    r"""Linear losses :math:`f_t(x) = \pm \langle e, x\rangle` whose sign flips from time to time.
+def linear_signs(
+    domain: Domain, rounds: int, changes: int = 1, seed: Seed = None, lipschitz: float = 1.0
+) -> Stream:
+    r"""Linear losses :math:`f_t(x) = \pm G \langle e, x\rangle` whose sign flips from time to time.
 
     The unit vector e is a direction in which the set is wide; the comparators are the two ends of
     the set along it, each optimal in its rounds.
 
     Parameters
     ----------
-    domain, rounds, changes, seed
-        The set, the number of losses, how often the sign flips, at equal distances, and the seed of e.
+    domain, rounds, changes, seed, lipschitz
+        The set, the number of losses, how often the sign flips, at equal distances, the seed of the
+        direction, and G, the norm of every gradient.
 
     Examples
     --------
@@ -42,25 +45,26 @@ def linear_signs(domain: Domain, rounds: int, changes: int = 1, seed: Seed = Non
     count, flips = checks.count(rounds, "rounds"), checks.count(changes, "changes", least=0)
     if flips >= count:
         raise ValueError(f"changes must be fewer than the {count} rounds, got {changes}")
+    G = checks.positive(lipschitz, "lipschitz")
     direction, *ends = _wide_direction(domain, seed)
-    pair = LinearLoss(direction), LinearLoss(direction * -1.0)  # which all rounds share
+    pair = LinearLoss(direction * G), LinearLoss(direction * -G)  # which all rounds share
     sides = [t * (flips + 1) // count % 2 for t in range(count)]
     losses, points = [pair[side] for side in sides], [ends[side] for side in sides]
-    return Stream(losses, "linear signs", 1.0, points, domain, change_points(sides))
+    return Stream(losses, "linear signs", G, points, domain, change_points(sides))
 
 
-def hard_linear(domain: Domain, rounds: int, seed: Seed = None) -> Stream:
+def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float = 1.0) -> Stream:
     r"""Linear losses with random signs: the construction behind the :math:`\sqrt T` lower bound.
 
-    :math:`f_t(x) = \epsilon_t \langle e, x\rangle` with fair random signs. Whatever a learner does,
+    :math:`f_t(x) = \epsilon_t G \langle e, x\rangle` with fair random signs. Whatever a learner does,
     its expected loss relative to the middle of the set is 0, while the best fixed point, the
-    comparator, gains about :math:`w \sqrt{T/(2\pi)}`, w the width of the set along e (Abernethy et
+    comparator, gains about :math:`G w \sqrt{T/(2\pi)}`, w the width of the set along e (Abernethy et
     al. 2008, Optimal strategies and minimax lower bounds for online convex games).
 
     Parameters
     ----------
-    domain, rounds, seed
-        The set, the number of losses T, and the seed of all draws.
+    domain, rounds, seed, lipschitz
+        The set, the number of losses T, the seed of all draws, and G, the norm of every gradient.
 
     Examples
     --------
@@ -70,24 +74,25 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None) -> Stream:
     True
     """
     count, rng = checks.count(rounds, "rounds"), np.random.default_rng(seed)
+    G = checks.positive(lipschitz, "lipschitz")
     direction, *ends = _wide_direction(domain, rng)
-    pair = LinearLoss(direction), LinearLoss(direction * -1.0)
+    pair = LinearLoss(direction * G), LinearLoss(direction * -G)
     sides = [int(draw >= 0.5) for draw in rng.random(count)]
     best = ends[2 * sum(sides) > count]
-    return Stream([pair[side] for side in sides], "hard linear", 1.0, [best] * count, domain)
+    return Stream([pair[side] for side in sides], "hard linear", G, [best] * count, domain)
 
 
 def rotating_quadratic(
-    domain: Domain, rounds: int, speed: float = 0.01, seed: Seed = None
+    domain: Domain, rounds: int, speed: float = 0.01, seed: Seed = None, weight: float = 0.5
 ) -> Stream:
-    r"""Half of the squared distances to a target on a closed curve in the set.
+    r"""Squared distances :math:`w \lVert x - z_t\rVert^2` to a target on a closed curve in the set.
 
     The curve runs between three vertices; the target is the comparator: no point has a smaller loss.
 
     Parameters
     ----------
-    domain, rounds, speed, seed
-        The set, the number of losses, radians per round, and the seed of the vertices.
+    domain, rounds, speed, seed, weight
+        The set, the number of losses, radians per round, the seed of the vertices, and the factor w.
 
     Examples
     --------
@@ -98,19 +103,22 @@ def rotating_quadratic(
     """
     count = checks.count(rounds, "rounds")
     targets = _closed_curve(domain, count, speed, np.random.default_rng(seed))
-    losses = [SquaredDistance(target) for target in targets]
-    return Stream(losses, "rotating quadratic", domain.diameter, targets, domain)
+    losses = [SquaredDistance(target, weight) for target in targets]
+    steepest = 2.0 * losses[0].weight * domain.diameter
+    return Stream(losses, "rotating quadratic", steepest, targets, domain)
 
 
-def piecewise_constant(domain: Domain, rounds: int, pieces: int = 4, seed: Seed = None) -> Stream:
-    r"""Half of the squared distances to a target that jumps.
+def piecewise_constant(
+    domain: Domain, rounds: int, pieces: int = 4, seed: Seed = None, weight: float = 0.5
+) -> Stream:
+    r"""Squared distances :math:`w \lVert x - z_t\rVert^2` to a target that jumps.
 
     Every ``rounds / pieces`` rounds the target, the comparator, jumps to another random point.
 
     Parameters
     ----------
-    domain, rounds, pieces, seed
-        The set, the number of losses and of different targets, and their seed.
+    domain, rounds, pieces, seed, weight
+        The set, the number of losses and of different targets, their seed, and the factor w.
 
     Examples
     --------
@@ -126,11 +134,11 @@ def piecewise_constant(domain: Domain, rounds: int, pieces: int = 4, seed: Seed 
     for _ in range(number):
         vertices = [domain.lmo(_random_direction(domain, rng)) for _ in range(4)]
         targets.append(weighted_sum(rng.dirichlet(np.ones(4)), vertices))
-    distances = [SquaredDistance(target) for target in targets]
+    distances = [SquaredDistance(target, weight) for target in targets]
+    steepest = 2.0 * distances[0].weight * domain.diameter
     order = [t * number // count for t in range(count)]
     losses, points = [distances[i] for i in order], [targets[i] for i in order]
-    drifts = change_points(order)
-    return Stream(losses, "piecewise constant", domain.diameter, points, domain, drifts)
+    return Stream(losses, "piecewise constant", steepest, points, domain, change_points(order))
 
 
 def drifting_logistic(
