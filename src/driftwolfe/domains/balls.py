@@ -118,6 +118,14 @@ class NormBall(Domain):
     def _gauge(self, y: Point) -> float:
         return self._norm(y) / self.scale
 
+    def _filled(self, atoms: list[Point], norms: Array) -> tuple[list[Point], Array]:
+        """Return points of norm `scale` and weights; `norms`, which may be none, add up to that of the mean."""
+        weights = norms / self.scale if norms.size else np.zeros(1)
+        # What the norm leaves goes to an atom and its opposite in equal parts, which add up to 0.
+        spare = max(0.0, 1.0 - float(weights.sum()))
+        weights[0] += 0.5 * spare
+        return [*atoms, -1.0 * atoms[0]], np.append(weights, 0.5 * spare)
+
 
 class L1Ball(NormBall):
     r"""Sparse points: :math:`\{x : \sum_i |x_i| \le radius\}`.
@@ -161,6 +169,12 @@ class L1Ball(NormBall):
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return np.sign(y) / self.scale
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        places = np.flatnonzero(x)
+        sizes = x.flat[places]
+        signed = zip(places, np.copysign(self.scale, sizes), strict=True)
+        return self._filled([self._at(i, v) for i, v in signed] or [lmo(x)], np.abs(sizes))
 
 
 class L2Ball(NormBall):

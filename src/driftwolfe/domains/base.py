@@ -180,7 +180,7 @@ class Domain(checks.Constructed, ABC):
     def decompose(self, x: Point, atol: float = 1e-7) -> tuple[list[Point], Array]:
         r"""Return points :math:`v_i`, as `lmo` returns them, and weights with :math:`\sum_i w_i v_i = x`.
 
-        For points that are arrays. Weights are positive and add up to 1:
+        For arrays, and factored matrices of a `TraceNormBall`. Weights are positive and add up to 1:
         ``vertices[rng.choice(len(weights), p=weights)]`` is a random vertex whose mean is x. The sum is x up to
         `atol` in units of `radius`; a point farther outside is refused with a ValueError. Most sets need at most
         one vertex more than they have dimensions.
@@ -189,7 +189,10 @@ class Domain(checks.Constructed, ABC):
         vertices, weights = self._decompose(x, allowed, self._lmo)
         kept = np.flatnonzero(weights > 0)
         vertices, weights = [vertices[i] for i in kept], weights[kept] / weights[kept].sum()
-        if (away := distance(np.tensordot(weights, np.array(vertices), 1), x)) > allowed:
+        mean = weights[0] * vertices[0]
+        for weight, vertex in zip(weights[1:], vertices[1:], strict=True):
+            mean = mean + weight * vertex
+        if (away := distance(mean, x)) > allowed:
             raise ValueError(
                 f"x must be a point of the set to be a mean of its vertices, but is about {away:g} "
                 "outside; project it first, or allow for that with atol"

@@ -211,6 +211,12 @@ class Simplex(BoxSection):
     def _lmo(self, direction: Array) -> Array:
         return self._at(direction.argmin(), self.scale)
 
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        places = np.flatnonzero(x > 0)
+        if not places.size:  # far outside
+            return [lmo(x)], np.ones(1)
+        return [self._at(i, self.scale) for i in places], x.flat[places]
+
     def project_many(self, stack: Array) -> Array:
         rows = stack.reshape(-1, self._size)
         return threshold_to_sum(rows, self.scale, simplex=True).reshape(stack.shape)

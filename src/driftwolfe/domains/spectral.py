@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, kernels, load_kernels, threshold_to_sum
-from driftwolfe.domains.base import Answer, Domain
+from driftwolfe.domains.base import LMO, Answer, Domain
 from driftwolfe.domains.boxes import Simplex
 from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
 from driftwolfe.points.devices import HOST, device_of, to_host
@@ -215,6 +215,12 @@ class TraceNormBall(NormBall):
         if not orthonormal:
             return _assembled(U, kept, V, y)
         return FactoredMatrix.from_orthonormal(U, kept[: U.shape[1]], V)
+
+    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        U, s, V = self._svd(x, leading=False)
+        rank, size = np.count_nonzero(s > 1e-14 * s.max(initial=0.0)), np.array([self.scale])
+        pairs = [(U[:, i : i + 1], V[:, i : i + 1]) for i in range(rank)]
+        return self._filled([_assembled(u, size, v, x) for u, v in pairs] or [lmo(x)], s[:rank])
 
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y, leading=False)
