@@ -26,16 +26,11 @@ SETS = [
 @pytest.mark.parametrize(("domain", "method", "lmo_method", "affordable"), SETS)
 def test_sets_say_which_method_suits_them(domain, method, lmo_method, affordable):
     for each in (domain, dw.count_calls(domain)):
-        assert each.default_method == method
+        x, y = each.origin(), each.lmo(0.0 * each.origin()) * 3.0
+        assert dw.infeasible_projection(each, x, y, 0.1, max_lmo_calls=1).method == method
         assert each.lmo_method == lmo_method
         assert each.affordable_projection == affordable
         assert each.rank_one_atoms == isinstance(domain, dw.TraceNormBall)
-
-
-def test_only_trace_norm_balls_have_balls_of_submatrices():
-    small = dw.count_calls(LARGE).restricted_to((4, 3))
-    assert (small.shape, small.radius, small.factored) == ((4, 3), 1.0, False)
-    assert dw.L1Ball((5, 4)).restricted_to((2, 2)) is None
 
 
 @pytest.fixture
@@ -51,18 +46,9 @@ def test_each_call_counts_once(counted):
     counted.gauge(y)
     counted.gauge_subgradient(y)
     counted.contains(y)
-    assert counted.calls == dw.OracleCalls(lmo=2, projection=1, gauge=2, membership=1)
-
-
-def test_refused_calls_do_not_count(counted):
     with pytest.raises(ValueError, match="shape"):
-        counted.lmo(np.zeros(2))
-    assert counted.calls.lmo == 0
-
-
-def test_reset_counts_from_zero_again(counted):
-    counted.lmo(np.zeros(3))
-    counted.project(np.zeros(3))
+        counted.lmo(np.zeros(2))  # and a refused one does not
+    assert counted.calls == dw.OracleCalls(lmo=2, projection=1, gauge=2, membership=1)
     counted.calls.reset()
     assert counted.calls == dw.OracleCalls()
 

@@ -40,12 +40,6 @@ def test_gauge_is_the_largest(product):
     assert not slope.parts[1].any()
 
 
-def test_center(product):
-    assert isinstance(product.center, ProductPoint)
-    assert np.array_equal(product.center.parts[1], np.full(3, 1 / 3))
-    assert dw.ProductDomain([dw.L1Ball(2), dw.L2Ball(2)]).center is None
-
-
 def test_errors_of_inexact_oracles_add_up():
     inexact = dw.LMODomain(2, lambda d: -np.sign(d), radius=2.0, error=0.1)
     product = dw.ProductDomain([inexact, inexact, dw.L1Ball(2)])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sparse
 from scipy.optimize import linprog
@@ -69,7 +68,7 @@ def test_flows_against_all_paths(edges, source, target, rng):
     domain = dw.FlowPolytope(edges, source, target)
     paths = list(all_paths(edges, source, target))
     assert np.allclose(domain.center, np.mean(paths, axis=0))
-    check_set(domain, rng, paths, reach=0.5, tight=False)
+    check_set(domain, rng, paths, tight=False)
 
 
 def test_diameter_of_flows_without_shared_edges_is_tight():
@@ -96,7 +95,6 @@ def test_flow_membership_sees_every_equation():
         nudge = np.zeros(len(ROADS))
         nudge[edge] = 1e-5
         assert not domain.contains(center + nudge)
-        assert domain.gauge(center + nudge) == np.inf
     path = domain.lmo(np.ones(len(ROADS)))
     other = domain.lmo(2 * path - 1)
     assert not domain.contains(path + 1e-5 * (path - other))
@@ -132,9 +130,9 @@ def test_bad_graphs_for_flows(edges, source, target, message):
 def test_an_amount_scales_paths(rng):
     one = dw.FlowPolytope(ROADS, "s", "t")
     many = dw.FlowPolytope(ROADS, demands={("s", "t"): 2.5}, capacities=2.5)
-    assert many.can("gauge") and not many.known_by_lmo
+    assert not many.known_by_lmo
     np.testing.assert_allclose(many.center, 2.5 * one.center)
-    check_set(many, rng, [2.5 * path for path in all_paths(ROADS, "s", "t")], 0.5, tight=False)
+    check_set(many, rng, [2.5 * path for path in all_paths(ROADS, "s", "t")], tight=False)
 
 
 # -- any graph --------------------------------------------------------------------------------
@@ -184,7 +182,7 @@ def random_network(seed):
     return edges, {pair: float(rng.integers(1, 8)) / 2 for pair in pairs}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("tight", [False, True])
 def test_flows_cost_what_the_linear_program_costs(seed, tight, rng):
     edges, demands = random_network(seed)
@@ -292,19 +290,9 @@ def test_entries_of_sparse_matrices_are_edges():
 
 
 def test_demands_of_all_kinds():
-    table = np.zeros((4, 4))
-    table[0, 3], table[2, 1] = 2.0, 0.5
-    frame = pd.DataFrame(table, index=list("wxyz"), columns=list("wxyz"))
-    named = [("wxyz"[tail], "wxyz"[head]) for tail, head in TOWN]
     triples = [(0, 3, 1.5), (2, 1, 0.5), (0, 3, 0.5), (1, 0, 0.0)]
-    kinds = (table, triples, {(0, 3): 2, (2, 1): 0.5})
-    sets = [dw.FlowPolytope(TOWN, demands=demands) for demands in kinds]
-    sets.append(dw.FlowPolytope(named, demands=frame))
-    assert all(domain.demands == [(0, 3, 2.0), (2, 1, 0.5)] for domain in sets[:3])
-    costs = np.arange(len(TOWN)) - 3.0
-    for domain in sets[1:]:
-        np.testing.assert_array_equal(domain.lmo(costs), sets[0].lmo(costs))
-        np.testing.assert_array_equal(domain.center, sets[0].center)
+    for demands in (triples, {(0, 3): 2, (2, 1): 0.5}):
+        assert dw.FlowPolytope(TOWN, demands=demands).demands == [(0, 3, 2.0), (2, 1, 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -319,12 +307,12 @@ def test_demands_of_all_kinds():
         ({"demands": {(0, 3): 0.0}}, "at least one amount that is not 0"),
         ({"demands": {(0, 7): 1.0}}, "target 7 is on no edge"),
         ({"demands": {3: 1.0}}, "demands must be {"),
-        ({"demands": np.ones((2, 3))}, "must be square"),
+        ({"demands": np.ones((2, 2))}, "demands must be {"),
         ({"demands": [(3, 0, 1.0), (0, 3, 1.0)], "capacities": 0.0}, "no way from 3 to 0"),
         ({"source": 0, "target": 3, "capacities": 0.3}, "keeps the capacities; raise some"),
         ({"source": 0, "target": 3, "capacities": [1.0, 2.0]}, "a number or 11, one per arc"),
-        ({"source": 0, "target": 3, "capacities": -1.0}, "numbers >= 0, or inf"),
-        ({"source": 0, "target": 3, "capacities": np.nan}, "numbers >= 0, or inf"),
+        ({"source": 0, "target": 3, "capacities": -1.0}, ">= 0 or inf"),
+        ({"source": 0, "target": 3, "capacities": np.nan}, ">= 0 or inf"),
     ],
 )
 def test_bad_demands_and_capacities(given, message):
@@ -339,11 +327,6 @@ def test_shared_capacities_that_leave_one_routing_are_refused():
         dw.FlowPolytope(edges, demands=demands, capacities=[1.0, 1.0, 2.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="in one way only"):
         dw.FlowPolytope(edges, demands=demands, capacities=[0.5, 0.5, 1.0, 0.5, 0.5])
-
-
-def test_the_keyword_of_older_releases_is_refused_with_the_new_one():
-    with pytest.raises(TypeError, match="target"):
-        dw.FlowPolytope(ROADS, source="s", sink="t")
 
 
 @pytest.mark.parametrize("capacities", [None, 2.5])

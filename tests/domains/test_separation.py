@@ -156,12 +156,12 @@ def test_so_ogd_is_within_its_bound_of_regret_and_calls(twins):
 
 
 WITHOUT_LMO = {
-    "POLD": lambda domain: dw.POLD(domain, horizon=100),
+    "POLD": lambda domain: dw.POLD(domain, horizon=60),
     "POLA": lambda domain: dw.POLA(domain),
-    "Ader": lambda domain: dw.Ader(domain, horizon=100, oracle="separation"),
+    "Ader": lambda domain: dw.Ader(domain, horizon=60, oracle="separation"),
     "SAOL": lambda domain: dw.learners.SAOL(domain, oracle="separation"),
-    "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=100),
-    "Bandit": lambda domain: dw.contrib.Bandit(domain, dw.POLD, points=2, horizon=100),
+    "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=60),
+    "Bandit": lambda domain: dw.contrib.Bandit(domain, dw.POLD, points=2, horizon=60),
     "SOOGD": lambda domain: dw.learners.SOOGD(domain),
 }
 
@@ -170,14 +170,14 @@ WITHOUT_LMO = {
     ("name", "place"),
     [
         *((name, "corner") for name in WITHOUT_LMO),
-        *((name, place) for name in ("BOGDIP", "SOOGD") for place in ("l1", "l2", "box")),
+        *(("BOGDIP", place) for place in ("l1", "l2", "box")),
     ],
 )
 def test_learners_do_without_an_lmo(name, place):
     """And find the best point, as the set with an LMO names it."""
     make, (separated, known) = WITHOUT_LMO[name], separated_twins(place)
     learner, slope = make(separated), np.array([1.0, -0.5, 0.25])
-    for t in range(100):
+    for t in range(60):
         learner.update(LinearLoss(slope))
         assert t % 20 or known.contains(learner.decision, atol=1e-8)
     best, worst = slope @ known.lmo(slope), slope @ known.lmo(-slope)
@@ -261,9 +261,8 @@ def test_projections_by_membership(name):
         dw.infeasible_projection(tested, center, y + 9.0, 0.1 * tested.cut_accuracy**2)
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_so_ogd_by_membership(name):
-    tested, known = by_membership(name)
+def test_so_ogd_by_membership():
+    tested, known = by_membership("corner")
     rounds, slope = 60, np.array([1.0, -0.5, 0.25])
     learner = dw.learners.SOOGD(tested, horizon=rounds, lipschitz=2.0)
     suffered = 0.0

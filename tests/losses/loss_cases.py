@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,19 +67,24 @@ def huber_function(rng: Generator) -> losses.FunctionLoss:
     return losses.FunctionLoss(value, lambda x: np.clip(x - target, -1, 1), lipschitz=5**0.5)
 
 
-def by_autograd(rng: Generator, name: str, of_entries: bool = False) -> losses.Loss:
-    target = rng.integers(-2, 3, 7 if of_entries else VECTOR).astype(float)
+@functools.cache  # JAX compiles it once
+def smooth(name: str, size: int) -> Callable[[Any], Any]:
+    """Absolute errors without the kink, in PyTorch or JAX."""
+    target = np.random.default_rng(0).integers(-2, 3, size).astype(float)
     if name == "torch":
         import torch
 
-        make, root = losses.from_torch, torch.sqrt
         target = torch.tensor(target)
-    else:
-        import jax.numpy
+        return lambda x: torch.sqrt(1.0 + (x - target) ** 2).sum() + x[0]
+    import jax
 
-        make, root = losses.from_jax, jax.numpy.sqrt
+    return jax.jit(lambda x: jax.numpy.sqrt(1.0 + (x - target) ** 2).sum() + x[0])
+
+
+def by_autograd(rng: Generator, name: str, of_entries: bool = False) -> losses.Loss:
     places = entries(rng)[:2] if of_entries else ()
-    return make(lambda x: root(1.0 + (x - target) ** 2).sum() + x[0], *places)
+    make = losses.from_torch if name == "torch" else losses.from_jax
+    return make(smooth(name, 7 if of_entries else 5), *places)
 
 
 def _autograd_cases(
@@ -136,17 +143,11 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         MATRIX,
     ),
     "PinballRows": (
-        lambda rng: losses.PinballRows(table(rng, 7, 5), row_targets(rng, 7), levels=0.3),
+        lambda rng: losses.PinballRows(table(rng, 7, 5), row_targets(rng, 7), level=0.3),
         VECTOR,
     ),
-    "PinballRows, levels": (
-        lambda rng: losses.PinballRows(table(rng, 3, 6), row_targets(rng, 3), [0.1, 0.4, 0.5, 0.9]),
-        MATRIX,
-    ),
     "PinballRows, matrix": (
-        lambda rng: losses.PinballRows(
-            table(rng, 9, 6), row_targets(rng, 9, 4), [0.2, 0.5, 0.6, 0.8]
-        ),
+        lambda rng: losses.PinballRows(table(rng, 9, 6), row_targets(rng, 9, 4), 0.8),
         MATRIX,
     ),
     "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4)), VECTOR),

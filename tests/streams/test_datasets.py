@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -17,6 +17,8 @@ from driftwolfe.streams import datasets, matrix_completion, movielens_100k, mult
 from driftwolfe.streams.datasets import rows_played
 from real_data import needs_data
 
+#: Reading the files takes most of the time of these tests.
+ratings, flown = cache(movielens_100k), cache(shuttle)
 ROWS, COLS, RATINGS = [0, 1, 2, 0, 1], [0, 0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
@@ -99,7 +101,7 @@ def test_refusals_say_why():
 
 @needs_data
 def test_movielens_is_laid_out_as_in_the_paper():
-    stream = movielens_100k()
+    stream = ratings()
     assert (len(stream), stream.drifts, stream.lipschitz) == (3000, (1000, 2000), 10.0)
     assert all(loss.targets.size == 100 for loss in stream)
     assert stream.domain.shape == (943, 1682)
@@ -119,7 +121,7 @@ def test_movielens_is_laid_out_as_in_the_paper():
 
 @needs_data
 def test_a_shorter_movielens_holds_the_first_ratings_in_every_copy():
-    whole, short = movielens_100k(), movielens_100k(rounds=300)
+    whole, short = ratings(), movielens_100k(rounds=300)
     assert (len(short), short.drifts, short.lipschitz) == (300, (100, 200), 10.0)
     for t in (0, 99):
         for copy, sign in enumerate((1, -1, 1)):
@@ -133,13 +135,13 @@ def test_a_shorter_movielens_holds_the_first_ratings_in_every_copy():
         for stream in (whole, short, shuffled)
     )
     assert others == [held, held]
-    assert len(movielens_100k(rounds=3000)) == 3000
-    assert len(movielens_100k(rounds=5, copies=(1,), per_round=7)) == 5
+    few = movielens_100k(rounds=5, copies=(1,), per_round=7, loss=SquaredEntries)
+    assert [loss.targets.size for loss in few] == [7] * 5 and type(few[0]) is SquaredEntries
 
 
 @needs_data
 def test_shuttle_is_laid_out_as_in_the_paper():
-    stream = shuttle()
+    stream = flown()
     assert len(stream) == 4350
     assert all(loss.labels.size == 10 for loss in stream)
     assert stream.domain.shape == (7, 9)
@@ -158,10 +160,13 @@ def test_shuttle_is_laid_out_as_in_the_paper():
 
 @needs_data
 def test_a_shorter_shuttle_flips_in_proportion():
-    whole, short = shuttle(), shuttle(rounds=435)
+    whole, short = flown(), shuttle(rounds=435)
     assert (len(short), short.drifts) == (435, (100, 200, 300, 400))
     np.testing.assert_array_equal(short[99].features, whole[99].features)
     np.testing.assert_array_equal(short[100].features, -whole[100].features)
+    wide = [shuttle(per_round=20), shuttle(per_round=20, rounds=2175)]
+    assert [(len(stream), stream.drifts) for stream in wide] == [(2175, (1000, 2000))] * 2
+    assert len(shuttle(per_round=40_000, rounds=2)) == 2
     shuffled = shuttle(rounds=435, seed=0)
     assert shuffled.drifts == short.drifts
     rows = [np.abs(np.concatenate([loss.features for loss in s])) for s in (short, shuffled)]

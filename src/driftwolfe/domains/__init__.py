@@ -23,35 +23,10 @@ from driftwolfe.domains.hull import ConvexHull
 from driftwolfe.domains.programs import LinearProgram, from_cvxpy
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
-__all__ = [
-    "BirkhoffPolytope",
-    "Box",
-    "CachedDomain",
-    "ConvexHull",
-    "CountedDomain",
-    "Domain",
-    "Ellipsoid",
-    "FlowPolytope",
-    "GroupLassoBall",
-    "KSparsePolytope",
-    "L1Ball",
-    "L2Ball",
-    "LMODomain",
-    "LinearProgram",
-    "LinfBall",
-    "MatchingPolytope",
-    "MembershipDomain",
-    "OracleCalls",
-    "PartitionMatroidPolytope",
-    "Permutahedron",
-    "ProductDomain",
-    "SeparationDomain",
-    "Simplex",
-    "SpanningTreePolytope",
-    "Spectrahedron",
-    "TraceNormBall",
-    "TransportPolytope",
-    "UniformMatroidPolytope",
-    "count_calls",
-    "from_cvxpy",
-]
+__all__ = ["BirkhoffPolytope", "Box", "CachedDomain", "ConvexHull", "CountedDomain", "Domain"]
+__all__ += ["Ellipsoid", "FlowPolytope", "GroupLassoBall", "KSparsePolytope", "L1Ball", "L2Ball"]
+__all__ += ["LMODomain", "LinearProgram", "LinfBall", "MatchingPolytope", "MembershipDomain"]
+__all__ += ["OracleCalls", "PartitionMatroidPolytope", "Permutahedron", "ProductDomain"]
+__all__ += ["SeparationDomain", "Simplex", "SpanningTreePolytope", "Spectrahedron"]
+__all__ += ["TraceNormBall", "TransportPolytope", "UniformMatroidPolytope", "count_calls"]
+__all__ += ["from_cvxpy"]

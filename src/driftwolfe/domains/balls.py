@@ -118,19 +118,13 @@ class NormBall(Domain):
     def _gauge(self, y: Point) -> float:
         return self._norm(y) / self.scale
 
-    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        atoms, norms = self._atoms(x)
-        if not atoms:
-            atoms, norms = [lmo(x)], np.zeros(1)
-        weights = norms / self.scale
+    def _filled(self, atoms: list[Point], norms: Array) -> tuple[list[Point], Array]:
+        """Return points of norm `scale` and weights; `norms`, which may be none, add up to that of the mean."""
+        weights = norms / self.scale if norms.size else np.zeros(1)
         # What the norm leaves goes to an atom and its opposite in equal parts, which add up to 0.
         spare = max(0.0, 1.0 - float(weights.sum()))
         weights[0] += 0.5 * spare
         return [*atoms, -1.0 * atoms[0]], np.append(weights, 0.5 * spare)
-
-    @abstractmethod
-    def _atoms(self, x: Point) -> tuple[list[Point], Array]:
-        """Return points of norm `scale`, and numbers that add up to the norm of x: x is their mean."""
 
 
 class L1Ball(NormBall):
@@ -176,11 +170,11 @@ class L1Ball(NormBall):
     def _gauge_subgradient(self, y: Array) -> Array:
         return np.sign(y) / self.scale
 
-    def _atoms(self, x: Array) -> tuple[list[Point], Array]:
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         places = np.flatnonzero(x)
         sizes = x.flat[places]
-        signed = np.copysign(self.scale, sizes)
-        return [self._at(i, v) for i, v in zip(places, signed, strict=True)], np.abs(sizes)
+        signed = zip(places, np.copysign(self.scale, sizes), strict=True)
+        return self._filled([self._at(i, v) for i, v in signed] or [lmo(x)], np.abs(sizes))
 
 
 class L2Ball(NormBall):
@@ -229,9 +223,6 @@ class L2Ball(NormBall):
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return y / (norm(y) * self.scale)
-
-    def _atoms(self, x: Array) -> tuple[list[Point], Array]:
-        return [unit_vector(x) * self.scale], np.array([norm(x)])
 
 
 class Ellipsoid(NormBall):
@@ -289,8 +280,9 @@ class Ellipsoid(NormBall):
     def _gauge_subgradient(self, y: Array) -> Array:
         return unit_vector(y / self.axes) / self.axes
 
-    def _atoms(self, x: Array) -> tuple[list[Point], Array]:
-        return [unit_vector(x / self.axes) * self.axes], np.array([self._norm(x)])
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        end, share = unit_vector(x / self.axes) * self.axes, min(1.0, norm(x / self.axes))
+        return [end, -end], np.array([0.5 + 0.5 * share, 0.5 - 0.5 * share])
 
 
 class GroupLassoBall(NormBall):
@@ -338,12 +330,6 @@ class GroupLassoBall(NormBall):
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return self._rescaled(y, 1 / self.scale, self._norms(y))
-
-    def _atoms(self, x: Array) -> tuple[list[Point], Array]:
-        norms = self._norms(x)
-        used = np.flatnonzero(norms)
-        scaled = self._rescaled(x, self.scale, norms)
-        return [np.where(self._labels == group, scaled, 0.0) for group in used], norms[used]
 
     def _rescaled(self, y: Array, wanted: Any, norms: Array) -> Array:
         """Return y with `wanted` norms of its groups; groups of 0 stay 0."""

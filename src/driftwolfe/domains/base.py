@@ -180,9 +180,10 @@ class Domain(checks.Constructed, ABC):
     def decompose(self, x: Point, atol: float = 1e-7) -> tuple[list[Point], Array]:
         r"""Return points :math:`v_i`, as `lmo` returns them, and weights with :math:`\sum_i w_i v_i = x`.
 
-        Weights are positive and add up to 1: ``vertices[rng.choice(len(weights), p=weights)]`` is a random
-        vertex whose mean is x. The sum is x up to `atol` in units of `radius`; a point farther outside
-        is refused with a ValueError. Most sets need at most one vertex more than they have dimensions.
+        For arrays, and factored matrices of a `TraceNormBall`. Weights are positive and add up to 1:
+        ``vertices[rng.choice(len(weights), p=weights)]`` is a random vertex whose mean is x. The sum is x up to
+        `atol` in units of `radius`; a point farther outside is refused with a ValueError. Most sets need at most
+        one vertex more than they have dimensions.
         """
         x, allowed = self.check_point(x, "x"), checks.positive(atol, "atol") * self.radius
         vertices, weights = self._decompose(x, allowed, self._lmo)
@@ -213,10 +214,6 @@ class Domain(checks.Constructed, ABC):
         """Return `tangent` of several arrays."""
         first = stack[0]
         return stack if self.tangent(first) is first else np.stack([*map(self.tangent, stack)])
-
-    def restricted_to(self, shape: Shape) -> Domain | None:
-        """Return the set of submatrices of that shape of K's points; None where K has no such form."""
-        return None
 
     def check_point(self, value: Any, name: str) -> Point:
         """Return `value` as a finite point of this set's shape, or raise a ValueError with its `name`."""
@@ -257,11 +254,6 @@ class Domain(checks.Constructed, ABC):
         """Whether `project` is worth its price where minimisers need many calls of `lmo`."""
         return self.cheap_projection
 
-    @property
-    def default_method(self) -> str:
-        """The method of `infeasible_projection` that ``"auto"`` picks for this set."""
-        return "exact" if self.cheap_projection else self.lmo_method
-
     # -- what a set overrides; points are checked --------------------------------------------
 
     @abstractmethod
@@ -300,7 +292,9 @@ class Domain(checks.Constructed, ABC):
 
         if not isinstance(x, np.ndarray):
             kind = type(x).__name__
-            raise NotImplementedError(f"a {kind} has no decomposition by lmo calls alone")
+            raise NotImplementedError(
+                f"a {kind} is not decomposed; give arrays, or each part to its set"
+            )
         return approach(lmo, x, lmo(self.origin() - x), 0.5 * tolerance, tolerance).atoms
 
     # -- what helps it -----------------------------------------------------------------------
@@ -420,7 +414,7 @@ class CountedDomain(DomainWrapper, Stateful):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> ball = dw.CountedDomain(dw.L1Ball(3))
+    >>> ball = dw.count_calls(dw.L1Ball(3))
     >>> ball.gauge([1.0, 2.0, 3.0]), ball.radius, ball.calls
     (6.0, 1.0, OracleCalls(lmo=0, projection=0, gauge=1, membership=0))
     """
@@ -454,6 +448,10 @@ class CountedDomain(DomainWrapper, Stateful):
 
     def __repr__(self) -> str:
         return f"count_calls({self.domain!r})"
+
+
+#: What `CountedDomain` is for.
+count_calls = CountedDomain
 
 
 class CachedDomain(DomainWrapper):
@@ -491,24 +489,6 @@ class CachedDomain(DomainWrapper):
 
     def __repr__(self) -> str:
         return f"CachedDomain({self.domain!r}, size={self.size})"
-
-
-def count_calls(domain: Domain) -> CountedDomain:
-    """Wrap a set so that it counts its oracle calls, see `CountedDomain`.
-
-    Parameters
-    ----------
-    domain
-        The set.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> ball = dw.count_calls(dw.L1Ball(3))
-    >>> ball.lmo([1.0, 2.0, 3.0]), ball.calls.lmo
-    (array([ 0.,  0., -1.]), 1)
-    """
-    return CountedDomain(domain)
 
 
 def unit_vector(direction: Array) -> Array:

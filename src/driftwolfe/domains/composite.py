@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.base import LMO, Answer, Domain, Separation, unit_vector
+from driftwolfe.domains.base import Answer, Domain, Separation, unit_vector
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST
@@ -97,17 +97,6 @@ class ProductDomain(Domain):
     @cached_property
     def dimension(self) -> int:
         return sum(domain.dimension for domain in self.domains)
-
-    def _decompose(self, x: ProductPoint, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        # The same random number draws a vertex of each part: they change where one part's does.
-        parts = self._each("decompose", x, 1e-3 * tolerance / self.radius)
-        ends = [np.cumsum(weights) for _, weights in parts]
-        offsets = np.unique(np.concatenate([[0.0, 1.0], *(each[:-1] for each in ends)]))
-        middle = 0.5 * (offsets[:-1] + offsets[1:])
-        drawn = [np.minimum(each.searchsorted(middle), each.size - 1) for each in ends]
-        rows = zip(*drawn, strict=True)
-        vertices = [ProductPoint(parts[j][0][i] for j, i in enumerate(row)) for row in rows]
-        return vertices, np.diff(offsets)
 
     def _lmo(self, direction: ProductPoint) -> ProductPoint:
         return self.lmo_with_error(direction)[0]

@@ -6,19 +6,17 @@ import math
 from collections.abc import Hashable, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from itertools import product
 from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.base import Domain
-from driftwolfe.domains.boxes import BoxSection
-from driftwolfe.domains.hull import comes_near
+from driftwolfe.domains.base import LMO, Domain
+from driftwolfe.domains.hull import comes_near, peel
 from driftwolfe.domains.programs import LinearMinimiser
 from driftwolfe.points import checks, norm
-from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import tilt, tilted
 
 kernels = compiled("driftwolfe.domains.set_kernels")
@@ -59,34 +57,17 @@ def networkx_arcs(graph: Any) -> list[tuple[Arc, dict[str, Any]]]:
     return [(arc, kept) for a, b, kept in edges for arc in ((a, b), (b, a))]
 
 
-def arc_bounds(capacities: Any, size: int) -> Array:
-    """Return the capacity of each arc, which may be infinite."""
-    given = checks.real_array(capacities, "capacities")
-    if given.shape not in ((), (size,)):
-        raise ValueError(f"capacities must be a number or {size}, one per arc, got {given.shape}")
-    if not (given >= 0).all():
-        raise ValueError("capacities must be numbers >= 0, or inf for none")
-    return np.broadcast_to(given, size).copy()
-
-
 def demand_triples(demands: Any) -> list[Demand]:
     """Return the demands that are not 0, with those between the same two vertices added up."""
     rows = demands
     if isinstance(demands, Mapping):
         rows = [(*pair, size) if type(pair) is tuple else pair for pair, size in demands.items()]
-    elif isinstance(demands, np.ndarray) or hasattr(demands, "columns"):
-        table = checks.real_array(np.asarray(demands), "demands")
-        if table.ndim != 2 or table.shape[0] != table.shape[1]:
-            raise ValueError(f"an array of demands must be square, got shape {table.shape}")
-        labels = [getattr(demands, axis, range(len(table))) for axis in ("index", "columns")]
-        amounts = table.ravel().tolist()
-        rows = [(*pair, size) for pair, size in zip(product(*labels), amounts, strict=True)]
     found = dict[Arc, float]()
     try:
         triples = [(origin, goal, amount) for origin, goal, amount in rows]
     except (TypeError, ValueError):
-        kinds = "{(origin, destination): amount}, triples (origin, destination, amount)"
-        raise ValueError(f"demands must be {kinds}, or a square array") from None
+        kinds = "{(origin, destination): amount}, or triples (origin, destination, amount)"
+        raise ValueError(f"demands must be {kinds}") from None
     for origin, goal, amount in triples:
         size = checks.nonnegative(amount, f"the demand from {origin!r} to {goal!r}")
         if size > 0 and origin == goal:
@@ -261,12 +242,7 @@ _ROUTINGS = 8
 _SOLVED = 1e-7
 
 
-def _of_paths(name: str) -> Any:
-    """A method that `BoxSection` has where vertices are paths; elsewhere it is that of any set."""
-    return lambda self, *given: getattr(BoxSection if self._paths else Domain, name)(self, *given)
-
-
-class FlowPolytope(BoxSection):
+class FlowPolytope(Domain):
     r"""Routes and their mixtures: flows through a directed graph, one coordinate per arc.
 
     One commodity: :math:`\{0 \le x \le u : x(out(v)) - x(in(v)) = [v = source] - [v = target] \text{ for all }
@@ -274,8 +250,7 @@ class FlowPolytope(BoxSection):
     as much as its total demand, so what may run in circles is bounded. Arcs on no way are always 0.
 
     On an acyclic graph with one pair of vertices and no lower capacity, the vertices are the paths. The oracle is
-    a shortest path by dynamic programming, O(m) for m arcs. The centre is the mean of all paths. The gauge is
-    infinite where flow is not conserved (more than 1e-9 of the size away).
+    a shortest path by dynamic programming, O(m) for m arcs. The centre is the mean of all paths.
 
     On others the oracle is Dijkstra's method (SciPy) where no price is negative and the paths fit the capacities,
     else a minimum-cost flow by successive shortest paths for each commodity, or one linear program (HiGHS) if
@@ -293,8 +268,8 @@ class FlowPolytope(BoxSection):
     capacities
         Bounds on the total flow of arcs: a number, or one per arc, ``inf`` for none.
     demands
-        In place of source and target: ``{(origin, destination): amount}``, triples ``(origin, destination,
-        amount)``, a square array (for vertices 0, 1, ...), or a pandas frame with vertices as index and columns.
+        In place of source and target: ``{(origin, destination): amount}``, or triples ``(origin, destination,
+        amount)``.
 
     Examples
     --------
@@ -329,7 +304,13 @@ class FlowPolytope(BoxSection):
         self.source, self.target = source, target
         self.demands = None if demands is None else demand_triples(demands)
         size = len(self.edges)
-        self.capacities = None if capacities is None else arc_bounds(capacities, size)
+        if capacities is not None:
+            given = checks.real_array(capacities, "capacities")
+            if given.shape not in ((), (size,)) or not (given >= 0).all():
+                one = f"a number or {size}, one per arc"
+                raise ValueError(f"capacities must be {one}, >= 0 or inf, got shape {given.shape}")
+            capacities = np.broadcast_to(given, size).copy()
+        self.capacities: Array | None = capacities
         if (source is None) is not (target is None) or (source is None) is (demands is None):
             raise ValueError("give source and target, or else demands")
         if demands is None and source == target:
@@ -349,7 +330,7 @@ class FlowPolytope(BoxSection):
             apart = self._lmo(self._tilt - 0.5) - self._lmo(0.5 - self._tilt)
             if norm(apart) <= _SOLVED * norm(center):
                 raise ValueError("the demands can be met in one way only; add arcs or capacity")
-            self._usable, self.upper = np.flatnonzero(net.free(center)), net.most
+            self._usable = np.flatnonzero(net.free(center))
             self.known_by_lmo, self.cheap_membership = True, net.origins.size == 1
         self._tails, self._heads = net.tails[self._usable], net.heads[self._usable]
         # Rows of vertices on paths, but the last of each piece: what holds elsewhere holds there.
@@ -364,7 +345,7 @@ class FlowPolytope(BoxSection):
         box = norm(np.maximum(center, most - center)[self._usable])
         radius = min(box, slack * math.sqrt(square))
         across = min(norm(most[self._usable]), slack * math.sqrt(2 * (self._lmo(-most) @ most)))
-        super().__init__(radius, center, diameter=across)
+        super().__init__(size, radius, center=center, diameter=across)
         self.dimension = self._usable.size - self._incidence.shape[0]
 
     @classmethod
@@ -402,12 +383,6 @@ class FlowPolytope(BoxSection):
                 raise ValueError(f"no edge of the graph has the attribute {capacity!r}")
         return cls(G, source, target, capacities=capacities, demands=demands)
 
-    _gauge, _gauge_subgradient = _of_paths("_gauge"), _of_paths("_gauge_subgradient")
-    _decompose = _of_paths("_decompose")
-
-    def can(self, operation: str) -> bool:
-        return super().can(operation) and (self._paths or "gauge" not in operation)
-
     def tangent(self, direction: Array) -> Array:
         # The circulation nearest to the direction: what flows in flows out, everywhere.
         if self not in _LAPLACIANS:
@@ -427,8 +402,14 @@ class FlowPolytope(BoxSection):
         return net.total * path
 
     def _contains(self, x: Array, slack: float) -> bool:
-        within = super()._contains(x, slack)
-        return within and (self.cheap_membership or comes_near(self._lmo, x, self.origin(), slack))
+        if x.min() < -slack or self._offset(x) > slack:
+            return False
+        if not self._paths and (x > self._network.most + slack).any():
+            return False
+        return self.cheap_membership or comes_near(self._lmo, x, self.origin(), slack)
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        return peel(lmo, x) if self._paths else super()._decompose(x, tolerance, lmo)
 
     def _mean_path(self, tails: list[int], heads: list[int]) -> list[float]:
         """Mean flow of all paths on each edge: paths to its tail times paths from its head."""

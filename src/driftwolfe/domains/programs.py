@@ -20,10 +20,9 @@ from driftwolfe.points.ops import tilt
 _ROUNDED, _FEW = 1e-7, 1e-9
 #: Variables up to which all bounds are found by the oracle.
 _BOUNDED = 64
-#: Answers are rounded to multiples of this times the largest entry: which basis a run starts from, and so how
-#: the last bits are rounded, does not show. HiGHS itself keeps rows to 1e-9, and costs to 1e-7 where the largest
-#: is `_LARGEST`. A reduced cost of more than `_CERTAIN` is none of 0.
-_GRAIN, _LARGEST, _CERTAIN = 2.0**-36, 1024.0, 1e-6
+#: Answers are rounded to multiples of this times the largest entry. HiGHS itself keeps rows to 1e-9, and costs
+#: to 1e-7 where the largest is `_LARGEST`.
+_GRAIN, _LARGEST = 2.0**-36, 1024.0
 _HIGHS_OPTIONS: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}
 _HIGHS_OPTIONS["primal_feasibility_tolerance"] = 1e-9
 
@@ -31,10 +30,8 @@ _HIGHS_OPTIONS["primal_feasibility_tolerance"] = 1e-9
 class LinearMinimiser:
     r"""Minimises linear functions over :math:`\{x : low \le A x \le high,\ lower \le x \le upper\}`.
 
-    With `highspy` a run starts from the basis where the last one ended, and again from none if other answers may
-    be as good: so an answer depends on the costs alone. Without it SciPy's `milp` starts afresh, which takes a
-    few times as long; it also finds `whole` numbers. Copies and pickles leave the solver behind; calls from
-    several threads take turns.
+    With `highspy` the rows are given once. Without it SciPy's `milp` takes several times as long; it also finds
+    `whole` numbers. Copies and pickles leave the solver behind; calls from several threads take turns.
     """
 
     def __init__(
@@ -58,16 +55,13 @@ class LinearMinimiser:
         if self.whole:
             return np.rint(solution)
         grain = _GRAIN * 2.0 ** np.frexp(0.7 * float(np.abs(solution).max(initial=1e-300)))[1]
-        rounded = grain * np.rint(solution / grain)
-        return np.clip(rounded.astype(float), self.lower, self.upper)
+        return np.clip(grain * np.rint(solution / grain), self.lower, self.upper)
 
     def _highs(self) -> Any:
-        """The solver with a memory, or None where it is not installed."""
+        """HiGHS without SciPy's checks, or None where it is not installed."""
         try:
             highspy: Any = import_module("highspy")  # optional; without it the types are the same
         except ImportError:
-            return None
-        if not self.A.nnz:  # it would have no basis
             return None
         highs, model, n = highspy.Highs(), highspy.HighsLp(), self.A.shape[1]
         for option, value in _HIGHS_OPTIONS.items():
@@ -81,35 +75,14 @@ class LinearMinimiser:
         model.a_matrix_.value_ = self.A.data
         highs.passModel(model)
         columns = np.arange(n, dtype=np.int32)
-        lower, upper = np.append(self.lower, self.low), np.append(self.upper, self.high)
-        movable, A = lower < upper, self.A.astype(np.longdouble)
 
         def solve(costs: Array) -> Array:
+            highs.clearSolver()  # so that an answer depends on the costs alone
             highs.changeColsCost(n, columns, costs)
-            for _ in range(2):  # the second time from no basis, where other answers may be as good
-                highs.run()
-                if (status := highs.getModelStatus()) != highspy.HighsModelStatus.kOptimal:
-                    highs.clearSolver()
-                    raise ValueError(highs.modelStatusToString(status).lower())
-                basic, found = highs.getBasicVariables()[1], highs.getSolution()
-                prices = np.append(found.col_dual, found.row_dual)
-                prices[np.where(basic < 0, n - 1 - basic, basic)] = math.inf
-                if (np.abs(prices[movable]) > _CERTAIN).all():
-                    break
-                highs.clearSolver()
-            return refined(basic, np.append(found.col_value, found.row_value))
-
-        def refined(basic: Any, values: Array) -> Any:
-            """Return the vertex to more digits than bases differ in: what is not basic is at its bound."""
-            held = np.ones(values.size, dtype=bool)
-            held[np.where(basic < 0, n - 1 - basic, basic)] = False
-            bound = np.where(values - lower <= upper - values, lower, upper)
-            exact = np.where(held & np.isfinite(bound), bound, values).astype(np.longdouble)
-            missing = np.where(held[n:], exact[n:] - A @ exact[:n], 0.0)
-            unit = np.abs(missing).max(initial=1e-300)  # HiGHS drops small numbers
-            moves = unit * highs.getBasisSolve((missing / unit).astype(float))[1]
-            exact[basic[basic >= 0]] += moves[basic >= 0]
-            return exact[:n]
+            highs.run()
+            if (status := highs.getModelStatus()) != highspy.HighsModelStatus.kOptimal:
+                raise ValueError(highs.modelStatusToString(status).lower())
+            return np.array(highs.getSolution().col_value)
 
         return solve
 
@@ -135,8 +108,8 @@ class LinearProgram(Domain):
     r"""Feasible points: :math:`\{x : A_{ub} x \le b_{ub}, A_{eq} x = b_{eq}, low \le x \le high\}`.
 
     The parameters are those of `scipy.optimize.linprog`. The set must be bounded and more than a point; if it is
-    not, the error names a row or a ray. The oracle is HiGHS, with warm starts where `highspy` is installed (``pip
-    install "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
+    not, the error names a row or a ray. The oracle is HiGHS, quicker where `highspy` is installed (``pip install
+    "driftwolfe[sets]"``). The gauge is infinite where an equality fails (more than 1e-9 of the size away).
 
     The centre is that of a largest ball in the set, within its affine hull: O(m^2 n) for m equalities and n
     variables. `radius` is a bound, exact if bounds on the variables hold with equality at all vertices. Such bounds

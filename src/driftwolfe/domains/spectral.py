@@ -14,19 +14,14 @@ from driftwolfe.domains.balls import NormBall, kernels, load_kernels, threshold_
 from driftwolfe.domains.base import LMO, Answer, Domain
 from driftwolfe.domains.boxes import Simplex
 from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
-from driftwolfe.points.devices import (
-    HOST,
-    best_device,
-    count_products,
-    device_named,
-    device_of,
-    to_host,
-)
-from driftwolfe.points.kinds import Array, Point, Shape, compiled
+from driftwolfe.points.devices import HOST, device_of, to_host
+from driftwolfe.points.kinds import Array, Point, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each, threshold_falling
 
 factored_kernels = compiled("driftwolfe.points.kernels")
 
+#: Relative residual at which a leading pair is accepted.
+_RESIDUAL = 1e-8
 #: Shorter side up to which all singular values cost about as much as the leading ones.
 _CHEAP_SIDE = 64
 #: Entries up to which dense arrays are quicker than factors: for any shape, and for cheap sides.
@@ -63,8 +58,6 @@ class TraceNormBall(NormBall):
     representation
         What learners compute with: ``"dense"``, ``"factored"``, or ``"auto"``: dense up to 12,000 entries, or
         64,000 where the shorter side is at most 64.
-    lmo_tolerance
-        Relative residual at which the leading pair is accepted; see `lmo_with_error`.
     device
         Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU, ``"torch"`` for
         PyTorch without one, or ``"auto"``: a GPU where there is one and it is quicker.
@@ -78,12 +71,7 @@ class TraceNormBall(NormBall):
     """
 
     rank_one_atoms = True
-    _made_from = (
-        ("shape", "shape"),
-        ("radius", "scale"),
-        ("representation", "representation"),
-        ("lmo_tolerance", "lmo_tolerance"),
-    )
+    _made_from = (("shape", "shape"), ("radius", "scale"), ("representation", "representation"))
 
     def __init__(
         self,
@@ -91,13 +79,11 @@ class TraceNormBall(NormBall):
         radius: float = 1.0,
         *,
         representation: str = "auto",
-        lmo_tolerance: float = 1e-8,
         device: str = "cpu",
     ) -> None:
         sizes = checks.matrix_shape(shape)
         checks.one_of(representation, "representation", ("auto", "dense", "factored"))
         super().__init__(sizes, radius, math.sqrt(min(sizes)))
-        self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
         entries, thin = math.prod(sizes), min(sizes) <= _CHEAP_SIDE
         self.cheap_projection = thin or entries <= DENSE_ENTRIES
         self.cheap_membership = self.cheap_projection  # both need all singular values
@@ -106,9 +92,9 @@ class TraceNormBall(NormBall):
         small = entries <= (THIN_ENTRIES if thin else DENSE_ENTRIES)
         self.factored = representation == "factored" or (representation == "auto" and not small)
         if device != "auto":
-            self.device = device_named(device)
+            self.device = devices.device_named(device)
         elif self.factored and entries >= DEVICE_ENTRIES:
-            self.device = best_device()
+            self.device = devices.best_device()
         if self.device is not HOST and representation == "dense":
             instead = 'leave representation="dense" out'
             raise ValueError(f'device "{device}" is for factored points; {instead}')
@@ -126,13 +112,6 @@ class TraceNormBall(NormBall):
         elif self.device is HOST:
             kernels("nearest_rows")
 
-    @property
-    def default_method(self) -> str:
-        return "exact" if self.cheap_projection else "block"
-
-    def restricted_to(self, shape: Shape) -> TraceNormBall:
-        return TraceNormBall(shape, self.scale, representation="dense")
-
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None, enough: float | None = None
     ) -> Answer:
@@ -143,7 +122,7 @@ class TraceNormBall(NormBall):
         0.001 at most; a finer one misses a value larger by 5 % with that probability (`docs/theory/oracles.md`).
         Below a value that is `enough` for the caller the bound may be infinite, which takes a third of the time.
         """
-        tolerance = max(self.lmo_tolerance, accuracy or 0.0)
+        tolerance = max(_RESIDUAL, accuracy or 0.0)
         least = math.inf if enough is None else -enough / self.scale
         if not isinstance(direction, FactoredMatrix):
             return self._atom(direction, leading_triplet(direction, tolerance=tolerance))
@@ -157,13 +136,13 @@ class TraceNormBall(NormBall):
         enough = enough or [None] * len(directions)
         if len(directions) == 1 or not (ranks and self.device.shares_calls(ranks, self.shape)):
             return list(map(self.lmo_with_error, directions, accuracies, enough))
-        tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
+        tolerances = [max(_RESIDUAL, accuracy or 0.0) for accuracy in accuracies]
         least = [math.inf if each is None else -each / self.scale for each in enough]
         tops = leading_triplet_of_each(directions, tolerances, least)
         return list(map(self._atom, directions, tops))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
-        count_products(top.products)
+        devices.count_products(top.products)
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
@@ -203,7 +182,7 @@ class TraceNormBall(NormBall):
         device: Any = self.device
         dense = device.xp.stack([y.toarray() for y in points])
         wide = dense if self.shape[0] <= self.shape[1] else dense.mT
-        count_products(min(self.shape) * len(points))
+        devices.count_products(min(self.shape) * len(points))
         squares, U = device.decomposed(wide @ wide.mT)
         stacks = wide, np.flip(device.host(squares), 1), U.flip(2)
         found = (self._leading(*each) for each in zip(*stacks, strict=True))
@@ -237,11 +216,11 @@ class TraceNormBall(NormBall):
             return _assembled(U, kept, V, y)
         return FactoredMatrix.from_orthonormal(U, kept[: U.shape[1]], V)
 
-    def _atoms(self, x: Point) -> tuple[list[Point], Array]:
+    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         U, s, V = self._svd(x, leading=False)
         rank, size = np.count_nonzero(s > 1e-14 * s.max(initial=0.0)), np.array([self.scale])
         pairs = [(U[:, i : i + 1], V[:, i : i + 1]) for i in range(rank)]
-        return [_assembled(u, size, v, x) for u, v in pairs], s[:rank].copy()
+        return self._filled([_assembled(u, size, v, x) for u, v in pairs] or [lmo(x)], s[:rank])
 
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y, leading=False)
@@ -251,11 +230,11 @@ class TraceNormBall(NormBall):
         """Return all singular values, falling, and vectors: all, or those a projection keeps."""
         compact = self._compact(x)
         if compact is not None:
-            count_products(compact.rank)
+            devices.count_products(compact.rank)
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         device = device_of(dense)
-        count_products(min(self.shape))
+        devices.count_products(min(self.shape))
         if not leading or min(self.shape) < _GRAM_SIDE:
             U, s, Vt = devices.svd(to_host(dense))
             return device.put(U), s, device.put(Vt.T)
@@ -265,7 +244,7 @@ class TraceNormBall(NormBall):
     def _leading(self, wide: Array, squares: Array, U: Array) -> tuple[Array, Array, Array]:
         """Return what `_svd` does, from falling eigenvalues of the Gram matrix of the shorter side."""
         U, s, V = _kept_triplets(wide, squares, U, self.scale)
-        count_products(U.shape[1])
+        devices.count_products(U.shape[1])
         return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
 
     def _from_few_lines(self, x: Point) -> tuple[Array, Array, Array] | None:
@@ -282,7 +261,7 @@ class TraceNormBall(NormBall):
             return None
         if not (x.orthonormal or (_is_orthonormal(x.U) and _is_orthonormal(x.V))):
             return None
-        count_products(widest)
+        devices.count_products(widest)
         (left, R), (right, T) = _beyond(x.U, rows), _beyond(x.V, cols)
         stored = np.zeros((rows.size, cols.size))
         within = np.repeat(np.arange(rows.size), np.diff(indptr)[rows])
@@ -414,10 +393,6 @@ class Spectrahedron(Domain):
         values, vectors = np.linalg.eigh(_symmetric_part(y))
         kept = threshold_to_sum(values, self.scale, simplex=True)
         return _symmetric_part((vectors * kept) @ vectors.T)
-
-    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
-        values, vectors = np.linalg.eigh(_symmetric_part(x))
-        return [np.outer(self.scale * v, v) for v in vectors.T], np.maximum(values, 0.0)
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):

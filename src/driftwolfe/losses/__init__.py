@@ -21,23 +21,7 @@ from driftwolfe.losses.whole_point import (
     from_torch,
 )
 
-__all__ = [
-    "AbsoluteEntries",
-    "AbsoluteRows",
-    "FunctionLoss",
-    "HingeLoss",
-    "HuberEntries",
-    "HuberRows",
-    "LinearLoss",
-    "LogisticLoss",
-    "Loss",
-    "MulticlassLogistic",
-    "Penalised",
-    "PinballRows",
-    "PortfolioLoss",
-    "SquaredDistance",
-    "SquaredEntries",
-    "SquaredRows",
-    "from_jax",
-    "from_torch",
-]
+__all__ = ["AbsoluteEntries", "AbsoluteRows", "FunctionLoss", "HingeLoss", "HuberEntries"]
+__all__ += ["HuberRows", "LinearLoss", "LogisticLoss", "Loss", "MulticlassLogistic", "Penalised"]
+__all__ += ["PinballRows", "PortfolioLoss", "SquaredDistance", "SquaredEntries", "SquaredRows"]
+__all__ += ["from_jax", "from_torch"]

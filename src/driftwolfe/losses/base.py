@@ -145,19 +145,7 @@ class Loss(ABC):
             )
 
 
-class OfErrors:
-    """A function of errors, which a loss sums or takes the mean of."""
-
-    def losses_of(self, errors: Array) -> Array:
-        """Return the function of each error."""
-        raise NotImplementedError
-
-    def slopes_of(self, errors: Array) -> Array:
-        """Return its slope at each error."""
-        raise NotImplementedError
-
-
-class Absolute(OfErrors):
+class Absolute:
     """Absolute errors."""
 
     def losses_of(self, errors: Array) -> Array:
@@ -167,7 +155,7 @@ class Absolute(OfErrors):
         return namespace(errors).sign(errors)
 
 
-class Squared(OfErrors):
+class Squared:
     """Squared errors, without a factor 1/2."""
 
     def losses_of(self, errors: Array) -> Array:
@@ -177,7 +165,7 @@ class Squared(OfErrors):
         return 2.0 * errors
 
 
-class Huber(OfErrors):
+class Huber:
     """Errors e as e^2/2 up to a width w, and as w|e| - w^2/2 beyond."""
 
     def _set_width(self, width: float) -> None:

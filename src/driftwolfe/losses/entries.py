@@ -7,24 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import (
-    Absolute,
-    Ball,
-    DeviceCache,
-    Huber,
-    Loss,
-    OfErrors,
-    Squared,
-    batch_of_indices,
-    batch_of_numbers,
-)
+from driftwolfe.losses import base
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
-class EntryLoss(Loss, OfErrors):
+class EntryLoss(base.Loss):
     r"""A sum of losses of single entries, :math:`f(X) = \sum_k \varphi(X_{i_k j_k} - M_k)`.
 
     The gradient at a `FactoredMatrix` is sparse. Terms of a pair (i, j) that comes several times add up.
@@ -32,14 +22,17 @@ class EntryLoss(Loss, OfErrors):
     """
 
     on_devices = True
+    #: Functions of errors: phi and its slope.
+    losses_of: Any
+    slopes_of: Any
     #: The largest slope of phi, where there is one.
     steepest: float = 1.0
 
     def __init__(self, rows: Any, cols: Any, targets: Any, shape: Any = None) -> None:
-        self.rows = batch_of_indices(rows, "rows")
-        self.cols = batch_of_indices(cols, "cols", size=self.rows.size)
-        self.targets = batch_of_numbers(targets, "targets", self.rows.size)
-        self._cache = DeviceCache(self.rows, self.cols, self.targets)
+        self.rows = base.batch_of_indices(rows, "rows")
+        self.cols = base.batch_of_indices(cols, "cols", size=self.rows.size)
+        self.targets = base.batch_of_numbers(targets, "targets", self.rows.size)
+        self._cache = base.DeviceCache(self.rows, self.cols, self.targets)
         self._least = (int(self.rows.max()) + 1, int(self.cols.max()) + 1)
         if shape is not None:
             self.shape = checks.shape(shape)
@@ -103,7 +96,7 @@ class EntryLoss(Loss, OfErrors):
             slopes = device.summed(slopes, device.put(pairs), counts.size)
         return np.asarray(device.host(device.xp.linalg.vector_norm(slopes, axis=1)))
 
-    def lipschitz(self, domain: Ball) -> float:
+    def lipschitz(self, domain: base.Ball) -> float:
         return self.steepest * float(np.linalg.norm(self._pairs[1]))
 
     @cached_property
@@ -114,7 +107,7 @@ class EntryLoss(Loss, OfErrors):
         return pairs, np.bincount(pairs).astype(np.float64)
 
 
-class AbsoluteEntries(Absolute, EntryLoss):
+class AbsoluteEntries(base.Absolute, EntryLoss):
     r"""Robust matrix completion: :math:`f(X) = \sum_k |X_{i_k j_k} - M_k|`.
 
     The subgradient has :math:`\mathrm{sign}(X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`, with
@@ -138,7 +131,7 @@ class AbsoluteEntries(Absolute, EntryLoss):
     """
 
 
-class SquaredEntries(Squared, EntryLoss):
+class SquaredEntries(base.Squared, EntryLoss):
     r"""Matrix completion by squares: :math:`f(X) = \sum_k (X_{i_k j_k} - M_k)^2`.
 
     There is no factor 1/2: the gradient has :math:`2 (X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`.
@@ -156,7 +149,7 @@ class SquaredEntries(Squared, EntryLoss):
            [ 2.,  0.,  0.]]))
     """
 
-    def lipschitz(self, domain: Ball) -> float:
+    def lipschitz(self, domain: base.Ball) -> float:
         r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`: 2 m for a pair that comes m times is the curvature."""
         center = domain.center
         scores = np.zeros(self.rows.size) if center is None else self.scores(center)
@@ -164,7 +157,7 @@ class SquaredEntries(Squared, EntryLoss):
         return float(at_center + 2.0 * self._pairs[1].max() * domain.radius)
 
 
-class HuberEntries(Huber, EntryLoss):
+class HuberEntries(base.Huber, EntryLoss):
     r"""Smooth robust matrix completion: :math:`f(X) = \sum_k h(X_{i_k j_k} - M_k)`.
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}

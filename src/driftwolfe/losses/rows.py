@@ -7,21 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import (
-    Absolute,
-    Ball,
-    DeviceCache,
-    Huber,
-    Loss,
-    OfErrors,
-    Squared,
-    batch_of_features,
-    batch_of_indices,
-    batch_of_numbers,
-    dense_features,
-    read_only,
-    row_norms,
-)
+from driftwolfe.losses import base
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
@@ -33,7 +19,7 @@ kernels = compiled("driftwolfe.points.kernels")
 _COMPILED = 50_000
 
 
-class FeatureLoss(Loss, OfErrors):
+class FeatureLoss(base.Loss):
     r"""A mean over rows of losses of their products with a vector, or with each row of a matrix.
 
     .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
@@ -44,12 +30,16 @@ class FeatureLoss(Loss, OfErrors):
     """
 
     on_devices = True
+    #: Functions of errors: each phi and its slope.
+    losses_of: Any
+    slopes_of: Any
     #: The largest slope of each phi, one number for all outputs or one for each.
     steepest: Any = 1.0
 
     def __init__(self, features: Any, targets: Any) -> None:
         self._take(features)
-        rows, given = self.features.shape[0], read_only(checks.finite_array(targets, "targets"))
+        rows = self.features.shape[0]
+        given = base.read_only(checks.finite_array(targets, "targets"))
         if given.ndim not in (1, 2) or 0 in given.shape or len(given) != rows:
             raise ValueError(
                 f"targets must have shape ({rows},) or ({rows}, outputs), got {given.shape}"
@@ -58,9 +48,16 @@ class FeatureLoss(Loss, OfErrors):
 
     def _take(self, features: Any, *outputs: int) -> None:
         """Check and keep the features; points have a row for each output, or are vectors."""
-        self.features = batch_of_features(features)
+        self.features = base.batch_of_features(features)
         self.shape: Shape = (*outputs, self.features.shape[1])
-        self._cache = DeviceCache(self.features)
+        self._cache = base.DeviceCache(self.features)
+
+    def _take_signs(self, features: Any, labels: Any) -> None:
+        """Check and keep the features, and labels of binary classification."""
+        self._take(features)
+        self.labels: Any = base.batch_of_numbers(labels, "labels", self.features.shape[0])
+        if (strange := self.labels[np.abs(self.labels) != 1.0]).size:
+            raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
 
     def scores(self, x: Point) -> Array:
         self.check_shape(x.shape)
@@ -81,7 +78,7 @@ class FeatureLoss(Loss, OfErrors):
             return slope @ self.features
         classes, rows = slope.shape
         if rows <= classes:
-            return FactoredMatrix(slope, np.ones(rows), dense_features(self.features).T)
+            return FactoredMatrix(slope, np.ones(rows), base.dense_features(self.features).T)
         return FactoredMatrix(np.eye(classes), np.ones(classes), self.features.T @ slope.T)
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
@@ -103,18 +100,9 @@ class FeatureLoss(Loss, OfErrors):
     def slope_at(self, scores: Array) -> Array:
         return self.slopes_of(self.errors(scores)) / len(self.targets)
 
-    def lipschitz(self, domain: Ball) -> float:
+    def lipschitz(self, domain: base.Ball) -> float:
         steepest = np.broadcast_to(self.steepest, self.shape[:-1])
-        return float(np.linalg.norm(steepest) * row_norms(self.features).mean())
-
-
-def _signs(labels: Any, number: int) -> Array:
-    """Check labels of binary classification."""
-    signs = batch_of_numbers(labels, "labels", number)
-    strange = signs[np.abs(signs) != 1.0]
-    if strange.size:
-        raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
-    return signs
+        return float(np.linalg.norm(steepest) * base.row_norms(self.features).mean())
 
 
 class HingeLoss(FeatureLoss):
@@ -138,8 +126,7 @@ class HingeLoss(FeatureLoss):
     """
 
     def __init__(self, features: Any, labels: Any) -> None:
-        self._take(features)
-        self.labels = _signs(labels, self.features.shape[0])
+        self._take_signs(features, labels)
 
     def value_at(self, scores: Array) -> Array:
         return np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
@@ -169,8 +156,7 @@ class LogisticLoss(FeatureLoss):
     """
 
     def __init__(self, features: Any, labels: Any) -> None:
-        self._take(features)
-        self.labels = _signs(labels, self.features.shape[0])
+        self._take_signs(features, labels)
 
     def value_at(self, scores: Array) -> Array:
         return np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
@@ -218,7 +204,7 @@ class MulticlassLogistic(FeatureLoss):
         self.n_classes = checks.count(n_classes, "n_classes", least=2)
         self._take(features, self.n_classes)
         rows = self.features.shape[0]
-        self.labels = batch_of_indices(labels, "labels", self.n_classes, rows)
+        self.labels = base.batch_of_indices(labels, "labels", self.n_classes, rows)
         self._row_weight = 1.0 / rows
         self._label_places = self.labels * rows + np.arange(rows)
         self._indicator = np.zeros((self.n_classes, rows))
@@ -251,11 +237,11 @@ class MulticlassLogistic(FeatureLoss):
         value = kernels().logistic_round(*given, values, pulled)
         return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
 
-    def lipschitz(self, domain: Ball) -> float:
-        return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
+    def lipschitz(self, domain: base.Ball) -> float:
+        return math.sqrt(2.0) * self._row_weight * float(base.row_norms(self.features).sum())
 
 
-class SquaredRows(Squared, FeatureLoss):
+class SquaredRows(base.Squared, FeatureLoss):
     r"""Least squares: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert^2`.
 
     There is no factor 1/2: the gradient is :math:`\frac2b \sum_k (X a_k - y_k)\, a_k^\top`.
@@ -275,21 +261,20 @@ class SquaredRows(Squared, FeatureLoss):
     """
 
     def slope_at(self, scores: Array) -> Array:
-        return (2.0 / len(self.targets)) * self.errors(
-            scores
-        )  # a rounding less than twice the mean
+        # A rounding less than twice the mean.
+        return (2.0 / len(self.targets)) * self.errors(scores)
 
-    def lipschitz(self, domain: Ball) -> float:
+    def lipschitz(self, domain: base.Ball) -> float:
         r"""Return :math:`\lVert\nabla f(c)\rVert + 2 \lambda R`, 2 :math:`\lambda` the largest curvature."""
         zeros, A = np.zeros(self.shape), self.features
         slope = self.slope_at(self.scores(zeros if domain.center is None else domain.center))
         at_center = np.linalg.norm(self.pull_back(slope, zeros))
         rows, columns = A.shape
-        largest = np.linalg.norm(dense_features(A @ A.T if rows < columns else A.T @ A), 2)
+        largest = np.linalg.norm(base.dense_features(A @ A.T if rows < columns else A.T @ A), 2)
         return float(at_center + 2.0 * largest / rows * domain.radius)
 
 
-class AbsoluteRows(Absolute, FeatureLoss):
+class AbsoluteRows(base.Absolute, FeatureLoss):
     r"""Least absolute deviations: :math:`f(X) = \frac1b \sum_k \lVert X a_k - y_k\rVert_1`.
 
     The subgradient is :math:`\frac1b \sum_k \mathrm{sign}(X a_k - y_k)\, a_k^\top` with sign(0) = 0.
@@ -310,7 +295,7 @@ class AbsoluteRows(Absolute, FeatureLoss):
     """
 
 
-class HuberRows(Huber, FeatureLoss):
+class HuberRows(base.Huber, FeatureLoss):
     r"""Robust least squares: :math:`f(X) = \frac1b \sum_k \sum_c h(\langle X_c, a_k\rangle - y_{kc})`.
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
@@ -339,59 +324,47 @@ class HuberRows(Huber, FeatureLoss):
 
 
 class PinballRows(FeatureLoss):
-    r"""Quantile regression at levels :math:`\tau_c`.
+    r"""Quantile regression at level :math:`\tau`.
 
-    .. math:: f(X) = \frac1b \sum_k \sum_c p_c(y_{kc} - \langle X_c, a_k\rangle), \qquad
-              p_c(e) = \max(\tau_c e, (\tau_c - 1) e)
+    .. math:: f(X) = \frac1b \sum_k \sum_c p(y_{kc} - \langle X_c, a_k\rangle), \qquad
+              p(e) = \max(\tau e, (\tau - 1) e)
 
-    In expectation it is least where :math:`\langle X_c, a\rangle` is the :math:`\tau_c`-quantile of
-    the target. At the kink the subgradient is 0. Its norm is at most the mean of the
-    :math:`\lVert a_k\rVert` times the norm of the numbers :math:`\max(\tau_c, 1 - \tau_c)`.
+    In expectation it is least where :math:`\langle X_c, a\rangle` is the :math:`\tau`-quantile of
+    the target. At the kink the subgradient is 0. For one output its norm is at most
+    :math:`\max(\tau, 1 - \tau)` times the mean of the :math:`\lVert a_k\rVert`.
 
     Parameters
     ----------
     features, targets
         The b rows :math:`a_k`, a dense array or a scipy sparse matrix, and numbers :math:`y_k`: of shape
-        (b,), or (b, outputs) with one column for each level.
-    levels
-        One level above 0 and below 1, or several: then points have a row for each.
+        (b,) for points of shape (n_features,), or (b, outputs) for points of shape (outputs, n_features).
+    level
+        The number :math:`\tau`, above 0 and below 1.
 
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> loss = dw.losses.PinballRows([[1.0], [1.0]], [3.0, -1.0], levels=[0.5, 0.75])
-    >>> loss.value_and_gradient([[0.0], [1.0]])
-    (2.0, array([[ 0.  ],
-           [-0.25]]))
+    >>> loss = dw.losses.PinballRows([[1.0], [1.0]], [3.0, -1.0], level=0.75)
+    >>> loss.value_and_gradient([1.0])
+    (1.0, array([-0.25]))
 
     References
     ----------
     Koenker and Bassett (1978), Regression quantiles, Econometrica.
     """
 
-    def __init__(self, features: Any, targets: Any, levels: Any = 0.5) -> None:
-        self.levels = read_only(checks.finite_array(levels, "levels"))
-        if self.levels.ndim > 1 or not self.levels.size:
-            raise ValueError(f"levels must be a number or several, got shape {self.levels.shape}")
-        if not ((self.levels > 0.0) & (self.levels < 1.0)).all():
-            raise ValueError(f"levels must lie above 0 and below 1, got {levels!r}")
-        if self.levels.ndim and np.ndim(targets) == 1:
-            given = checks.finite_array(targets, "targets")
-            targets = np.repeat(given[:, None], self.levels.size, 1)
+    def __init__(self, features: Any, targets: Any, level: float = 0.5) -> None:
         super().__init__(features, targets)
-        if self.levels.ndim and self.targets.shape[1:] != self.levels.shape:
-            raise ValueError(
-                f"targets must have one column for each of {self.levels.size} levels, "
-                f"got shape {self.targets.shape}"
-            )
-        self.steepest = np.maximum(self.levels, 1.0 - self.levels)
-        self._levels = self.levels[:, None] if self.levels.ndim else self.levels
+        self.level = checks.positive(level, "level")
+        if self.level >= 1.0:
+            raise ValueError(f"level must lie above 0 and below 1, got {level!r}")
+        self.steepest = max(self.level, 1.0 - self.level)
 
     def losses_of(self, errors: Array) -> Array:
-        return np.maximum((1.0 - self._levels) * errors, -self._levels * errors)
+        return np.maximum((1.0 - self.level) * errors, -self.level * errors)
 
     def slopes_of(self, errors: Array) -> Array:
-        return (errors > 0.0) - self._levels * (errors != 0.0)
+        return (errors > 0.0) - self.level * (errors != 0.0)
 
 
 class PortfolioLoss(FeatureLoss):
@@ -425,7 +398,7 @@ class PortfolioLoss(FeatureLoss):
                 "returns must be price relatives, all > 0, one for each asset or rows of them; "
                 f"got shape {np.shape(returns)} and least {rows.min(initial=np.inf):g}"
             )
-        self.returns, self.centred = read_only(rows), bool(centred)
+        self.returns, self.centred = base.read_only(rows), bool(centred)
         self._take(np.vstack((rows, np.ones_like(rows[:1]))) if centred else rows)
 
     def value_at(self, scores: Array) -> Array:
@@ -442,5 +415,5 @@ class PortfolioLoss(FeatureLoss):
             slopes[..., -1] *= -len(self.returns)
         return slopes
 
-    def lipschitz(self, domain: Ball) -> Any:
+    def lipschitz(self, domain: base.Ball) -> Any:
         return None

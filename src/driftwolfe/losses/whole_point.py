@@ -280,9 +280,7 @@ def _checked_gradient(result: Any, like: Point) -> Point:
     return gradient.like(like)
 
 
-def from_torch(
-    function: Any, rows: Any = None, cols: Any = None, *, shape: Any = None, lipschitz: Any = None
-) -> Loss:
+def from_torch(function: Any, rows: Any = None, cols: Any = None) -> Loss:
     """Make a loss of a convex function written in PyTorch.
 
     Parameters
@@ -291,8 +289,6 @@ def from_torch(
         Takes an array, as a float64 tensor on the CPU, and returns a tensor with one number, always the same.
     rows, cols
         Entries of a matrix: `function` takes the vector of these. The gradient at a `FactoredMatrix` is sparse.
-    shape, lipschitz
-        As for `FunctionLoss`.
     """
     torch = device_named("torch").xp
 
@@ -309,12 +305,10 @@ def from_torch(
             )
         return result.detach(), gradient
 
-    return _loss(function, evaluate, rows, cols, shape, lipschitz)
+    return _loss(function, evaluate, rows, cols)
 
 
-def from_jax(
-    function: Any, rows: Any = None, cols: Any = None, *, shape: Any = None, lipschitz: Any = None
-) -> Loss:
+def from_jax(function: Any, rows: Any = None, cols: Any = None) -> Loss:
     """Make a loss of a convex function written in JAX, evaluated in double precision.
 
     Parameters
@@ -322,7 +316,7 @@ def from_jax(
     function
         Takes an array and returns one number, always the same; much quicker under `jax.jit`. Constants are best
         arrays of NumPy.
-    rows, cols, shape, lipschitz
+    rows, cols
         As for `from_torch`.
 
     Examples
@@ -341,10 +335,10 @@ def from_jax(
             point = jax.numpy.asarray(x)
             return jax.value_and_grad(function)(point) if slope else (function(point), None)
 
-    return _loss(function, evaluate, rows, cols, shape, lipschitz)
+    return _loss(function, evaluate, rows, cols)
 
 
-def _loss(function: Any, evaluate: Any, rows: Any, cols: Any, shape: Any, lipschitz: Any) -> Loss:
+def _loss(function: Any, evaluate: Any, rows: Any, cols: Any) -> Loss:
     if not callable(function):
         raise TypeError(f"function must be callable, got {type(function).__name__}")
     repeats = False
@@ -364,16 +358,16 @@ def _loss(function: Any, evaluate: Any, rows: Any, cols: Any, shape: Any, lipsch
             )
         return slope
 
-    seen = shape if rows is None and cols is None else np.size(rows)
-    loss = FunctionLoss(value, gradient, shape=seen, lipschitz=lipschitz)
-    return loss if rows is None and cols is None else _Entries(loss, rows, cols, shape)
+    whole = rows is None and cols is None
+    loss = FunctionLoss(value, gradient, shape=None if whole else np.size(rows))
+    return loss if whole else _Entries(loss, rows, cols)
 
 
 class _Entries(EntryLoss):
     """A function of the vector of some entries of a matrix."""
 
-    def __init__(self, function: FunctionLoss, rows: Any, cols: Any, shape: Any) -> None:
-        super().__init__(rows, cols, np.zeros(np.size(rows)), shape)
+    def __init__(self, function: FunctionLoss, rows: Any, cols: Any) -> None:
+        super().__init__(rows, cols, np.zeros(np.size(rows)))
         self._function = function
 
     def value_at(self, scores: Array) -> Array:
@@ -383,7 +377,7 @@ class _Entries(EntryLoss):
         return device_of(scores).put(self._function.slope_at(to_host(scores)))
 
     def lipschitz(self, domain: Any) -> Any:
-        return self._function.lipschitz(domain)
+        return None
 
 
 class Penalised(Loss):

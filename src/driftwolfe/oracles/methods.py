@@ -73,7 +73,9 @@ def infeasible_projections(
 ) -> list[InfeasibleProjection]:
     """Return the projections of checked requests for one method, whose LMO calls the set answers together."""
     method = requests[0].method if requests else "auto"
-    method = domain.default_method if method == "auto" else method
+    if method == "auto":
+        by_calls = "block" if domain.rank_one_atoms else domain.lmo_method
+        method = "exact" if domain.cheap_projection else by_calls
     if method == "exact" and len(requests) > 1 and domain.device is not HOST:
         found = domain.project_each([each.y for each in requests])
         return [InfeasibleProjection(x, x, 0, 0.0, 0.0, "exact") for x in found]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe import oracles
-from driftwolfe.domains import Domain, Simplex
+from driftwolfe.domains import Domain, Simplex, TraceNormBall
 from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
@@ -109,11 +109,13 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     domain, factored = bracket.domain, isinstance(bracket.domain.origin(), FactoredMatrix)
     losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
     smaller = None
-    if losses and len(losses) == len(objective.terms) and not objective.unknown:
+    by_entries = losses and len(losses) == len(objective.terms) and not objective.unknown
+    if by_entries and domain.rank_one_atoms:
         rows = np.unique(np.concatenate([loss.rows for loss in losses]))
         cols = np.unique(np.concatenate([loss.cols for loss in losses]))
         if rows.size * cols.size <= 0.7 * math.prod(domain.shape):
-            smaller = domain.restricted_to((rows.size, cols.size))
+            sides = rows.size, cols.size
+            smaller = TraceNormBall(sides, domain.radius, representation="dense")
     if smaller is None:
         _run_solvers(objective, start, bracket)
         if factored and isinstance(bracket.point, np.ndarray):

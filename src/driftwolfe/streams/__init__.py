@@ -11,9 +11,8 @@ from driftwolfe.streams.datasets import (
     shuttle_twin,
 )
 from driftwolfe.streams.drift import Stream
-from driftwolfe.streams.synthetic import ResistingOracle, SignAdversary, against
+from driftwolfe.streams.synthetic import ResistingOracle
 
-__all__ = ["Stream", "drift", "synthetic"]
-__all__ += ["ResistingOracle", "SignAdversary", "against"]
+__all__ = ["ResistingOracle", "Stream", "drift", "synthetic"]
 __all__ += ["DataUnavailable", "matrix_completion", "multiclass"]
 __all__ += ["movielens_100k", "movielens_twin", "shuttle", "shuttle_twin"]

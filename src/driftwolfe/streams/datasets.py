@@ -303,7 +303,6 @@ def movielens_100k(
     copies: Sequence[float] = (1, -1, 1),
     loss: Callable[..., EntryLoss] = AbsoluteEntries,
     seed: Seed = None,
-    radius: float = 1e4,
     rounds: int | None = None,
 ) -> Stream:
     """Return MovieLens 100K as the paper plays it: 3,000 rounds of 100 ratings, the middle third negated.
@@ -317,8 +316,8 @@ def movielens_100k(
         The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, else the user's
         cache, into which it is downloaded unless DRIFTWOLFE_OFFLINE=1. If that fails, `DataUnavailable`
         is raised: use `movielens_twin`.
-    per_round, copies, loss, seed, radius
-        As in `matrix_completion`, and the radius of the stream's `domain`, a trace-norm ball.
+    per_round, copies, loss, seed
+        As in `matrix_completion`. The stream's `domain` is a trace-norm ball of radius 10,000.
     rounds
         Length of a shorter stream with the same drift, from the first ratings of the file, a multiple
         of the number of copies; None for all.
@@ -332,16 +331,13 @@ def movielens_100k(
     FileNotFoundError: there is no folder /nowhere; ...
     """
     ratings = _parsed(RATINGS, data, _parse_ratings)
-    return _ratings_stream("MovieLens 100K", ratings, rounds, radius, per_round, copies, loss, seed)
+    return _ratings_stream("MovieLens 100K", ratings, rounds, per_round, copies, loss, seed)
 
 
 def movielens_twin(
     rounds: int | None = None,
-    per_round: int = 100,
     copies: Sequence[float] = (1, -1, 1),
-    loss: Callable[..., EntryLoss] = AbsoluteEntries,
     seed: Seed = None,
-    radius: float = 1e4,
 ) -> Stream:
     """Return made-up ratings, played like `movielens_100k`, and as frequent.
 
@@ -350,7 +346,7 @@ def movielens_twin(
 
     Parameters
     ----------
-    rounds, per_round, copies, loss, seed, radius
+    rounds, copies, seed
         As in `movielens_100k`.
 
     Examples
@@ -360,16 +356,16 @@ def movielens_twin(
     Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
     """
     name, ratings = "MovieLens 100K (synthetic twin)", _made_up_ratings()
-    return _ratings_stream(name, ratings, rounds, radius, per_round, copies, loss, seed)
+    return _ratings_stream(name, ratings, rounds, 100, copies, AbsoluteEntries, seed)
 
 
-def _ratings_stream(name: str, ratings: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
+def _ratings_stream(name: str, ratings: Any, rounds: Any, *batches: Any) -> Stream:
     """Return ratings, real or made up, in `batches` as `matrix_completion` takes them."""
     per_round, copies, *_ = batches
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
     stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, *batches)
-    ball = TraceNormBall(USERS_AND_FILMS, radius)
+    ball = TraceNormBall(USERS_AND_FILMS, 1e4)
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
@@ -412,7 +408,6 @@ def shuttle(
 
 def shuttle_twin(
     rounds: int | None = None,
-    per_round: int = 10,
     flip_every: int | Literal["auto"] | None = "auto",
     seed: Seed = None,
     radius: float = 100.0,
@@ -424,7 +419,7 @@ def shuttle_twin(
 
     Parameters
     ----------
-    rounds, per_round, flip_every, seed, radius
+    rounds, flip_every, seed, radius
         As in `shuttle`.
 
     Examples
@@ -435,7 +430,7 @@ def shuttle_twin(
     (435, (100, 200, 300, 400))
     """
     name, table = "Shuttle (synthetic twin)", _made_up_table()
-    return _table_stream(name, table, rounds, radius, per_round, flip_every, seed)
+    return _table_stream(name, table, rounds, radius, 10, flip_every, seed)
 
 
 def _table_stream(name: str, table: Any, rounds: Any, radius: float, *batches: Any) -> Stream:

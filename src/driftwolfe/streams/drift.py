@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import overload
+from typing import Any
 
 import numpy as np
 
@@ -73,13 +73,7 @@ class Stream:
     def __iter__(self) -> Iterator[Loss]:
         return iter(self.losses)
 
-    @overload
-    def __getitem__(self, index: int) -> Loss: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Stream: ...
-
-    def __getitem__(self, index: int | slice) -> Loss | Stream:
+    def __getitem__(self, index: int | slice) -> Any:
         if not isinstance(index, slice):
             return self.losses[index]
         comparators = None if self.comparators is None else self.comparators[index]
@@ -121,8 +115,7 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     [True, True, False, False, True]
     """
     block = checks.count(every, "every")
-    choices = [t // block % 2 for t in range(len(stream))]
-    return _pick([stream, _mirrored(stream)], choices, f"{stream.name}, signs flipped")
+    return _flipped(stream, range(block, len(stream), block), "signs flipped")
 
 
 def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
@@ -144,16 +137,16 @@ def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
     """
     most = checks.count(number, "number", least=0)
     drawn = np.random.default_rng(seed).integers(1, len(stream), size=most)
-    starts = np.sort(drawn).tolist()
-    choices = [bisect_right(starts, t) % 2 for t in range(len(stream))]
-    return _pick([stream, _mirrored(stream)], choices, f"{stream.name}, random flips")
+    return _flipped(stream, np.sort(drawn).tolist(), "random flips")
 
 
-def _mirrored(stream: Stream) -> Stream:
-    """The stream of losses f_t(-x)."""
+def _flipped(stream: Stream, starts: Sequence[int], name: str) -> Stream:
+    """Return the stream with losses f_t(-x) from the first of `starts` to the second, and so on."""
     mirrors = {id(loss): reflected(loss) for loss in stream}  # rounds may share a loss
     points = None if stream.comparators is None else [u * -1.0 for u in stream.comparators]
-    return replace(stream, losses=[mirrors[id(loss)] for loss in stream], comparators=points)
+    mirrored = replace(stream, losses=[mirrors[id(f)] for f in stream], comparators=points)
+    choices = [bisect_right(starts, t) % 2 for t in range(len(stream))]
+    return _pick([stream, mirrored], choices, f"{stream.name}, {name}")
 
 
 def abrupt(first: Stream, second: Stream, at: int) -> Stream:
@@ -278,21 +271,11 @@ def _pick(
 
 def reflected(loss: Loss) -> Loss:
     r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible."""
-    if (negated := _NEGATED.get(cls := type(loss))) is not None:
-        given = {name: getattr(loss, name) for name in inspect.signature(cls).parameters}
+    names = inspect.signature(cls := type(loss)).parameters
+    negated = next((each for each in ("features", "targets", "g", "target") if each in names), "")
+    if negated and cls.__module__.startswith(losses.__name__):  # another may compute something else
+        given = {name: getattr(loss, name) for name in names}
         return cls(**given | {negated: given[negated] * -1.0})
     return losses.FunctionLoss(
         lambda x: loss.value(x * -1.0), lambda x: loss.gradient(x * -1.0) * -1.0, shape=loss.shape
     )
-
-
-_OF_ENTRIES = (losses.AbsoluteEntries, losses.SquaredEntries, losses.HuberEntries)
-_OF_LABELS = (losses.HingeLoss, losses.LogisticLoss, losses.MulticlassLogistic)
-_OF_TARGETS = (losses.SquaredRows, losses.AbsoluteRows, losses.HuberRows, losses.PinballRows)
-#: The argument to negate, by exact class: a subclass may compute something else.
-_NEGATED: dict[type[Loss], str] = {
-    **dict.fromkeys(_OF_ENTRIES, "targets"),
-    **dict.fromkeys((*_OF_LABELS, *_OF_TARGETS), "features"),
-    losses.LinearLoss: "g",
-    losses.SquaredDistance: "target",
-}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from driftwolfe.domains import Domain, LMODomain, TraceNormBall
 from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, MulticlassLogistic, SquaredDistance
-from driftwolfe.points import FactoredMatrix, checks, inner, norm
+from driftwolfe.points import FactoredMatrix, checks, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import whole_below
 from driftwolfe.streams.drift import Seed, Stream, change_points
@@ -48,7 +47,7 @@ def linear_signs(
         raise ValueError(f"changes must be fewer than the {count} rounds, got {changes}")
     G = checks.positive(lipschitz, "lipschitz")
     direction, *ends = _wide_direction(domain, seed)
-    pair = _opposite_losses(direction, G)
+    pair = LinearLoss(direction * G), LinearLoss(direction * -G)  # which all rounds share
     sides = [t * (flips + 1) // count % 2 for t in range(count)]
     losses, points = [pair[side] for side in sides], [ends[side] for side in sides]
     return Stream(losses, "linear signs", G, points, domain, change_points(sides))
@@ -77,7 +76,7 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
     count, rng = checks.count(rounds, "rounds"), np.random.default_rng(seed)
     G = checks.positive(lipschitz, "lipschitz")
     direction, *ends = _wide_direction(domain, rng)
-    pair = _opposite_losses(direction, G)
+    pair = LinearLoss(direction * G), LinearLoss(direction * -G)
     sides = [int(draw >= 0.5) for draw in rng.random(count)]
     best = ends[2 * sum(sides) > count]
     return Stream([pair[side] for side in sides], "hard linear", G, [best] * count, domain)
@@ -248,14 +247,6 @@ def _wide_direction(domain: Domain, seed: Seed) -> tuple[Point, Point, Point]:
     return width
 
 
-def _opposite_losses(
-    direction: Point, G: float, middle: float = 0.0
-) -> tuple[LinearLoss, LinearLoss]:
-    """Return G(<e, x> - middle) and its negative, which all rounds share to save memory."""
-    slope, height = direction * G, G * middle
-    return LinearLoss(slope, constant=-height), LinearLoss(slope * -1.0, constant=height)
-
-
 def _random_direction(domain: Domain, rng: np.random.Generator) -> Point:
     """A unit vector of the set's space; of rank one where its matrices are factored."""
     if not isinstance(domain.origin(), FactoredMatrix):
@@ -277,90 +268,23 @@ def _closed_curve(
     return [weighted_sum(row, vertices) for row in weights]
 
 
-# -- adversaries -------------------------------------------------------------------------------------
-
-
-class SignAdversary:
-    r"""Answers every decision with the linear loss that hurts it.
-
-    Along a unit vector e the set reaches from a to b, with the middle :math:`m = (a + b)/2`. The answer to x is
-    :math:`f(z) = \pm G (\langle e, z\rangle - m)` with the sign that makes :math:`f(x) \ge 0`; its minimum is
-    :math:`-G (b - a)/2`.
-
-    Parameters
-    ----------
-    domain, lipschitz, direction, seed
-        The set, the norm G of every gradient, and the vector e, which is scaled to unit length; by
-        default a random one in which the set is wide.
-
-    Examples
-    --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> adversary = SignAdversary(dw.L2Ball(2), direction=[1.0, 0.0])
-    >>> [adversary.answer(x).value(x) for x in np.array([[0.25, 0.0], [-0.5, 0.0]])]
-    [0.25, 0.5]
-    """
-
-    def __init__(
-        self, domain: Domain, direction: Any = None, lipschitz: float = 1.0, seed: Seed = None
-    ) -> None:
-        self.lipschitz = checks.positive(lipschitz, "lipschitz")
-        if direction is None:
-            self.direction, *ends = _wide_direction(domain, seed)
-        else:
-            self.direction, *ends = _width_along(domain, domain.check_point(direction, "direction"))
-        self.middle = sum(inner(self.direction, end) for end in ends) / 2.0
-        self._losses = _opposite_losses(self.direction, self.lipschitz, self.middle)
-
-    def answer(self, decision: Point) -> LinearLoss:
-        """Return the loss that hurts this decision."""
-        rising, falling = self._losses
-        return rising if inner(self.direction, decision) >= self.middle else falling
-
-
-def against(
-    learner: Learner, rounds: int, lipschitz: float = 1.0, direction: Any = None, seed: Seed = None
-) -> Iterator[LinearLoss]:
-    """Yield losses that each answer the learner's current decision; see `SignAdversary`.
-
-    Parameters
-    ----------
-    learner, rounds, lipschitz, direction, seed
-        The learner to `play` with these losses, and their number; the others as in `SignAdversary`.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> learner = dw.OGD(dw.L2Ball(2), horizon=30, lipschitz=1.0)
-    >>> history = dw.play(learner, dw.streams.against(learner, 30, seed=0))
-    >>> bool(history.losses.min() >= 0)
-    True
-    """
-    adversary = SignAdversary(learner.domain, direction, lipschitz, seed)
-    for _ in range(checks.count(rounds, "rounds")):
-        yield adversary.answer(learner.decision)
-
-
 class ResistingOracle:
     r"""A set and losses that force regret on every learner with few linear minimisations.
 
-    The set is decided during the game: the hull of 0, all answers of its oracle, and a comparator u
-    that is never shown. A round's loss is G times the distance to the revealed part of u, linearised at
+    The set, in the unit ball, is decided during the game: the hull of 0, all answers of its oracle, and a
+    comparator u that is never shown. A round's loss is the distance to the revealed part of u, linearised at
     the decision x. With N answers allowed in all, every decision suffers at least
-    :math:`G R / \sqrt{1 + \sqrt{2N}}`, and u nothing:
+    :math:`1/\sqrt{1 + \sqrt{2N}}`, and u nothing: regret is at least :math:`T/\sqrt{1 + \sqrt{2N}}`.
 
-    .. math:: \mathrm{regret} \ge \frac{G R T}{\sqrt{1 + \sqrt{2N}}}
-        \approx 2^{-1/4}\, b^{-1/4}\, G R\, T^{3/4}, \qquad N = b T.
-
-    With S segments the comparator moves, at most S - 1 times, by :math:`\sqrt2 R`. Each segment is such a
+    With S segments the comparator moves, at most S - 1 times, by :math:`\sqrt2`. Each segment is such a
     game on coordinates of its own, with :math:`n = \lfloor N/S\rfloor` answers; the next one is the
-    segment's u, and ends it. Regret against these is at least :math:`G R T/\sqrt{1 + \sqrt{2n}}`.
+    segment's u, and ends it. Regret against these is at least :math:`T/\sqrt{1 + \sqrt{2n}}`.
     docs/theory/lower_bound.md has the construction and the proof.
 
     Parameters
     ----------
-    rounds, radius, lipschitz
-        T, the number of losses; R, the radius of a ball that holds the set; G, the gradients' norm.
+    rounds
+        T, the number of losses, with gradients of norm 1.
     lmo_budget
         b, linear minimisations per round: N = bT in all, rounded down, at any time. Those that are
         answered by 0 or by an old answer are free.
@@ -388,18 +312,9 @@ class ResistingOracle:
     (25.7, True)
     """
 
-    def __init__(
-        self,
-        rounds: int,
-        lmo_budget: float = 1.0,
-        radius: float = 1.0,
-        lipschitz: float = 1.0,
-        segments: int = 1,
-    ) -> None:
+    def __init__(self, rounds: int, lmo_budget: float = 1.0, segments: int = 1) -> None:
         self.rounds = checks.count(rounds, "rounds")
         self.lmo_budget = checks.positive(lmo_budget, "lmo_budget")
-        self.lipschitz = checks.positive(lipschitz, "lipschitz")
-        self.radius = checks.positive(radius, "radius")
         calls = whole_below(self.lmo_budget * self.rounds)
         self.allowed = checks.count(max(1, calls), "lmo_budget * rounds")
         self.segments = checks.count(segments, "segments")
@@ -412,7 +327,7 @@ class ResistingOracle:
         self.lower_bound = 0.0
         self._lock = threading.Lock()  # experts may ask from several threads
         self._each = self.allowed // self.segments + 1  # answers of a segment, its u the last
-        # Lengths are in units of R. Coordinates: the directions, then one for every answer.
+        # Coordinates: the directions, then one for every answer.
         total = self.segments * self._each
         self._most = min(self.rounds, total)  # directions, at most
         self._lengths = np.zeros(self._most)  # of the directions
@@ -424,17 +339,12 @@ class ResistingOracle:
         self._heights = np.zeros(total)
         self._epsilon_squared = 1.0 / (1.0 + math.sqrt(2.0 * (self._each - 1)))
         size = self._most + total
-        self.domain = LMODomain(size, self._lmo, self.radius, contains=self._contains)
+        self.domain = LMODomain(size, self._lmo, 1.0, contains=self._contains)
 
     @property
     def guarantee(self) -> float:
         """The regret that T rounds force on every learner with at most N linear minimisations."""
-        return self.lipschitz * self.radius * self.rounds * math.sqrt(self._epsilon_squared)
-
-    @property
-    def comparator(self) -> Array:
-        """The present segment's point u, if no more directions are revealed."""
-        return self._target(shown=True)
+        return self.rounds * math.sqrt(self._epsilon_squared)
 
     @property
     def comparators(self) -> list[Array]:
@@ -442,14 +352,14 @@ class ResistingOracle:
         if not self.played:
             return []
         ends = (np.arange(1, len(self._starts)) * self._each - 1).tolist()
-        points = [*(self._vertex(last) for last in ends), self.comparator]
+        points = [*(self._vertex(last) for last in ends), self._target(shown=True)]
         lengths = np.diff([*self._starts, self.played]).tolist()
         return [u for u, rounds in zip(points, lengths, strict=True) for _ in range(rounds)]
 
     @property
     def path_length(self) -> float:
-        """That of the comparators so far: each move is the root of 2 times the radius."""
-        return math.sqrt(2.0) * self.radius * max(0, len(self._starts) - 1)
+        """That of the comparators so far: each move is the root of 2."""
+        return math.sqrt(2.0) * max(0, len(self._starts) - 1)
 
     def losses(self, learner: Learner) -> Iterator[LinearLoss]:
         """Yield the remaining losses, each answering the learner's current decision."""
@@ -459,7 +369,7 @@ class ResistingOracle:
             yield self.answer(learner.decision)
 
     def answer(self, decision: Point) -> LinearLoss:
-        r"""Return the loss :math:`\langle g, z - u\rangle`: g, of norm G, points from u's revealed part to x."""
+        r"""Return the loss :math:`\langle g, z - u\rangle`: g, of norm 1, points from u's revealed part to x."""
         if self.played == self.rounds:
             raise ValueError(f"the game has {self.rounds} rounds, and all of them are played")
         x = self.domain.check_point(decision, "decision")
@@ -479,9 +389,9 @@ class ResistingOracle:
         target = self._target(shown=self._ended)
         away = x - target
         distance = norm(away)
-        gradient = away * (self.lipschitz / distance if distance > 0 else 0.0)
+        gradient = away * (1.0 / distance if distance > 0 else 0.0)
         self.played += 1
-        self.lower_bound += self.lipschitz * distance
+        self.lower_bound += distance
         return LinearLoss(gradient, constant=-float(gradient @ target))
 
     @property
@@ -513,13 +423,12 @@ class ResistingOracle:
 
     def _contains(self, x: Array) -> bool:
         """Whether x is a mixture of 0 and the answers so far, up to rounding."""
-        slack = 1e-8  # in units of the radius
-        sides = self._own(x, "a point") / self.radius
+        slack, sides = 1e-8, self._own(x, "a point")
         firsts, phases = self._firsts[: self.answers], self._phases[: self.answers]
         weights = sides / self._heights[: self.answers]
         # The weight of the answers that hold a direction: those of its segment given after it.
         before, after = (np.bincount(at, weights, self._most + 1) for at in (phases, firsts))
-        gap = x[: self._most] / self.radius + self._lengths * np.cumsum(after - before)[:-1]
+        gap = x[: self._most] + self._lengths * np.cumsum(after - before)[:-1]
         inside = np.all(sides >= -slack) and np.all(np.abs(gap) <= slack)
         return bool(inside and weights.sum() <= 1 + slack)
 
@@ -549,4 +458,4 @@ class ResistingOracle:
         point = np.zeros(self.domain.shape)
         point[first:end] = -self._lengths[first:end]
         point[self._most + place] = height
-        return point * self.radius
+        return point
