@@ -15,6 +15,7 @@ import numpy as np
 from style import HERE, INK, SOFT, canvas, colours, save
 
 import driftwolfe as dw
+from driftwolfe import bounds
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.plan import budgeted_grid
 
@@ -41,8 +42,8 @@ def upper(rounds: int, path: float, split: str) -> float:
     plans, found = budgeted_grid(rounds, 0.125, 1.0, split=split), []
     meta = Hedge(len(plans), rounds, 1.0)
     for i, plan in enumerate(plans, 1):
-        numbers = plan.step, plan.block, plan.tolerance, path, dw.bounds.AT_CENTER
-        expert = dw.bounds.blocked_descent(1.0, 1.0, rounds, *numbers)
+        numbers = plan.step, plan.block, plan.tolerance, path, bounds.AT_CENTER
+        expert = bounds.blocked_descent(1.0, 1.0, rounds, *numbers)
         found.append(expert + meta.regret_bound(i, rounds, 1.0))
     return min(found)
 

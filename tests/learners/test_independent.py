@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe import reference
+from driftwolfe import bounds, reference
 from driftwolfe.losses import LinearLoss, SquaredDistance
 from learners.families import (
     ball_projection,
@@ -582,7 +582,7 @@ def test_windows_split_into_intervals_that_the_bound_has_counted():
         for end in range(start, 65):
             rising, falling = dw.ensemble.GeometricCover().split(start, end)
             paid = sum(prices[i.length.bit_length() - 1] for i in rising + falling)
-            counted = dw.bounds.over_windows(end - start + 1, prices.__getitem__)
+            counted = bounds.over_windows(end - start + 1, prices.__getitem__, float, 0.0)
             assert paid <= counted + 1e-12
 
 

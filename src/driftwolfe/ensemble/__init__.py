@@ -9,12 +9,7 @@ from driftwolfe.ensemble.plan import (
     GeometricCover,
     Interval,
     ader_grid,
-    ader_prior,
-    block_length,
-    experiment_grid,
-    paper_grid,
     pold_grid,
-    projection_eps,
 )
 from driftwolfe.ensemble.sleeping_weights import AdaNormalHedge, MultiplicativeWeights, SleepingMeta
 from driftwolfe.ensemble.weights import AdaHedge, ExpConcaveHedge, Hedge, LossScale, OptimisticHedge
@@ -31,10 +26,5 @@ __all__ = [
     "OptimisticHedge",
     "SleepingMeta",
     "ader_grid",
-    "ader_prior",
-    "block_length",
-    "experiment_grid",
-    "paper_grid",
     "pold_grid",
-    "projection_eps",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -80,43 +79,16 @@ def pold_grid(horizon: int, v0: float = 0.5) -> Array:
 
 
 def paper_grid(horizon: int) -> Array:
-    r"""Return POLD's grid as the paper has it.
+    r"""Return POLD's grid as the paper has it, without steps above 1, for which no block is short enough.
 
     .. math:: h_i = 2^{i-1} (7/(2T))^{3/4}, \qquad N = \lceil \tfrac34 \log_2(1 + 4T/7) \rceil + 1
-
-    without the steps h > 1, which no block can be short enough for; [1] if none is left (T < 4).
-
-    Parameters
-    ----------
-    horizon
-        Rounds T.
-
-    Examples
-    --------
-    >>> paper_grid(100).round(4)
-    array([0.0809, 0.1618, 0.3237, 0.6474])
     """
-    rounds = checks.count(horizon, "horizon")
-    return _at_most_one((3.5 / rounds) ** 0.75, rounds)
+    return _at_most_one((3.5 / horizon) ** 0.75, horizon)
 
 
 def experiment_grid(horizon: int) -> Array:
-    r"""Return the grid of the paper's experiments: :math:`h_i = 2^{i-1} T^{-3/4} \le 1`.
-
-    The number of steps is that of `paper_grid`; the paper's factor c is the guess of D/G.
-
-    Parameters
-    ----------
-    horizon
-        Rounds T.
-
-    Examples
-    --------
-    >>> experiment_grid(100).round(4)
-    array([0.0316, 0.0632, 0.1265, 0.253 , 0.506 ])
-    """
-    rounds = checks.count(horizon, "horizon")
-    return _at_most_one(rounds**-0.75, rounds)
+    r"""Return :math:`h_i = 2^{i-1} T^{-3/4} \le 1`, as in the paper's experiments, whose c is a guess of D/G."""
+    return _at_most_one(horizon**-0.75, horizon)
 
 
 def ader_grid(horizon: int) -> Array:
@@ -140,62 +112,21 @@ def ader_grid(horizon: int) -> Array:
 
 
 def ader_prior(size: int) -> Array:
-    r"""Return the prior :math:`(1 + 1/N)/(i(i+1))`, i = 1..N: small steps weigh most, the sum is 1.
-
-    Parameters
-    ----------
-    size
-        Number N of experts.
-
-    Examples
-    --------
-    >>> ader_prior(3)
-    array([0.66666667, 0.22222222, 0.11111111])
-    """
-    number = checks.count(size, "size")
-    i = np.arange(1.0, number + 1.0)
-    prior: Array = (1.0 + 1.0 / number) / (i * (i + 1.0))
+    r"""Return the prior :math:`(1 + 1/N)/(i(i+1))`, i = 1..N: small steps weigh most, the sum is 1."""
+    i = np.arange(1.0, size + 1.0)
+    prior: Array = (1.0 + 1.0 / size) / (i * (i + 1.0))
     return prior
 
 
-#: How POLD splits a budget of LMO calls among so many experts: the second way is half in equal parts.
-BUDGET_SPLITS: dict[str, Callable[[int], Array]] = {
-    "prior": ader_prior,
-    "mixed": lambda size: (ader_prior(size) + 1.0 / size) / 2.0,
-}
-
-
 def block_length(h: float) -> int:
-    r"""Return :math:`K = \max(1, \lfloor h^{-2/3} \rfloor)`, the rounds in one block.
-
-    Parameters
-    ----------
-    h
-        The dimensionless step :math:`\eta G/D`.
-
-    Examples
-    --------
-    >>> block_length(100**-0.75), block_length(3.0)
-    (10, 1)
-    """
+    r"""Return :math:`K = \max(1, \lfloor h^{-2/3} \rfloor)`, the rounds in one block, for :math:`h = \eta G/D`."""
     # With room: h = T^(-3/4) with T a square gives sqrt(T), and not one less.
-    return max(1, whole_below(math.pow(checks.positive(h, "h"), -2.0 / 3.0)))
+    return max(1, whole_below(math.pow(h, -2.0 / 3.0)))
 
 
 def projection_eps(h: float) -> float:
-    r"""Return :math:`\epsilon = h^{2/3}`, the oracle's accuracy in units of :math:`D^2`.
-
-    Parameters
-    ----------
-    h
-        The dimensionless step :math:`\eta G/D`.
-
-    Examples
-    --------
-    >>> round(projection_eps(100**-0.75), 12)
-    0.1
-    """
-    return math.pow(checks.positive(h, "h"), 2.0 / 3.0)
+    r"""Return :math:`\epsilon = h^{2/3}`, the oracle's accuracy in units of :math:`D^2`."""
+    return math.pow(h, 2.0 / 3.0)
 
 
 def _doubling(first: float, number: int) -> Array:
@@ -303,15 +234,13 @@ def budgeted_step(rounds: int, v: float, budget: float, delay_factor: float = 1.
     return float((2.0 * v / rounds) ** 0.75 * (budget / (CALLS * delay_factor)) ** 0.25)
 
 
-def budgeted_grid(
-    horizon: int, v0: float, budget: float, delay_factor: float = 1.0, split: str = "prior"
-) -> list[Plan]:
+def budgeted_grid(horizon: int, v0: float, budget: float, delay_factor: float = 1.0) -> list[Plan]:
     r"""Return the experts of POLD with a budget, in units of D = 1.
 
-    As many as in `pold_grid`; expert i has its part :math:`b_i` of the budget, by `BUDGET_SPLITS`, and the
+    As many as in `pold_grid`; expert i has its part :math:`b_i` of the budget, by `ader_prior`, and the
     step :math:`2^{i-1}` times the best one for :math:`v_0` and that part.
     """
-    parts = budget * BUDGET_SPLITS[split](pold_grid(horizon, v0).size)
+    parts = budget * ader_prior(pold_grid(horizon, v0).size)
     best = (2.0**i * budgeted_step(horizon, v0, part, delay_factor) for i, part in enumerate(parts))
     return [budgeted_plan(*each, delay_factor) for each in zip(best, parts.tolist(), strict=True)]
 

@@ -49,18 +49,6 @@ class SleepingMeta(Stateful, ABC):
         """Number of experts that are awake."""
         return int(getattr(self, self.COLUMNS[0]).size)
 
-    def remove(self, which: Any) -> None:
-        """Remove experts, given their positions or a mask; the others close the ranks."""
-        stay = np.ones(self.size, dtype=np.bool_)
-        try:
-            stay[which] = False
-        except IndexError:
-            raise ValueError(
-                f"remove takes positions below {self.size} or a mask of that length, got {which!r}"
-            ) from None
-        for name in self.COLUMNS:
-            setattr(self, name, getattr(self, name)[stay])
-
     @property
     @abstractmethod
     def weights(self) -> Array:
@@ -150,9 +138,6 @@ class AdaNormalHedge(SleepingMeta):
     >>> meta.update(0.5, [0.0, 1.0])
     >>> meta.weights.round(4)
     array([0.9191, 0.0809])
-    >>> meta.remove([1])
-    >>> meta.weights
-    array([1.])
 
     References
     ----------

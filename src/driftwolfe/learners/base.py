@@ -94,8 +94,7 @@ def _undo(parts: list[Any], before: list[dict[str, Any]]) -> bool:
 GUARDS: dict[str, Callable[[Any], Any]] = {
     "update": lambda update: writes_or_undoes(all_or_nothing(update)),
     "update_many": writes_or_undoes,
-    **dict.fromkeys(("decision", "expert_weights", "expert_names", "expert_ends"), reads),
-    **dict.fromkeys(("bound", "clone"), reads),
+    **dict.fromkeys(("decision", "expert_weights", "expert_names", "bound", "clone"), reads),
 }
 
 
@@ -285,11 +284,6 @@ class Learner(Stateful, Guarded, ABC):
         """LMO calls so far."""
         return self.oracle_calls.lmo
 
-    @property
-    def lmo_budget(self) -> float | None:
-        """LMO calls per round, never exceeded in total; None for no limit."""
-        return None if self.options is None else self.options.oracle.budget
-
     def undoable(self, before: Mapping[str, Any]) -> bool:
         """Whether learners within are where they were."""
         held = [before[name] for name in _parts(type(self))[1]]
@@ -443,10 +437,6 @@ class Outer(Learner):
     def oracle_calls(self) -> OracleCalls:
         both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
         return OracleCalls(*map(sum, zip(*both, strict=True)))
-
-    @property
-    def lmo_budget(self) -> float | None:
-        return self.learner.lmo_budget
 
     def check(self) -> None:
         super().check()

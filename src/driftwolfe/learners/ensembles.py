@@ -17,8 +17,7 @@ from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
 from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options
-from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import near_largest
 from driftwolfe.state import Field, Nested
 from driftwolfe.storage import require
@@ -143,7 +142,7 @@ class CoverLearner(Learner):
     `plan` says which expert is for an interval of so many rounds, `meta` holds the weights, and `experts`
     makes the experts of some plans on the counted set, at a point; by default gradient descents. New ones
     start at the point played last, or, where points are factored and the mean would pile up factors, at
-    the heaviest expert's (of several as heavy, that of the longest interval), or at the centre.
+    the heaviest expert's (of several as heavy, that of the longest interval).
     """
 
     _experts: Annotated[Any, Nested()]
@@ -156,13 +155,10 @@ class CoverLearner(Learner):
         options: Options,
         plan: Callable[[int], Plan],
         meta: SleepingMeta,
-        start: str = "current",
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
     ) -> None:
         super().__init__(domain)
-        checks.one_of(start, "start", ("current", "origin"))
         self.options = options
-        self.start = start
         self._plan = plan
         self._cover = GeometricCover()
         self._meta = meta
@@ -175,7 +171,7 @@ class CoverLearner(Learner):
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
-        start = self._first_point()
+        start = self._restart_point()
         self._meta.update(evaluation.played, evaluation.losses)
         self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
@@ -183,10 +179,7 @@ class CoverLearner(Learner):
         self._experts.settle(self._weights)
         return evaluation.value
 
-    def _first_point(self) -> Point:
-        """Where experts start whose intervals begin with the coming round."""
-        if self.start == "origin":
-            return self.domain.origin()
+    def _restart_point(self) -> Point:
         return self._experts.restart_point(self._weights, self._heaviest)
 
     def _turn_over(self, start: Point) -> None:
@@ -205,11 +198,6 @@ class CoverLearner(Learner):
     def decision(self) -> Point:
         """The weighted mean of the experts that are awake."""
         return self._experts.mean(self._weights)
-
-    @property
-    def expert_ends(self) -> Indices:
-        """The last round of each expert that is awake, in the order of `expert_weights`."""
-        return np.array([(self.t + 1) // n * n + n - 1 for n in self._lengths])
 
     @property
     def expert_names(self) -> list[str]:

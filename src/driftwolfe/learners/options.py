@@ -11,10 +11,16 @@ import numpy as np
 
 from driftwolfe.bounds.ensembles import Measured
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import block_length, projection_eps
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
-from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
+from driftwolfe.ensemble.plan import (
+    FOREVER,
+    Plan,
+    ProjectionConfig,
+    block_length,
+    budgeted_plan,
+    projection_eps,
+)
 from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
 from driftwolfe.oracles.infeasible_projection import CACHE_MOVED
 from driftwolfe.points import checks
@@ -57,7 +63,6 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "lipschitz": ("auto", """G, a bound on gradient norms; ``"auto"``: the largest seen so far."""),
     "seed": (0, "Seed of what is drawn at random."),
     "options": (None, "Of the learner."),
-    "start": ("current", """New experts start at ``"current"``, the last point or ``"origin"``."""),
     "step_scale": (None, "c, in place of D/G."),
     "loss_scale": (
         None,

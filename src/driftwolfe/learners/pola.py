@@ -64,7 +64,7 @@ class POLA(CoverLearner):
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
-        start = self._first_point()
+        start = self._restart_point()
         self._meta.update(evaluation.played, evaluation.losses)
         self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
@@ -77,13 +77,12 @@ class POLA(CoverLearner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        start: str = "current",
         oracle: Oracle | str = "auto",
         **options: Unpack[WeightOptions],
     ) -> None:
         checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
         meta = AdaNormalHedge(checked.loss_scale)
-        super().__init__(domain, checked, partial(_plan, checked), meta, start)
+        super().__init__(domain, checked, partial(_plan, checked), meta)
 
 
 def _plan(options: Options, length: int) -> Plan:
