@@ -112,7 +112,6 @@ def pold(
     domain: Domain,
     losses: Sequence[Loss],
     lipschitz: float,
-    steps: Sequence[float] | None = None,
     linear: bool = False,
     oracle: Oracle = infeasible_projection,
 ) -> Array:
@@ -125,8 +124,6 @@ def pold(
     ----------
     domain, losses, lipschitz, oracle
         As in `bogd_ip`; B is G times the diameter of the set.
-    steps
-        All :math:`h_i`, smallest first; by default the grid with the tightest bound.
     linear
         Whether experts and weights see linearised losses.
 
@@ -138,10 +135,8 @@ def pold(
     array([-1.,  1.])
     """
     T, D = len(losses), 2 * domain.radius
-    if steps is None:
-        number = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
-        steps = (1.344 / 8 / T) ** 0.75 * 2.0 ** np.arange(number)
-    h = np.array(steps)
+    number = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
+    h = (1.344 / 8 / T) ** 0.75 * 2.0 ** np.arange(number)
     block = np.maximum(1, h ** (-2 / 3) + 1e-9).astype(int)
     plans = [*zip(D / lipschitz * h, block, D**2 * h ** (2 / 3), strict=True)]
     return _weighted(domain, losses, lipschitz, plans, linear, oracle)
@@ -199,7 +194,6 @@ def pola(
     losses: Sequence[Loss],
     lipschitz: float,
     loss_scale: float | str | None = None,
-    start: str = "current",
     linear: bool = False,
     oracle: Oracle = infeasible_projection,
 ) -> Array:
@@ -217,8 +211,6 @@ def pola(
         As in `pold`.
     loss_scale
         B; by default G times the diameter of the set. ``"auto"``: the largest difference so far.
-    start
-        New experts start at the last point played, ``"current"``, or at the centre, ``"origin"``.
 
     Examples
     --------
@@ -232,9 +224,8 @@ def pola(
     experts, played = dict[tuple[int, int], SimpleNamespace](), [domain.origin()]
     for t, loss in enumerate(losses, start=1):
         experts = {(s, e): expert for (s, e), expert in experts.items() if e >= t}
-        first = played[-1] if start == "current" else domain.origin()
         for length in (2**k for k in range(t.bit_length()) if t % 2**k == 0):
-            new = SimpleNamespace(x=first, y=first, total=0 * first, R=0.0, C=0.0)
+            new = SimpleNamespace(x=played[-1], y=played[-1], total=0 * played[-1], R=0.0, C=0.0)
             experts[t, t + length - 1] = new
         active = list(experts.values())
         p = _normal_hedge([i.R for i in active], [i.C for i in active])

@@ -24,7 +24,8 @@ def play_on_cover(meta, rule, rounds, seed=0):
     rng, cover, intervals, regrets = np.random.default_rng(seed), GeometricCover(), [], np.zeros(0)
     for t in range(1, rounds + 1):
         stay = [i for i, interval in enumerate(intervals) if interval.end >= t]
-        meta.remove([i for i in range(len(intervals)) if i not in stay])
+        for name in meta.COLUMNS:
+            setattr(meta, name, getattr(meta, name)[stay])
         new = cover.starting(t)
         meta.add(new)
         intervals = [intervals[i] for i in stay] + [Interval(t, t + n - 1) for n in new]

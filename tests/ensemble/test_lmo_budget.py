@@ -175,11 +175,9 @@ def test_steps_and_blocks_are_the_best_ones(budget, v, delay_factor):
 def test_shares_add_up():
     assert sum(cover_part(1 << k) for k in range(40)) < 1.0
     for T in (1, 2, 10, 1000, 10**6):
-        first = budgeted_grid(T, 0.125, 3.0)
-        mixed = budgeted_grid(T, 0.125, 3.0, split="mixed")
-        for plans in (first, mixed):
-            assert sum(plan.reserved for plan in plans) == pytest.approx(3.0)
-        for i, plan in enumerate(mixed, 1):
-            own = ((1 + 1 / len(mixed)) / (i * (i + 1)) + 1 / len(mixed)) / 2
+        plans = budgeted_grid(T, 0.125, 3.0)
+        assert sum(plan.reserved for plan in plans) == pytest.approx(3.0)
+        for i, plan in enumerate(plans, 1):
+            own = (1 + 1 / len(plans)) / (i * (i + 1))
             assert plan.reserved == pytest.approx(3.0 * own)
             assert plan.step == pytest.approx(2 ** (i - 1) * budgeted_step(T, 0.125, 3.0 * own))

@@ -335,17 +335,7 @@ def test_experts_come_and_go(kind):
     assert getattr(meta, columns).tolist() == [*fresh[:2], *moved[2:]]
     assert (moved != fresh).all() and np.array_equal(snapshot.weights, before)
     meta.add([4])
-    meta.remove([1, 3])
-    assert getattr(meta, columns).tolist() == [fresh[0], moved[2], fresh[0]]
-    meta.remove(np.array([False, True, False]))
-    for wrong in ([2], [True], [0.5], "a"):
-        with pytest.raises(ValueError, match="remove takes positions below 2"):
-            meta.remove(wrong)
-    meta.remove([])
-    assert meta.weights.tolist() == [0.5, 0.5]
-    meta.remove([0, 1])
-    meta.update(1.0, [])
-    assert meta.weights.size == 0
+    assert getattr(meta, columns).tolist() == [*fresh[:2], *moved[2:], fresh[0]]
 
 
 # -- bounds ----------------------------------------------------------------------------------------

@@ -86,8 +86,9 @@ def meet(learner: Any, arena: Arena) -> Meeting:
         loss = given(t, learner.decision) if callable(given) else given[t]
         losses.append(loss)
         suffered.append(learner.update(loss))
-        if learner.lmo_budget is not None:  # in every game of the suite, after every round
-            assert learner.lmo_calls <= learner.lmo_budget * (t + 1)
+        budget = learner.options and learner.options.oracle.budget
+        if budget is not None:  # in every game of the suite, after every round
+            assert learner.lmo_calls <= budget * (t + 1)
     return Meeting(learner, arena, losses, np.array(suffered))
 
 

@@ -390,7 +390,6 @@ def test_bounds_that_are_not_known_are_refused():
         (dw.POLD(ball, horizon=10, lipschitz=1.0), {"tau": 3}),
         (dw.OnlineFrankWolfe(ball, lipschitz=1.0), {}),
         (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0), {"path_length": 1.0}),
-        (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0, variant="classic"), {}),
         (dw.learners.MultiOCG(ball, lipschitz=1.0), {}),
         (dw.learners.KalhanOFW(ball, horizon=10), {}),
         (dw.learners.LineSearchOFW(ball), {"variation": 1.0}),

@@ -165,7 +165,6 @@ def test_loo_bogd_asks_at_most_once_a_round_even_with_a_finer_tolerance(domain, 
     ("cls", "settings"),
     [
         (dw.OnlineFrankWolfe, {}),
-        (dw.OnlineFrankWolfe, {"variant": "classic"}),
         (dw.learners.KalhanOFW, {}),
         (dw.learners.LineSearchOFW, {}),
     ],

@@ -133,7 +133,7 @@ def test_agile_experts_of_factored_points_expect_nothing():
     np.testing.assert_allclose(learner._experts.x[1].toarray(), x, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("settings", [{}, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}])
+@pytest.mark.parametrize("settings", [{}, {"oracle": dw.Oracle(lmo_budget=1.0)}])
 def test_sums_of_low_rank_gradients_stay_narrow(settings):
     """All in one plane: after 120 rounds the sum of an epoch has not 240 columns."""
     rng = np.random.default_rng(0)

@@ -23,13 +23,11 @@ SETS = ("l1", "simplex", "birkhoff", "trees", "factored", "product-factored")
 #: Beyond the first settings of each: those with rules of their own.
 MORE = [
     (dw.POLD, {"oracle": dw.Oracle(lmo_budget=1.0)}, "birkhoff"),
-    (dw.POLA, {"start": "origin"}, "trees"),
     (dw.POLA, {"oracle": dw.Oracle(lmo_budget=0.5)}, "birkhoff"),
     (dw.POLA, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}, "factored"),
     (dw.POLAR, {"experts": ("lazy", "origin", "agile")}, "trees"),
     (dw.POLAR, {"weights": "sleeping"}, "simplex"),
     (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=0.5)}, "birkhoff"),
-    (dw.POLAR, {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")}, "factored"),
     (dw.learners.SAOL, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}, "factored"),
     (dw.learners.MultiOCG, {"max_inner": 2}, "product-factored"),
 ]

@@ -29,10 +29,6 @@ CERTIFIED = {
     ),
     "polar-corrective": (dw.POLAR, {"weights": "sleeping", "oracle": "corrective"}),
     "polar-budget": (dw.POLAR, {"weights": "sleeping", "oracle": dw.Oracle(lmo_budget=4000.0)}),
-    "polar-budget-even": (
-        dw.POLAR,
-        {"weights": "sleeping", "oracle": dw.Oracle(lmo_budget=8000.0, schedule="even")},
-    ),
 }
 
 
@@ -123,9 +119,8 @@ def test_what_no_bound_can_be_asked_for_is_refused(name):
     [
         (dw.learners.KalhanOFW(dw.L2Ball(2), horizon=9), {"first_gap": 0.5, "smoothness": 1.0}),
         (dw.learners.LineSearchOFW(dw.L2Ball(2)), {"first_gap": 0.5}),
-        (dw.learners.MultiOCG(dw.L2Ball(2), horizon=9, lipschitz=1.0), {}),
     ],
-    ids=["kalhan", "line-search", "multi-ocg"],
+    ids=["kalhan", "line-search"],
 )
 def test_a_bound_by_variation_takes_neither_path_nor_window(learner, known):
     assert learner.bound(variation=1.0, **known) >= 0.0

@@ -223,14 +223,11 @@ class PolarBound:
             return 0.0
         return max(min(self.known.D, math.sqrt(plan.tolerance)), self.known.largest_distance)
 
-    def _descent(
-        self, last: Plan, squares: float, apart: float, start: float, drops: float = 0.0
-    ) -> float:
+    def _descent(self, last: Plan, squares: float, apart: float, start: float) -> float:
         """The static regret of a lazy expert with steps in units of c, see `lazy_descent`."""
         known, c = self.known, self.known.step_scale
         expert = c * last.step, c * squares, last.block, apart, start
-        game = known.shrinking_steps, known.delay_factor
-        return lazy_descent(known.G, known.D, *expert, *game, drops)
+        return lazy_descent(known.G, known.D, *expert, known.shrinking_steps)
 
     def whole_adaptive(self) -> float:
         """The static regret of the adaptive expert that never restarts."""
@@ -255,13 +252,12 @@ class PolarBound:
         if not rounds:
             return 0.0
         plans = [self.plan("whole", 1 << k) for k in range((rounds - 1).bit_length() + 1)]
-        squares = apart = drops = 0.0
-        back = 4 if self.known.delay_factor > 1.0 else 2  # levels in which a point may be found
+        squares = apart = 0.0
         for k, plan in enumerate(plans):
             number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
             squares += plan.step * plan.block * number
-            apart += number * max(map(self._apart, plans[max(0, k - back) : k + 1]))
+            # A point may have been found two levels before.
+            apart += number * max(map(self._apart, plans[max(0, k - 2) : k + 1]))
             if k:  # one block keeps the step of a level or two before
                 squares += plans[max(0, k - 2)].step * plan.block**2
-                drops += 1.0 - plan.step / plans[k - 1].step
-        return self._descent(plans[-1], squares, apart, AT_CENTER, drops)
+        return self._descent(plans[-1], squares, apart, AT_CENTER)

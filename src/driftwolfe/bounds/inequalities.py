@@ -66,25 +66,19 @@ def lazy_descent(
     apart: float,
     start: float,
     shrinking_steps: bool,
-    delay_factor: float = 1.0,
-    drops: float = 0.0,
 ) -> float:
     r"""Return the bound on the static regret of a lazy expert, which projects the sum of its gradients.
 
-    .. math:: \frac{v_0 D^2}{\eta} + \frac{r}{2} G^2 \sum_m \eta_m K_m^2 + G \sum_t \delta_t
+    .. math:: \frac{v_0 D^2}{\eta} + \frac{1}{2} G^2 \sum_m \eta_m K_m^2 + G \sum_t \delta_t
 
     with steps :math:`\eta_m`, blocks of :math:`K_m` rounds, the `longest` K, and as `squares` and `apart` the two
     sums, the latter of distances from the exact projections. Where steps shrink as larger gradients are seen, eta
-    is the last one, the second term has :math:`(r + 1)/2` and :math:`2 r K G D` is added. Where a block's gradients
-    are worked on during the next (r = 3), so is K G D times `drops`, the sum of :math:`1 - \eta_{m+1}/\eta_m` over
-    planned changes.
+    is the last one, the second term is twice as large and 2 K G D is added.
     """
     if G == 0:
         return 0.0
-    found = start * D**2 / eta + delay_factor * squares * G**2 / 2.0 + G * apart
-    if shrinking_steps:
-        found += squares * G**2 / 2.0 + 2.0 * delay_factor * longest * G * D
-    return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
+    found = start * D**2 / eta + squares * G**2 / 2.0 + G * apart
+    return found + (squares * G**2 / 2.0 + 2.0 * longest * G * D if shrinking_steps else 0.0)
 
 
 def adaptive_descent(D: float, squares: float, h: float, block: int) -> float:
