@@ -48,7 +48,6 @@ LEARNER_CASES = {
         {"oracle": dw.Oracle(lmo_budget=30.0), "tuning": "certified"},
         {"oracle": dw.Oracle(lmo_budget=0.7, schedule="even"), "feedback": "linear"},
         {"oracle": dw.Oracle("halfspace", lmo_budget=0.3)},
-        {"weights": "adahedge", "tuning": "certified"},
     ],
     dw.POLA: [
         {},
@@ -123,7 +122,7 @@ NEEDS_PROJECTION = (
 NEEDS_GAUGE = (dw.learners.PAMO,)
 NEEDS_ARRAYS = (
     *(dw.contrib.OnlineNewtonStep, dw.contrib.SemiBandit, dw.contrib.AFLH, dw.contrib.FTPL),
-    *(dw.contrib.SACS, dw.contrib.DiscountedAdaptive),
+    *(dw.contrib.SACS, dw.contrib.Scream, dw.contrib.DiscountedAdaptive),
 )
 NEEDS_SEPARATION = (dw.learners.SOOGD,)
 NEEDS_INSIDE = (dw.contrib.Bandit,)

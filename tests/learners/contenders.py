@@ -36,8 +36,6 @@ CONTENDERS = {
     "pold-certified-paper": (dw.POLD, CERTIFIED | {"oracle": "paper", "grid": "paper"}),
     "pold-anytime": (dw.POLD, ANYTIME),
     "pold-auto": (dw.POLD, ANYTIME | AUTO),
-    "pold-adahedge": (dw.POLD, CERTIFIED | AUTO | {"weights": "adahedge"}),
-    "pold-adahedge-anytime": (dw.POLD, ANYTIME | LINEAR | {"weights": "adahedge"}),
     "ader": (dw.Ader, {}),
     "ader-linear": (dw.Ader, LINEAR | CERTIFIED),
     "ader-anytime": (dw.Ader, ANYTIME | AUTO),

@@ -288,7 +288,6 @@ def test_the_adaptive_bound_is_below_the_trivial_one(cls, settings):
         (dw.OnlineFrankWolfe, {}),
         (dw.BOGDIP, {}),
         (dw.POLD, {}),
-        (dw.POLD, {"weights": "adahedge"}),
         (dw.POLAR, {}),
         (dw.POLAR, {"weights": "sleeping", "loss_scale": "certified"}),
         (dw.learners.MultiOCG, {"tuning": "certified"}),

@@ -93,14 +93,6 @@ class DenseDescent(Descent):
     def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Array:
         return self.mean(weights)
 
-    def copied(self) -> Any:
-        return np.array(to_host(self._x))
-
-    def moves_since(self, before: Any) -> Array:
-        step = to_host(self._x) - before
-        moves: Array = np.sqrt(np.add.reduce(step * step, axis=1))
-        return moves
-
     def scores(self, loss: Loss) -> Scores:
         return loss.stacked_scores(self._points_for(loss))
 

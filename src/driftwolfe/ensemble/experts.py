@@ -145,14 +145,6 @@ class Experts(Stateful, ABC):
         center = self.domain.center
         return isinstance(center, np.ndarray) and norm(center) > FAR * self.domain.radius
 
-    def copied(self) -> Any:
-        """Return copies of what the experts play, for `moves_since`."""
-        return [self.point(i) for i in range(self.size)]
-
-    def moves_since(self, before: Any) -> Array:
-        """Return how far each expert has moved."""
-        return np.array([norm(self.point(i) - then) for i, then in enumerate(before)])
-
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""
         return weighted_sum(weights, [self.point(i) for i in range(self.size)])

@@ -10,10 +10,10 @@ import numpy as np
 
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import AdaHedge, plan, pold_grid
+from driftwolfe.ensemble import plan, pold_grid
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensembles import GridLearner, anytime
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
@@ -45,9 +45,6 @@ class POLD(GridLearner):
     grid
         ``"tight"``: the steps with the best bound; ``"paper"``: those of the paper's theorem;
         ``"experiment"``: those of its experiments.
-    weights
-        ``"hedge"``, the paper's; or ``"adahedge"``: `AdaHedge`, which needs no range of losses and follows
-        experts that are best in turn.
     {options}
 
     References
@@ -83,19 +80,13 @@ class POLD(GridLearner):
         lipschitz: float | str = "auto",
         *,
         grid: str = "tight",
-        weights: str = "hedge",
         oracle: Oracle | str = "auto",
         **options: Unpack[WeightOptions],
     ) -> None:
         checks.one_of(grid, "grid", GRIDS)
-        checks.one_of(weights, "weights", ("hedge", "adahedge"))
         self.grid = grid
-        if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
-            options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
-        plans = partial(_plans, checked, grid)
-        meta = None if weights == "hedge" else partial(anytime, AdaHedge)
-        super().__init__(domain, checked, plans, weights=meta)
+        super().__init__(domain, checked, partial(_plans, checked, grid))
 
 
 GRIDS: dict[str, Callable[[int], Array]] = {
