@@ -504,8 +504,8 @@ def test_regret_on_every_interval_stays_below_the_bound(kind, adversary):
     meta, losses = kind(loss_scale=B), lambda t, w, regrets, lengths, rng: B * adversary(t, w, rng)
     for t, intervals, regrets, _, _ in play_on_cover(meta, losses, 512):
         for interval, regret in zip(intervals, regrets, strict=True):
-            if kind is AdaNormalHedge or t == interval.end:
-                elapsed, created = t - interval.start + 1, GeometricCover().created(t)
+            if kind is AdaNormalHedge or t == interval[1]:
+                elapsed, created = t - interval[0] + 1, GeometricCover().created(t)
                 assert regret <= meta.regret_bound(elapsed, t, B, created=created) * (1 + 1e-9)
 
 

@@ -568,8 +568,10 @@ def test_windows_split_into_intervals_that_the_bound_has_counted():
     prices = [1.0, 1.9, 3.1, 5.5, 9.0, 17.0, 30.0]
     for start in range(1, 65):
         for end in range(start, 65):
-            rising, falling = dw.ensemble.GeometricCover().split(start, end)
-            paid = sum(prices[i.length.bit_length() - 1] for i in rising + falling)
+            paid, first = 0.0, start
+            while first <= end:  # the longest interval that fits
+                k = min((first & -first).bit_length(), (end - first + 1).bit_length()) - 1
+                paid, first = paid + prices[k], first + (1 << k)
             counted = bounds.over_windows(end - start + 1, prices.__getitem__, float, 0.0)
             assert paid <= counted + 1e-12
 

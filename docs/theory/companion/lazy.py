@@ -10,6 +10,7 @@ import numpy as np
 from check import Case, check
 from games import _gradient
 from sets import Scene, gap, line_search, scenes, segment, simplex, zigzag
+from weights import runs_of
 
 import driftwolfe as dw
 from driftwolfe.ensemble import AdaHedge
@@ -285,9 +286,9 @@ def switches() -> Iterator[Case]:
             for _ in range(a, b):
                 regret += learner.update(dw.losses.LinearLoss(slope)) + 1.0
         for a, b in pairwise(cuts):
-            for run in dw.ensemble.GeometricCover().split(a + 1, b):
+            for run in runs_of(a + 1, b):
                 pieces += len(run)
-                for each in (piece.length for piece in run):
+                for each in (end - start + 1 for start, end in run):
                     lazy = learner._bounds.epoch("lazy", each) if each >= 8 else 2.0 * each
                     right += lazy
         yield regret, right + learner._meta.regret_bound(pieces - 1), f"S = {S}"

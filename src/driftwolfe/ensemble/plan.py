@@ -144,46 +144,20 @@ def _at_most_one(first: float, rounds: int) -> Array:
 # -- intervals of time ---------------------------------------------------------------------------
 
 
-class Interval(NamedTuple):
-    """An interval of rounds.
-
-    Attributes
-    ----------
-    start, end
-        The first and the last round, both included; rounds count from 1.
-
-    Examples
-    --------
-    >>> Interval(4, 7).length
-    4
-    """
-
-    start: int
-    end: int
-
-    @property
-    def length(self) -> int:
-        """Number of rounds."""
-        return self.end - self.start + 1
-
-
 class GeometricCover:
     r"""All intervals :math:`[i 2^k, (i+1) 2^k - 1]`, i >= 1, k >= 0 (Daniely et al. 2015).
 
     In round t one starts for every k with :math:`2^k | t`, and :math:`\lfloor\log_2 t\rfloor + 1`
-    are active. Every interval splits into two runs of these whose lengths at least halve outwards
-    (`split`), which turns a bound on these into one on all intervals.
+    are active. Every interval splits into two runs of these whose lengths at least halve outwards, which
+    turns a bound on these into one on all intervals (`docs/theory/bounds.md`).
 
     Examples
     --------
     >>> cover = GeometricCover()
     >>> cover.starting(12), cover.created(4)
     ([1, 2, 4], 7)
-    >>> [tuple(interval) for interval in cover.active(6)]
+    >>> cover.active(6)
     [(6, 6), (6, 7), (4, 7)]
-    >>> rising, falling = cover.split(3, 13)
-    >>> [piece.length for piece in rising], [piece.length for piece in falling]
-    ([1, 4], [4, 2])
     """
 
     def starting(self, t: int) -> list[int]:
@@ -191,33 +165,15 @@ class GeometricCover:
         now = checks.count(t, "t")
         return [1 << k for k in range((now & -now).bit_length())]
 
-    def active(self, t: int) -> list[Interval]:
-        """Return the intervals that hold round t, shortest first."""
+    def active(self, t: int) -> list[tuple[int, int]]:
+        """Return the first and last rounds of the intervals that hold round t, shortest first."""
         now = checks.count(t, "t")
-        starts = ((now >> k << k, 1 << k) for k in range(now.bit_length()))
-        return [Interval(start, start + length - 1) for start, length in starts]
+        return [(now >> k << k, (now >> k << k) + (1 << k) - 1) for k in range(now.bit_length())]
 
     def created(self, t: int) -> int:
         r"""Return :math:`\sum_k \lfloor t/2^k \rfloor`, how many intervals start in rounds 1 to t."""
         now = checks.count(t, "t", least=0)
         return 2 * now - now.bit_count()
-
-    def split(self, start: int, end: int) -> tuple[list[Interval], list[Interval]]:
-        """Return consecutive intervals of the cover that make up [start, end], as two runs.
-
-        Lengths at least double along the first run and at least halve along the second.
-        """
-        next_start = checks.count(start, "start")
-        last = checks.count(end, "end", least=next_start)
-        rising, falling = list[Interval](), list[Interval]()
-        while next_start <= last:
-            aligned, left = next_start & -next_start, last - next_start + 1
-            # Once too little is left, its binary digits, highest first, keep every piece aligned.
-            length = min(aligned, 1 << (left.bit_length() - 1))
-            run = rising if length == aligned else falling
-            run.append(Interval(next_start, next_start + length - 1))
-            next_start += length
-        return rising, falling
 
 
 # -- budgets of LMO calls ------------------------------------------------------------------------

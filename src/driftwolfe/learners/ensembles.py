@@ -207,7 +207,7 @@ class CoverLearner(Learner):
     lipschitz = property(largest_gradient)
 
     def derive(self) -> None:
-        self._lengths = [each.length for each in self._cover.active(self.t + 1)]
+        self._lengths = [end - start + 1 for start, end in self._cover.active(self.t + 1)]
         self._weights = self._meta.weights
 
     def check(self) -> None:
