@@ -328,7 +328,7 @@ def test_experts_come_and_go(kind):
     meta.update(1.0, [0.0, 0.5, 1.5, 2.0])
     moved = getattr(meta, columns)
     snapshot, before = copy.copy(meta), meta.weights
-    meta.restart(2)
+    meta.restart(slice(2))
     assert getattr(meta, columns).tolist() == [*fresh[:2], *moved[2:]]
     assert (moved != fresh).all() and np.array_equal(snapshot.weights, before)
     meta.add([4])

@@ -14,7 +14,6 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import (
     Evaluation,
     Scores,
-    SelfConfidence,
     SelfConfident,
     require_finite,
     require_in_range,
@@ -319,9 +318,8 @@ class GaugeDescent(DenseDescent):
 
     .. math:: \tilde g = g - 1\{\gamma > 1, \langle g, u - c\rangle < 0\}\,\langle g, w - c\rangle\, s
 
-    for which :math:`\langle g, w - z\rangle \le \langle\tilde g, u - z\rangle` for all z in K, and
-    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`: an agile expert from u, a lazy one from where it
-    started, by the sum of all :math:`\tilde g` so far.
+    for which :math:`\langle g, w - z\rangle \le \langle\tilde g, u - z\rangle` for all z in K. An agile expert
+    steps from u, a lazy one from where it started, by the sum of all :math:`\tilde g` so far.
     """
 
     gauges: Totals
@@ -387,14 +385,14 @@ class GaugeDescent(DenseDescent):
 class SelfConfidentDescent(SelfConfident, DenseDescent):
     """Experts with steps from their own gradients: D is the diameter, or where projections are inexact 2 R."""
 
-    confidence = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
+    a, k = math.sqrt(1.0 / 6.0), 1.5
 
     def __init__(
         self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
     ) -> None:
         super().__init__(domain, oracle, None)
         self.reach = domain.diameter if self.exact else 2.0 * domain.radius
-        self.step_scale = self.confidence.a * self.reach
+        self.step_scale = self.a * self.reach
         self.squares, self.worst = np.empty((2, 0))
         self.add(start, plans)
 

@@ -60,10 +60,7 @@ class SleepingMeta(Stateful, ABC):
 
     @abstractmethod
     def restart(self, which: Any) -> None:
-        """Replace experts, a slice or positions, by new ones for intervals of the same lengths.
-
-        A number n means the first n.
-        """
+        """Replace experts, a slice or positions, by new ones for intervals of the same lengths."""
 
     @abstractmethod
     def update(self, learner_loss: float, expert_losses: Any) -> None:
@@ -172,7 +169,6 @@ class AdaNormalHedge(SleepingMeta):
         self._append(np.zeros(number), np.zeros(number))
 
     def restart(self, which: Any) -> None:
-        which = slice(which) if isinstance(which, int) else which
         self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
         self.regrets[which] = self.movements[which] = 0.0
 
@@ -237,7 +233,6 @@ class MultiplicativeWeights(SleepingMeta):
         self._append(np.log(rates), rates)
 
     def restart(self, which: Any) -> None:
-        which = slice(which) if isinstance(which, int) else which
         self.log_weights = self.log_weights.copy()
         self.log_weights[which] = np.log(self.rates[which])
 
