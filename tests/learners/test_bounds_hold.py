@@ -183,12 +183,12 @@ def test_regret_against_every_minimiser_is_below_the_bound_by_variation(cls, set
     learner = cls(here.domain, horizon=here.rounds, lipschitz=here.lipschitz, **settings)
     played = meet(learner, here)
     minimisers = played.comparators(here.rounds)
-    known = {"variation": variation(played.losses, here.domain)}
-    if cls is not dw.learners.MultiOCG:
-        first = played.losses[0]
-        known["first_gap"] = played.suffered[0] - first.value(minimisers[0])
+    drift, first = variation(played.losses, here.domain), played.losses[0]
+    known = {"variation": drift, "first_gap": played.suffered[0] - first.value(minimisers[0])}
     if cls is dw.learners.KalhanOFW:
         known["smoothness"] = 1.0
+    if cls is dw.learners.MultiOCG:
+        known = {"path_length": 2.0 * drift / learner.lipschitz}
     assert holds(played.regret(minimisers), learner.bound(**known))
 
 

@@ -291,32 +291,9 @@ def dynamic_regret(learner, stream):
     return losses.sum() - sum(f.value(u) for f, u in pairs)
 
 
-def others(domain, T):
-    """Every other learner that can keep to one call per round."""
-    for cls in (dw.POLD, dw.POLA, dw.BOGDIP):
-        yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0))
-        corrective = dw.Oracle("corrective", lmo_budget=1.0)
-        yield cls(dw.CachedDomain(domain, 64), T, oracle=corrective)
-        yield cls(domain, T, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
-    for cls in (dw.learners.OneOracleAder, dw.OnlineFrankWolfe, dw.learners.KalhanOFW):
-        yield cls(domain, T)
-    yield dw.learners.LineSearchOFW(domain, T, smoothness=2.0)
-
-
 @pytest.mark.parametrize("name", ["vectors", pytest.param("flows", marks=pytest.mark.slow)])
 def test_polar_has_the_least_regret_with_one_call_per_round(name):
     stream = STREAMS[name](500, 3)
     ours = dynamic_regret(dw.POLAR(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
     assert ours < dynamic_regret(dw.POLA(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
     assert ours < dynamic_regret(dw.learners.OneOracleAder(stream.domain, 500), stream)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("name", STREAMS)
-def test_polar_has_the_least_regret_of_all_with_one_call_per_round(name, seed):
-    stream = STREAMS[name](2000, seed)
-    ours = dynamic_regret(dw.POLAR(stream.domain, oracle=dw.Oracle(lmo_budget=1.0)), stream)
-    for learner in others(stream.domain, 2000):
-        assert ours < 0.95 * dynamic_regret(learner, stream)
-        assert learner.lmo_calls <= 2000

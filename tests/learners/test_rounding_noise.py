@@ -142,15 +142,6 @@ def test_a_fixed_gradient_never_leads_a_line_search_out_of_the_ball():
         assert trace_norm(learner.decision) <= 1.0 + 1e-12, seed
 
 
-@pytest.mark.parametrize("seed", [27, 32, 48])
-def test_nor_on_a_larger_ball(seed):
-    loss = LinearLoss(10.0 * np.random.default_rng(seed).standard_normal((60, 50)))
-    learner = dw.learners.LineSearchOFW(dw.TraceNormBall((60, 50), 1.0, representation="factored"))
-    for _ in range(68):
-        learner.update(loss)
-        assert learner.decision.nuclear_norm() <= 1.0 + 1e-12
-
-
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [

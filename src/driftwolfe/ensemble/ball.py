@@ -305,8 +305,8 @@ class SelfConfidentBall(SelfConfident, BallDescent):
 class OptimisticDescent(BallDescent):
     r"""Optimistic gradient descent, each with its own step, from one gradient for all: `Sword`.
 
-    Projections are on the set (``each``), or rescale to the ball around it, and then the mean of all y is projected,
-    as in `BallDescent`. `costs` has the sums of :math:`\min(\tfrac{\eta}{2} q_t^2,\, D q_t)`,
+    Projections are on the set (``each``), or rescale to the ball around it, and then the mean of all y is
+    projected, as in `BallDescent`. `costs` has the sums of :math:`\min(\tfrac{\eta}{2} q_t^2,\, D q_t)`,
     :math:`q_t = \lVert g_t - m_t\rVert`. A `correction` c charges each expert
     :math:`c\lVert y_t - y_{t-1}\rVert^2` in its losses and its hints, and `costs` with what that adds; all of a
     gradient is then expected again.
