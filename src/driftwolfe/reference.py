@@ -224,8 +224,9 @@ def pola(
     experts, played = dict[tuple[int, int], SimpleNamespace](), [domain.origin()]
     for t, loss in enumerate(losses, start=1):
         experts = {(s, e): expert for (s, e), expert in experts.items() if e >= t}
+        first = played[-1]
         for length in (2**k for k in range(t.bit_length()) if t % 2**k == 0):
-            new = SimpleNamespace(x=played[-1], y=played[-1], total=0 * played[-1], R=0.0, C=0.0)
+            new = SimpleNamespace(x=first, y=first, total=0 * first, R=0.0, C=0.0)
             experts[t, t + length - 1] = new
         active = list(experts.values())
         p = _normal_hedge([i.R for i in active], [i.C for i in active])

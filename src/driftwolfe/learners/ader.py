@@ -63,6 +63,15 @@ class Ader(GridLearner):
     (array([-1.,  0.]), 200)
     """
 
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Play the mean of the experts; weigh them by their losses; let each take its step."""
+        f = as_loss(loss)
+        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
+        self._meta.update(evaluation.losses)
+        self._experts.step(f, evaluation.slopes, evaluation.shared)
+        self._next_round()
+        return float(evaluation.value)
+
     def __init__(
         self,
         domain: Domain,
