@@ -15,7 +15,6 @@ from driftwolfe.ensemble.plan import (
     Plan,
     ProjectionConfig,
     budgeted_grid,
-    budgeted_plan,
     budgeted_step,
     cover_part,
 )
@@ -148,28 +147,6 @@ def test_whole_calls_are_never_rounded_up():
     shares = {1.0: 10, 0.29: 100, 0.25: 7, 0.5: 9}
     experts.add(ball.origin(), [Plan(0.1, block, 1e-3, share) for share, block in shares.items()])
     assert [experts.limit(i) for i in range(4)] == [10, 28, 1, 4]
-
-
-@pytest.mark.parametrize("delay_factor", [1.0, 3.0])
-@pytest.mark.parametrize("budget", [0.05, 1.0, 7.0])
-@pytest.mark.parametrize("v", [0.125, 0.5, 40.0])
-def test_steps_and_blocks_are_the_best_ones(budget, v, delay_factor):
-    """Against a search over steps and blocks, in units of G D."""
-    T = 10_000
-
-    def bound(h, block):
-        return np.sqrt(2.6 / (budget * block)) * T + v / h + delay_factor * h * block * T / 2
-
-    h, blocks = np.meshgrid(np.geomspace(1e-6, 1.0, 700), np.geomspace(1.0, 1e5, 700))
-    best = bound(h, blocks).min()
-    step = budgeted_step(T, v, budget, delay_factor)
-    plan = budgeted_plan(step, budget, delay_factor)
-    assert 4 * v / step <= best * (1 + 1e-9)
-    assert 4 * v / step == pytest.approx(
-        3.021 * (delay_factor * v / budget) ** 0.25 * T**0.75, rel=3e-4
-    )
-    assert bound(step, plan.block) <= 4 * v / step + delay_factor * step * T / 2
-    assert plan.tolerance == min(1.0, 2.6 / (budget * plan.block))
 
 
 def test_shares_add_up():

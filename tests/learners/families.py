@@ -6,7 +6,6 @@ as plain loops.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +19,6 @@ from driftwolfe.losses import (
     AbsoluteEntries,
     LinearLoss,
     Loss,
-    MulticlassLogistic,
     SquaredDistance,
 )
 from driftwolfe.points import FactoredMatrix
@@ -273,38 +271,6 @@ def absolute_entries(domain, rounds, pieces=3, observed=5, seed=0):
         return truths[(first + len(stretch) // 2) * pieces // rounds]
 
     return Arena(domain, losses, rounds, np.sqrt(observed), best)
-
-
-def drifting_logistic(domain, rounds, rows=4, seed=0):
-    """Labels from a classifier that turns into its opposite."""
-    rng = np.random.default_rng(seed)
-    classes, features = domain.shape
-    here, there = (low_rank(rng, domain.shape, 5.0 * domain.radius) for _ in range(2))
-    losses = []
-    for t in range(rounds):
-        angle = np.pi * t / rounds
-        given = rng.uniform(-1.0, 1.0, (rows, features))
-        scores = given @ (np.cos(angle) * here + np.sin(angle) * there).T
-        losses.append(MulticlassLogistic(given, scores.argmax(axis=1), classes))
-    G = max(loss.lipschitz(domain) for loss in losses)
-
-    @functools.cache
-    def best(first, length):
-        return _logistic_best(domain, losses[first : first + length])
-
-    return Arena(domain, losses, rounds, G, lambda stretch, first: best(first, len(stretch)))
-
-
-def _logistic_best(domain, losses):
-    """A near-minimiser by plain projected gradient steps."""
-    features = np.concatenate([loss.features for loss in losses])
-    labels = np.concatenate([loss.labels for loss in losses])
-    joined = MulticlassLogistic(features, labels, domain.shape[0])
-    smoothness = np.linalg.norm(features, 2) ** 2 / (2.0 * len(features))
-    x = np.zeros(domain.shape)
-    for _ in range(60):
-        x = project_trace_norm(x - joined.gradient(x) / smoothness, domain.radius)
-    return x
 
 
 def ball_projection(radius):

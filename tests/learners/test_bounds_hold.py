@@ -15,7 +15,6 @@ from learners.families import (
     ROUNDING,
     absolute_entries,
     bound_after,
-    drifting_logistic,
     growing_slopes,
     linear_arena,
     meet,
@@ -61,7 +60,6 @@ DEAR_ARENAS = {
     "vertex-against-birkhoff": lambda: vertex_against(dw.BirkhoffPolytope(3), 60),
     "pieces-trees": lambda: piecewise_constant_targets(dw.SpanningTreePolytope(4), 60),
     "routes": lambda: switching_costs(dw.FlowPolytope(EDGES, 0, 4), 100, pieces=3),
-    "logistic-trace-norm": lambda: drifting_logistic(dw.TraceNormBall((3, 4), radius=2.0), 100),
     "absolute-dense": lambda: absolute_entries(dw.TraceNormBall((6, 5), radius=4.0), 150),
     "absolute-factored": lambda: absolute_entries(
         dw.TraceNormBall((12, 10), radius=6.0, representation="factored"), 60, observed=20
@@ -203,19 +201,6 @@ def test_comparators_are_what_they_claim():
     best = here.best(stretch, 10)
     assert here.domain.contains(best)
     assert sum(loss.value(best) for loss in stretch) == pytest.approx(least, abs=1e-5)
-
-    here = arena("logistic-trace-norm")
-    stretch = here.losses[:20]
-    X = cvxpy.Variable(here.domain.shape)
-    total = 0.0
-    for loss in stretch:
-        scores = loss.features @ X.T
-        labels = cvxpy.sum(cvxpy.multiply(scores, np.eye(3)[loss.labels]))
-        total += (cvxpy.sum(cvxpy.log_sum_exp(scores, axis=1)) - labels) / len(loss.labels)
-    least = cvxpy.Problem(cvxpy.Minimize(total), [cvxpy.normNuc(X) <= 2.0]).solve()
-    best = here.best(stretch, 0)
-    assert here.domain.contains(best, atol=1e-7)
-    assert sum(loss.value(best) for loss in stretch) == pytest.approx(least, rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["ogd", "bogd-halfspace", "pold", "ader", "pola"])

@@ -464,24 +464,6 @@ def test_projection_free_play_converges_to_exact_play(cls, domain, method):
     assert apart[2] <= max(0.05 * apart[0], 1e-6)  # a tolerance of 1e-13 leaves as much
 
 
-def test_plain_frank_wolfe_play_converges_to_exact_play():
-    """On a round set, known by a radius that is too large, as y must be able to leave it."""
-    ball = dw.L2Ball(4)
-    domain = dw.LMODomain(
-        4, ball.lmo, radius=3.0, contains=lambda x: ball.contains(x, 0.0), project=ball.project
-    )
-    losses = [LinearLoss(np.roll([0.9, 0.3, -0.2, 0.1], t // 20)) for t in range(80)]
-    common = {"horizon": 80, "lipschitz": 1.0, "tuning": "certified"}
-    exact = decisions(dw.POLD(domain, oracle="exact", **common), losses)
-    apart = []
-    for accuracy in (0.4, 1e-2, 1e-4):
-        oracle = dw.Oracle("halfspace", accuracy=accuracy, tolerance_scale=1e-13)
-        learner = dw.POLD(domain, oracle=oracle, **common)
-        apart.append(np.abs(decisions(learner, losses) - exact).max())
-        assert apart[-1] <= math.sqrt(accuracy)
-    assert apart[2] <= 0.03 * apart[0]
-
-
 # -- bounds by hand --------------------------------------------------------------------------------
 
 G, R = 3.0, 0.7

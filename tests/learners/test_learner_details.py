@@ -224,13 +224,13 @@ def test_hedging_uses_the_certified_range_only_when_told():
 def test_an_approximate_ader_and_saol_approach_the_exact_ones():
     domain = dw.L1Ball(6)
     rng = np.random.default_rng(2)
-    losses = [dw.losses.SquaredDistance(rng.standard_normal(6)) for _ in range(60)]
+    losses = [dw.losses.SquaredDistance(rng.standard_normal(6)) for _ in range(24)]
     for name in ("Ader", "SAOL", "OneProjectionAder", "OneProjectionSAOL"):
         cls, apart = getattr(dw.learners, name), []
-        exact = play_all(cls(domain, 60, 4.0), losses)
+        exact = play_all(cls(domain, 24, 4.0), losses)
         for accuracy in (0.1, 1e-6):
             oracle = dw.Oracle("corrective", accuracy=accuracy, tolerance_scale=1e-12)
-            rough = play_all(cls(domain, 60, 4.0, oracle=oracle), losses)
+            rough = play_all(cls(domain, 24, 4.0, oracle=oracle), losses)
             apart.append(np.abs(rough.decision - exact.decision).max())
             assert rough.oracle_calls.projection == 0 < rough.lmo_calls
         assert apart[1] < 1e-4
