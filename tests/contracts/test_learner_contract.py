@@ -19,7 +19,7 @@ from contracts.learner_cases import (
 from driftwolfe.learners import base as learner_base
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix, norm
-from learners.families import play_all
+from learners.families import budget_of, play_all
 
 ROUNDS = 70  # beyond the first epoch of learners without a horizon
 
@@ -98,7 +98,7 @@ def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name)
         assert suffered == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert learner.lmo_calls == learner.oracle_calls.lmo >= asked
         asked = learner.lmo_calls
-        if (budget := learner.options and learner.options.oracle.budget) is not None:
+        if (budget := budget_of(learner)) is not None:
             assert asked <= budget * (t + 1)
         if (weights := learner.expert_weights) is not None:
             assert weights.sum() == pytest.approx(1.0)
@@ -207,15 +207,6 @@ def test_bad_options_are_refused(cls):
                 cls(domain, **{name: value})
     with pytest.raises(TypeError, match="domain"):
         cls("not a set")
-
-
-@pytest.mark.parametrize(
-    "cls",
-    [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.learners.SAOL, dw.learners.PAMO, dw.learners.MultiOCG],
-)
-def test_every_ensemble_has_the_common_options(cls):
-    common = {"horizon", "lipschitz", "step_scale", "loss_scale", "feedback", "tuning"}
-    assert common <= set(inspect.signature(cls).parameters)
 
 
 WITH_ORACLE = [cls for cls in LEARNER_CASES if "oracle" in inspect.signature(cls).parameters]

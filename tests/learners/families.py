@@ -76,6 +76,12 @@ class Meeting:
         )
 
 
+def budget_of(learner: Any) -> float | None:
+    """LMO calls per round of a learner, or of the one within it."""
+    options = getattr(learner, "learner", learner).options
+    return options and options.oracle.budget
+
+
 def meet(learner: Any, arena: Arena) -> Meeting:
     """Play a learner through an arena."""
     losses, suffered = [], []
@@ -84,8 +90,9 @@ def meet(learner: Any, arena: Arena) -> Meeting:
         loss = given(t, learner.decision) if callable(given) else given[t]
         losses.append(loss)
         suffered.append(learner.update(loss))
-        budget = learner.options and learner.options.oracle.budget
-        if budget is not None:  # in every game of the suite, after every round
+        if (
+            budget := budget_of(learner)
+        ) is not None:  # in every game of the suite, after every round
             assert learner.lmo_calls <= budget * (t + 1)
     return Meeting(learner, arena, losses, np.array(suffered))
 
