@@ -167,13 +167,13 @@ def test_another_process_goes_on_in_the_same_way(tmp_path):
     """Texts hash otherwise there, so that an order of vertices or options would show."""
     paths, expected = [], []
     for number, (cls, settings) in enumerate(LEARNER_CASES.items()):
-        for name in ("flow", ("factored", "product-factored")[number % 2]):
-            if suits(cls, more_domains()[name]):
-                learner = cls(more_domains()[name], **settings[0])
-                play_all(learner, losses_for(learner.domain, 8))
-                paths.append(str(tmp_path / f"{cls.__name__}-{name}.safetensors"))
-                learner.save(paths[-1])
-                expected.append(played_on(learner))
+        names = [("factored", "flow", "product-factored")[(number + k) % 3] for k in range(3)]
+        name = next((name for name in names if suits(cls, more_domains()[name])), "l1")
+        learner = cls(more_domains()[name], **settings[0])
+        play_all(learner, losses_for(learner.domain, 8))
+        paths.append(str(tmp_path / f"{cls.__name__}-{name}.safetensors"))
+        learner.save(paths[-1])
+        expected.append(played_on(learner))
     tests = Path(__file__).parents[1]
     there = same_copy(tests, PYTHONHASHSEED="12345", **ONE_THREAD)
     copy, *played = python("-c", ELSEWHERE, *paths, env=there).stdout.splitlines()

@@ -50,14 +50,14 @@ LINEAR, SOME, MEDIUM = {"feedback": "linear"}, (125, 350, 1000), (250, 1000, 200
 @pytest.mark.parametrize(
     ("arenas", "cls", "settings", "lengths", "lowest", "highest"),
     [
-        (reacting, dw.OGD, {}, LONG, 0.48, 0.52),
+        (reacting, dw.OGD, {}, SHORT, 0.48, 0.52),
         pytest.param(reacting, dw.Ader, LINEAR, SHORT, 0.47, 0.53, marks=pytest.mark.slow),
         (reacting, dw.BOGDIP, {}, LONG, 0.68, 0.78),
         pytest.param(reacting, dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8, marks=pytest.mark.slow),
         (reacting, dw.POLA, LINEAR, SHORT, 0.3, 0.83),
         (reacting, dw.POLAR, LINEAR, SHORT, 0.36, 0.57),
         pytest.param(on_a_polytope, dw.OGD, {}, LONG, -9, 0.53, marks=pytest.mark.slow),
-        (on_a_polytope, dw.BOGDIP, {}, LONG, -9, 0.8),
+        (on_a_polytope, dw.BOGDIP, {}, SHORT, -9, 0.8),
         pytest.param(on_a_polytope, dw.POLA, {}, SOME, -9, 0.83, marks=pytest.mark.slow),
         (on_a_polytope, dw.POLAR, {}, SOME, -9, 0.6),
         (signs(5), dw.OGD, {}, MEDIUM, -9, 0.65),

@@ -455,13 +455,13 @@ def test_projection_free_play_converges_to_exact_play(cls, domain, method):
     common = {"horizon": 60, "lipschitz": 2.0, "tuning": "certified"}
     exact = decisions(cls(domain, oracle="exact", **common), losses)
     apart = []
-    for accuracy in (1e-2, 1e-4, 1e-6):
+    for accuracy in (1e-2, 1e-6):
         oracle = dw.Oracle(method, accuracy=accuracy, tolerance_scale=1e-13)
         learner = cls(domain, oracle=oracle, **common)
         apart.append(np.abs(decisions(learner, losses) - exact).max())
         assert method == "block" or learner.oracle_calls.projection == 0
         assert apart[-1] <= math.sqrt(accuracy) * domain.radius
-    assert apart[2] <= max(0.05 * apart[0], 1e-6)  # a tolerance of 1e-13 leaves as much
+    assert apart[1] <= max(0.05 * apart[0], 1e-6)  # a tolerance of 1e-13 leaves as much
 
 
 # -- bounds by hand --------------------------------------------------------------------------------

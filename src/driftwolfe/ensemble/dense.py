@@ -218,13 +218,7 @@ class DenseDescent(Descent):
 
 
 class PoolDescent(DenseDescent):
-    r"""Experts that move by the rules of their plans; D is twice the radius of the set.
-
-    - *agile* and *lazy* ones as in `Descent`;
-    - *adaptive*: lazy, with steps :math:`h D/\sqrt{\sum\lVert g\rVert^2}`, the sum over its own epoch;
-    - *optimistic*: agile, along :math:`g + \phi(g - g')`, with :math:`g'` the gradient of the block before. The
-      fraction :math:`\phi` in [0, 1] is what would have predicted the gradients of the first such expert best;
-    - *vertex*: :math:`x \leftarrow x + h(v - x)` in every round, v a minimiser of :math:`\langle g, v\rangle`.
+    """Experts that move by the rules of their plans: `POLAR` has the formulas, in which D is the `reach`.
 
     Where there are vertex experts, and projections are neither exact nor certified, D is twice the distance from
     the centre of the farthest vertex that they have met: the set may be long in directions that no loss points to.

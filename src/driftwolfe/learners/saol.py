@@ -93,10 +93,6 @@ class OneProjectionSAOL(CoverLearner):
         A set that can project, unless `oracle` is another than ``"exact"``; the horizon is not used.
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
-    tuning
-        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``; ``"certified"``:
-        a tolerance of :math:`D^2/2^{\lfloor\log_2 t\rfloor}` where they are not exact, and loss_scale
-        ``"certified"``.
     {options}
 
     References
