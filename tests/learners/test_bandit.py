@@ -159,7 +159,7 @@ def test_the_bound_by_hand():
 
 @pytest.mark.parametrize("points", [1, 2])
 def test_values_lead_to_the_minimum(points):
-    domain, rounds = dw.Simplex(4), 1200
+    domain, rounds = dw.Simplex(4), 1200 if points == 1 else 500
     target = np.array([0.6, 0.3, 0.1, 0.0])
     losses = distances([target] * rounds)
     found = dw.play(dw.contrib.Bandit(domain, points=points), losses).losses

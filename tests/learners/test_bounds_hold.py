@@ -190,19 +190,6 @@ def test_regret_against_every_minimiser_is_below_the_bound_by_variation(cls, set
     assert holds(played.regret(minimisers), learner.bound(**known))
 
 
-def test_comparators_are_what_they_claim():
-    """Closed forms against a solver: nobody does better on a stretch than its best point."""
-    cvxpy = pytest.importorskip("cvxpy")
-    here = arena("pieces-l1")
-    x = cvxpy.Variable(4)
-    stretch = here.losses[10:60]
-    total = sum(0.5 * cvxpy.sum_squares(x - loss.target) for loss in stretch)
-    least = cvxpy.Problem(cvxpy.Minimize(total), [cvxpy.norm1(x) <= 1]).solve()
-    best = here.best(stretch, 10)
-    assert here.domain.contains(best)
-    assert sum(loss.value(best) for loss in stretch) == pytest.approx(least, abs=1e-5)
-
-
 @pytest.mark.parametrize("name", ["ogd", "bogd-halfspace", "pold", "ader", "pola"])
 def test_the_bounds_hold_by_the_streams_and_measures_of_the_library(name):
     make_up, ball = dw.streams.synthetic, dw.L1Ball(4)

@@ -69,7 +69,7 @@ def test_linear_feedback_is_one_gradient_for_all(weights):
 
 def test_blocks_of_experts_that_project_by_lmo_calls():
     """Corrective steps on a simplex end at the projection; what is left of the gap is 1e-10 D^2."""
-    domain, losses = SETS["simplex"], stream(140, seed=2)
+    domain, losses = SETS["simplex"], stream(80, seed=2)
     plain = reference.polar(domain, losses, 5.0, ALL, block=block)
     oracle = dw.Oracle("corrective", accuracy=1e-10, tolerance_scale=1e-12)
     learner = dw.POLAR(domain, lipschitz=5.0, experts=ALL, oracle=oracle)
