@@ -98,8 +98,8 @@ def test_public_names_are_in_the_readme_and_among_all_methods():
         assert re.search(rf"^\| `{name}`", text, re.MULTILINE), name
 
 
-#: Files of `contrib` that may be longer: each has several learners of a kind.
-LONG = ("bandit.py", "benign.py", "constrained.py", "discounted.py", "frank_wolfe.py", "newton.py")
+#: Files of `contrib` that may be longer: each has two learners of a kind.
+LONG = ("bandit.py", "constrained.py", "discounted.py", "frank_wolfe.py", "newton.py")
 
 
 def test_a_learner_of_contrib_is_one_short_file():
