@@ -1,6 +1,7 @@
 """What every learner promises, on every set it can work on."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -210,6 +211,18 @@ def test_bad_options_are_refused(cls):
 
 
 WITH_ORACLE = [cls for cls in LEARNER_CASES if "oracle" in inspect.signature(cls).parameters]
+
+
+@pytest.mark.parametrize("cls", WITH_ORACLE)
+def test_what_an_oracle_has_is_no_keyword_of_a_learner(cls):
+    former = {"accuracy": 0.5, "lmo_budget": 1.0, "schedule": "even", "seed": 1}
+    former |= {"tolerance_scale": 0.1}
+    for name, value in former.items():
+        way = f"{cls.__name__} has no {name}: give oracle=driftwolfe.Oracle({name}={value!r})"
+        with pytest.raises(TypeError, match=re.escape(way)):
+            cls(dw.L1Ball(3), **{name: value})
+    with pytest.raises(TypeError, match=f"{cls.__name__} has no method: give oracle='auto'"):
+        cls(dw.L1Ball(3), method="auto")
 
 
 @pytest.mark.parametrize("cls", WITH_ORACLE)

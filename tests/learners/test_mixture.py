@@ -109,7 +109,7 @@ def test_where_one_learner_refuses_none_has_seen_the_loss():
 def test_given_learners_are_copied():
     ball = dw.L1Ball(3)
     mine = dw.OGD(ball)
-    mixture = dw.contrib.Mixture(ball, [mine, dw.learners.Constant(ball)])
+    mixture = dw.contrib.Mixture(ball, [mine, dw.learners.Constant(ball, point=[0.0, 0.5, 0.0])])
     mixture.update(LinearLoss([1.0, 0.0, 0.0]))
     assert (mine.t, mixture.learners[0].t, mixture.t) == (0, 1, 1)
     mine.update(LinearLoss([0.0, 1.0, 0.0]))
@@ -148,6 +148,8 @@ def test_settings_that_do_not_go_together_are_refused():
     ):
         with pytest.raises(ValueError, match=r"prior|weights"):
             dw.contrib.Mixture(ball, **given)
+    with pytest.raises(ValueError, match="point must lie"):
+        dw.learners.Constant(ball, point=[2.0, 0.0, 0.0])
 
 
 def test_a_mixture_with_a_learner_of_your_own_is_not_saved(tmp_path):

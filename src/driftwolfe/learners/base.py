@@ -17,7 +17,7 @@ from driftwolfe import bounds
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.experts import require_finite, require_in_range
-from driftwolfe.learners.options import OPTIONS, Options, check_set
+from driftwolfe.learners.options import OPTIONS, Options, check_moved, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points import access
@@ -177,6 +177,8 @@ class Learner(Stateful, access.Guarded, ABC):
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Remember the arguments of the constructor: `load` makes the learner again from them."""
+        families = [base.__signature__ for base in cls.__mro__ if issubclass(base, Learner)]
+        check_moved(cls.__name__, {name for each in families for name in each.parameters}, named)
         learner = super().__new__(cls, *given, **named)
         if not given and not named:  # a copy, or a mistake that the constructor reports
             return learner

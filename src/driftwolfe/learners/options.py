@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -22,6 +22,7 @@ from driftwolfe.ensemble.plan import (
     projection_eps,
 )
 from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
+from driftwolfe.oracles.infeasible_projection import CACHE_MOVED
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
@@ -252,6 +253,21 @@ def projecting_options(
     if checked.oracle.method == "exact":
         require_projection(domain, learner, instead)
     return checked
+
+
+#: Former keywords of learners, which are now of their oracle.
+MOVED = {field.name for field in fields(Oracle)}
+
+
+def check_moved(learner: str, taken: Container[str], given: Mapping[str, Any]) -> None:
+    """Raise a TypeError for a keyword that the oracle of a learner has now."""
+    for name in given:
+        if "oracle" in taken and name in ("cache", "lazy"):
+            raise TypeError(CACHE_MOVED.format(learner, given[name]))
+        if "oracle" in taken and name in MOVED and name not in taken:
+            way = f"driftwolfe.Oracle({name}={given[name]!r})"
+            way = repr(given[name]) if name == "method" else way
+            raise TypeError(f"{learner} has no {name}: give oracle={way}")
 
 
 def check_set(domain: Any) -> None:

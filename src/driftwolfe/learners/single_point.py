@@ -70,14 +70,16 @@ class SinglePointLearner(Learner):
 
 
 class Constant(SinglePointLearner):
-    """Plays the centre of the set in every round: what any learner should beat, and an expert for a `Mixture`.
+    """Plays the same point in every round: what any learner should beat, and an expert for a `Mixture`.
 
-    On a simplex that is equal weights. No oracle calls, and no bound on its regret.
+    On a simplex the centre is equal weights. No oracle calls, and no bound on its regret.
 
     Parameters
     ----------
     horizon, lipschitz
         Accepted so that all learners share a signature; not used.
+    point
+        A point of the set; its centre if not given.
     {options}
 
     Examples
@@ -89,9 +91,18 @@ class Constant(SinglePointLearner):
     """
 
     def __init__(
-        self, domain: Domain, horizon: int | None = None, lipschitz: float | str = "auto"
+        self,
+        domain: Domain,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
+        point: Any = None,
     ) -> None:
         super().__init__(domain, horizon, lipschitz)
+        if point is not None:
+            self._x = domain.check_point(point, "point") + 0.0 * self._x  # a copy of the set's kind
+            if not domain.contains(self._x):
+                raise ValueError(f"point must lie in the set {domain!r}")
 
     def _step(self, gradient: Point) -> None:
         """Stay."""
