@@ -438,6 +438,16 @@ def test_a_class_loads_only_what_was_saved_by_it(tmp_path):
             cls.load(path)
 
 
+def test_a_file_with_an_argument_that_is_gone_says_what_to_do(tmp_path):
+    learner = dw.OnlineFrankWolfe(dw.L1Ball(3))
+    learner._arguments["variant"] = "classic"  # as an earlier version had it
+    learner.save(tmp_path / "old")
+    with pytest.raises(
+        ValueError, match=r"argument 'variant'.*; load it with the version that wrote"
+    ):
+        dw.load(tmp_path / "old")
+
+
 def test_a_learner_of_ones_own_that_could_not_be_made_again_is_not_saved(tmp_path):
     """It does not say what changes, or was made from what no file holds."""
 
