@@ -194,6 +194,7 @@ def pola(
     losses: Sequence[Loss],
     lipschitz: float,
     loss_scale: float | str | None = None,
+    start: str = "current",
     linear: bool = False,
     oracle: Oracle = infeasible_projection,
 ) -> Array:
@@ -211,6 +212,8 @@ def pola(
         As in `pold`.
     loss_scale
         B; by default G times the diameter of the set. ``"auto"``: the largest difference so far.
+    start
+        New experts start at the last point played, ``"current"``, or at the centre, ``"origin"``.
 
     Examples
     --------
@@ -224,7 +227,7 @@ def pola(
     experts, played = dict[tuple[int, int], SimpleNamespace](), [domain.origin()]
     for t, loss in enumerate(losses, start=1):
         experts = {(s, e): expert for (s, e), expert in experts.items() if e >= t}
-        first = played[-1]
+        first = played[-1] if start == "current" else domain.origin()
         for length in (2**k for k in range(t.bit_length()) if t % 2**k == 0):
             new = SimpleNamespace(x=first, y=first, total=0 * first, R=0.0, C=0.0)
             experts[t, t + length - 1] = new

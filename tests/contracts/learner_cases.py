@@ -53,6 +53,7 @@ LEARNER_CASES = {
         {},
         {"feedback": "linear"},
         {"tuning": "certified"},
+        {"start": "origin"},
         {"oracle": dw.Oracle(lmo_budget=0.5)},
         {"oracle": dw.Oracle(lmo_budget=60.0, schedule="even"), "tuning": "certified"},
         {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")},
@@ -91,7 +92,7 @@ LEARNER_CASES = {
         {"oracle": "auto"},
         {"oracle": dw.Oracle("corrective", accuracy=0.05)},
     ],
-    dw.learners.OneProjectionSAOL: [{}, {"oracle": "corrective"}],
+    dw.learners.OneProjectionSAOL: [{}, {"oracle": "corrective", "start": "origin"}],
     dw.contrib.Sword: [
         {},
         {"oracle": "auto"},
@@ -100,7 +101,7 @@ LEARNER_CASES = {
     ],
     dw.contrib.SACS: [
         {},
-        {"feedback": "linear"},
+        {"feedback": "linear", "start": "origin"},
         {"oracle": "corrective"},
         {"projections": "one"},
     ],

@@ -180,6 +180,7 @@ def test_bad_options_are_refused(cls):
         "oracle": ["magic", 3, None],
         "feedback": ["some"],
         "tuning": ["perfect"],
+        "start": ["elsewhere"],
         "grid": ["fine"],
         "gauge": ["guess"],
         "steps": ["giant"],

@@ -35,6 +35,7 @@ CONTENDERS = {
     "pola": (dw.POLA, {}),
     "pola-halfspace": (dw.POLA, CERTIFIED | HALFSPACE),
     "pola-linear": (dw.POLA, LINEAR | {"loss_scale": "certified"}),
+    "pola-origin-auto": (dw.POLA, AUTO | {"start": "origin"}),
     "saol": (dw.learners.SAOL, CERTIFIED),
     "pamo": (dw.learners.PAMO, CERTIFIED | {"gauge": "exact"}),
     "pamo-lazy": (dw.learners.PAMO, CERTIFIED | {"gauge": "exact", "steps": "lazy"}),

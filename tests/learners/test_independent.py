@@ -104,14 +104,15 @@ def test_pold_is_the_reference(place, linear):
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
+@pytest.mark.parametrize("start", ["current", "origin"])
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("scale", [None, "auto"])
-def test_pola_is_the_reference(place, linear, scale):
+def test_pola_is_the_reference(place, start, linear, scale):
     domain, losses, G = place[0], mixed_losses(140), 4.0
     for method in ("exact", "paper"):
-        how = {"linear": linear, "oracle": ORACLES[method]}
+        how = {"start": start, "linear": linear, "oracle": ORACLES[method]}
         plain = reference.pola(domain, losses, G, scale, **how)
-        given = {"tuning": "certified", "oracle": method, "loss_scale": scale}
+        given = {"tuning": "certified", "oracle": method, "loss_scale": scale, "start": start}
         given["feedback"] = "linear" if linear else "full"
         learner = dw.POLA(domain, lipschitz=G, **given)
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)

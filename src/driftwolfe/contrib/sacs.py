@@ -77,6 +77,7 @@ class SACS(CoverLearner):
         *,
         oracle: Oracle | str = "exact",
         projections: str = "each",
+        start: str = "current",
         **options: Unpack[ScaleOptions],
     ) -> None:
         checks.one_of(projections, "projections", ("each", "one"))
@@ -90,7 +91,7 @@ class SACS(CoverLearner):
         self._costs = np.zeros(1)
         meta, plan = AdaNormalHedge(checked.loss_scale), partial(Options.interval_plan, checked)
         experts = partial(SelfConfidentBall if one else SelfConfidentDescent, checked.oracle)
-        super().__init__(domain, checked, plan, meta, experts)
+        super().__init__(domain, checked, plan, meta, start, experts)
 
     def _turn_over(self, start: Point) -> None:
         costs = np.maximum(self._costs, self._meta.scale * self._meta.movements)

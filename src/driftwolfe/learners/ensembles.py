@@ -17,6 +17,7 @@ from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import ahead
 from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import near_largest
 from driftwolfe.state import Field, Nested
@@ -142,7 +143,7 @@ class CoverLearner(Learner):
     `plan` says which expert is for an interval of so many rounds, `meta` holds the weights, and `experts`
     makes the experts of some plans on the counted set, at a point; by default gradient descents. New ones
     start at the point played last, or, where points are factored and the mean would pile up factors, at
-    the heaviest expert's (of several as heavy, that of the longest interval).
+    the heaviest expert's (of several as heavy, that of the longest interval), or at the centre.
     """
 
     _experts: Annotated[Any, Nested()]
@@ -155,10 +156,12 @@ class CoverLearner(Learner):
         options: Options,
         plan: Callable[[int], Plan],
         meta: SleepingMeta,
+        start: str = "current",
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
     ) -> None:
         super().__init__(domain)
-        self.options = options
+        checks.one_of(start, "start", ("current", "origin"))
+        self.options, self.start = options, start
         self._plan = plan
         self._cover = GeometricCover()
         self._meta = meta
@@ -180,6 +183,8 @@ class CoverLearner(Learner):
         return evaluation.value
 
     def _restart_point(self) -> Point:
+        if self.start == "origin":
+            return self.domain.origin()
         return self._experts.restart_point(self._weights, self._heaviest)
 
     def _turn_over(self, start: Point) -> None:

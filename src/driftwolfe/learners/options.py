@@ -63,6 +63,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "lipschitz": ("auto", """G, a bound on gradient norms; ``"auto"``: the largest seen so far."""),
     "seed": (0, "Seed of what is drawn at random."),
     "options": (None, "Of the learner."),
+    "start": ("current", """New experts start at ``"current"``, the last point or ``"origin"``."""),
     "step_scale": (None, "c, in place of D/G."),
     "loss_scale": (
         None,

@@ -77,12 +77,13 @@ class POLA(CoverLearner):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
+        start: str = "current",
         oracle: Oracle | str = "auto",
         **options: Unpack[WeightOptions],
     ) -> None:
         checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
         meta = AdaNormalHedge(checked.loss_scale)
-        super().__init__(domain, checked, partial(_plan, checked), meta)
+        super().__init__(domain, checked, partial(_plan, checked), meta, start)
 
 
 def _plan(options: Options, length: int) -> Plan:

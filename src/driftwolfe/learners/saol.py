@@ -60,12 +60,13 @@ class SAOL(CoverLearner):
         lipschitz: float | str = "auto",
         *,
         oracle: Oracle | str = "exact",
+        start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
         given = "SAOL", "POLA", domain, horizon, lipschitz
         checked = projecting_options(*given, oracle=oracle, **options)
         meta = MultiplicativeWeights(checked.loss_scale)
-        super().__init__(domain, checked, partial(Options.interval_plan, checked), meta)
+        super().__init__(domain, checked, partial(Options.interval_plan, checked), meta, start)
 
 
 class OneProjectionSAOL(CoverLearner):
@@ -118,6 +119,7 @@ class OneProjectionSAOL(CoverLearner):
         *,
         oracle: Oracle | str = "exact",
         loss_scale: float | str | None = None,
+        start: str = "current",
         **options: Unpack[StepOptions],
     ) -> None:
         own: dict[str, Any] = {"oracle": oracle, "loss_scale": loss_scale, "feedback": "linear"}
@@ -125,7 +127,7 @@ class OneProjectionSAOL(CoverLearner):
         checked = projecting_options(*given, on_ball=True, **own, **options)
         experts = partial(BallDescent, checked.oracle, checked.step_scale)
         meta = MultiplicativeWeights(checked.loss_scale)
-        super().__init__(domain, checked, partial(_ball_plan, checked), meta, experts)
+        super().__init__(domain, checked, partial(_ball_plan, checked), meta, start, experts)
 
 
 def _ball_plan(options: Options, length: int) -> Plan:
@@ -181,6 +183,7 @@ class PAMO(CoverLearner):
         *,
         gauge: str = "bisection",
         steps: str = "agile",
+        start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
         checks.one_of(gauge, "gauge", ("bisection", "exact"))
@@ -207,7 +210,7 @@ class PAMO(CoverLearner):
         if gauge == "bisection":
             bisection = min(0.5, 1.0 / (self.kappa * T**2))
         how, meta = (scale, bisection, steps == "lazy"), MultiplicativeWeights(checked.loss_scale)
-        parts = _pamo_plan, meta, lambda K, *_: GaugeDescent(K, checked.oracle, *how)
+        parts = _pamo_plan, meta, start, lambda K, *_: GaugeDescent(K, checked.oracle, *how)
         super().__init__(domain, checked, *parts)
 
     def _level_bound(self, k: int) -> float:
