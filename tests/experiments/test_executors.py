@@ -29,14 +29,14 @@ def test_work_is_plain_bytes_in_and_plain_bytes_out():
 
 
 IMPOSSIBLE = trial(data=DataSet(name="jumping-target", rounds=3))
-ELSEWHERE = trial("POLA", options={"feedback": "elsewhere"})
+ELSEWHERE = trial("POLA", options={"start": "elsewhere"})
 
 
 @pytest.mark.parametrize(
     ("one", "sentence"),
     [
         (IMPOSSIBLE, "ValueError: pieces must be at most the 3 rounds"),
-        (ELSEWHERE, 'ValueError: feedback must be one of "full", "linear", got'),
+        (ELSEWHERE, 'ValueError: start must be one of "current", "origin", got'),
         (trial(data=DataSet(name="shuttle")), "FileNotFoundError: "),
     ],
 )

@@ -29,8 +29,8 @@ def test_what_splits_a_group_and_what_does_not():
     methods = ["POLA", "Ader", "OGD", "POLA", "BOGDIP"]
     found = group(made_up(trial(m, seed=s)) for s, m in enumerate(methods))
     assert [series.title for series in found] == ["POLA", "Ader", "OGD", "BOGDIP"]
-    one = made_up(trial("POLA", options={"feedback": "linear", "seed": 1}, taus=(5,)))
-    other = made_up(trial("POLA", options={"seed": 1, "feedback": "linear"}, seed=1))
+    one = made_up(trial("POLA", options={"start": "origin", "seed": 1}, taus=(5,)))
+    other = made_up(trial("POLA", options={"seed": 1, "start": "origin"}, seed=1))
     assert len(group([one, other])) == 1
     one, other = made_up(trial(label="mine")), made_up(trial(label="yours", seed=1))
     assert [series.title for series in group([one, other])] == ["mine", "yours"]

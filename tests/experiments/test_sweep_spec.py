@@ -22,7 +22,7 @@ def test_the_example_is_a_sweep_and_says_all_that_there_is_to_say(tmp_path):
     path.write_text(EXAMPLE)
     trials = read_spec(path).trials()
     assert len({trial.identity for trial in trials}) == len(trials) == 3 * (4 + 4 + 1)
-    assert {trial.title for trial in trials} == {"POLA", "POLA, one gradient", "OGD"}
+    assert {trial.title for trial in trials} == {"POLA", "POLA, cold start", "OGD"}
     assert {trial.seed for trial in trials} == {0, 1, 2}
     assert {trial.taus for trial in trials} == {(50,)}
     assert {trial.c for trial in trials if trial.method == "POLA"} == {0.5, 1.0, 2.0, 4.0}
@@ -46,13 +46,13 @@ def test_the_order_of_trials_and_each_once():
 def test_lists_of_options_are_tried_in_every_combination_and_named():
     text = START + (
         '[[methods]]\nmethod = "POLA"\nc = [1, 2]\nfirst = 20\nlimit = 5\n'
-        'options = { tuning = ["practical", "certified"], seed = [1, 2], feedback = "linear" }\n'
+        'options = { start = ["origin", "current"], seed = [1, 2], feedback = "linear" }\n'
     )
     trials = _trials(text)
     assert len(trials) == 2 * 2 * 2
     assert {trial.title for trial in trials} == {
-        f"POLA, tuning={tuning}, seed={seed}, feedback=linear"
-        for tuning in ("practical", "certified")
+        f"POLA, start={start}, seed={seed}, feedback=linear"
+        for start in ("origin", "current")
         for seed in (1, 2)
     }
     assert all(trial.options["feedback"] == "linear" for trial in trials)
@@ -78,7 +78,7 @@ MISTAKES = [
     (f"seeds = -3\n{START}{METHOD}", "there is nothing to run"),
     (f"seeds = []\n{START}{METHOD}", "there is nothing to run"),
     (f"{START}{METHOD}c = []\n", "c of OGD is an empty list"),
-    (f"{TABLE}options = {{ feedback = [] }}\n", "feedback of POLA is an empty list"),
+    (f"{TABLE}options = {{ start = [] }}\n", "start of POLA is an empty list"),
     (f"{START}{METHOD}options = {{seed = [[1]]}}\n", "options"),
     (f"{START}title = 2024-01-01\n{METHOD}", "title"),
     (f'data = {{name = "jumping-target", rounds = 99999999999999}}\n{METHOD}', "at most 1e+07"),

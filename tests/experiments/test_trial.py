@@ -41,7 +41,7 @@ from experiments.small import DATA, as_plain, made_up, trial
         ({"taus": 10}, "taus must be a list of whole numbers, got 10"),
         ({"data": "shuttle"}, "data must be a DataSet, got 'shuttle'"),
         ({"options": {"colour": 1}}, "OGD has no option 'colour'; there are none"),
-        ({"options": {"tunign": 1}}, "POLA has no option 'tunign'; did you mean 'tuning'?"),
+        ({"options": {"strat": 1}}, "POLA has no option 'strat'; did you mean 'start'?"),
         # Those that a trial sets itself are not options.
         ({"options": {"horizon": 5}}, "POLA has no option 'horizon'; "),
         ({"options": {"step_scale": 5}}, "POLA has no option 'step_scale'; "),
@@ -78,8 +78,8 @@ def test_every_method_makes_a_learner(method):
 
 
 def test_labels_orders_and_kinds_of_numbers_do_not_make_another_trial():
-    one = trial("POLA", options={"feedback": "linear", "seed": 1}, label="cold")
-    other = trial("POLA", options={"seed": 1, "feedback": "linear"})
+    one = trial("POLA", options={"start": "origin", "seed": 1}, label="cold")
+    other = trial("POLA", options={"seed": 1, "start": "origin"})
     assert one.identity == other.identity
     assert one.name == other.name
     assert (one.title, other.title) == ("cold", "POLA")
@@ -139,7 +139,7 @@ def test_a_trial_that_was_written_and_read_is_the_same(c, seed, accuracy, label)
 )
 def test_names_are_safe_file_names_whatever_the_options_hold(value, c, seed):
     for text in (value, "../../etc/passwd", "a\\b", "\0", "CON:"):
-        name = trial("POLA", c=c, seed=seed, options={"feedback": text}, label="a/b").name
+        name = trial("POLA", c=c, seed=seed, options={"start": text}, label="a/b").name
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+.")
         assert name[0] not in ".-"
         assert len(name) < 100
@@ -149,12 +149,9 @@ def test_identities_are_those_of_files_that_lie_on_disks_already():
     """If this fails, results of earlier versions are no longer found."""
     data = DataSet(name="movielens-100k")
     assert Trial(method="POLD", data=data, c=1e4, seed=3).name == "POLD-c1e4-seed3-630d58c487d42620"
-    full = {
-        "data": DataSet(name="shuttle", rounds=100),
-        "options": {"feedback": "linear", "seed": 1},
-    }
+    full = {"data": DataSet(name="shuttle", rounds=100), "options": {"start": "origin", "seed": 1}}
     full = trial("POLA", **full, c=0.5, seed=7, first=50, limit=60.0, taus=(10, 20))
-    assert full.name == "POLA-c0.5-seed7-febcd0b85458aae0"
+    assert full.name == "POLA-c0.5-seed7-bd5391335e2371c2"
 
 
 def test_numbers_are_said_briefly():
@@ -197,7 +194,7 @@ def test_real_data_are_sought_in_the_folder_that_is_named(name, tmp_path):
         made_up(cut=True, membership=[4, 5, 6]),
         made_up(weights=StoredWeights([0, 20], ["a", "b"], [[1.0, None], [0.5, 0.5]])),
         made_up(adaptive=[AdaptiveRegret(5, 0.25, 0.0, (3, 8))]),
-        made_up(trial("POLA", c=0.1, options={"feedback": "linear"}, label="kühl ✓", taus=(5,))),
+        made_up(trial("POLA", c=0.1, options={"start": "origin"}, label="kühl ✓", taus=(5,))),
         made_up(loss=[-1.0, 1e-300, 1.7e308]),
     ],
 )
