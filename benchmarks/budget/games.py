@@ -161,7 +161,6 @@ def _of_polar(domain: dw.Domain, budgets: Sequence[float], slow: bool) -> list[S
     """POLAR, and what its cached vertices do: POLAR without them, and POLA with as many."""
     few, one = {"method": "corrective"}, budgets[-1:]
     found = _budgeted("POLAR", budgets, "budget", **few)
-    found += _budgeted("POLAR", one, "even", schedule="even")
     if not slow:
         found.append(Setting("POLAR", "unlimited", few))
     if domain.cheap_projection:

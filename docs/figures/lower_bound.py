@@ -15,8 +15,9 @@ import numpy as np
 from style import HERE, INK, SOFT, canvas, colours, save
 
 import driftwolfe as dw
+from driftwolfe import bounds
 from driftwolfe.ensemble import Hedge
-from driftwolfe.ensemble.plan import budgeted_grid
+from driftwolfe.ensemble.plan import budgeted_grid, budgeted_plan, budgeted_step
 
 #: Rounds of the games, and of the picture without games.
 PLAYED, LONG = 2048, 10**6
@@ -38,11 +39,15 @@ def lower(rounds: int, segments: float) -> float:
 
 def upper(rounds: int, path: float, split: str) -> float:
     """The bound of POLD with one call per round, for a path length in units of D."""
-    plans, found = budgeted_grid(rounds, 0.125, 1.0, split=split), []
+    plans, found = budgeted_grid(rounds, 0.125, 1.0), list[float]()
+    if split == "mixed":  # half of the budget in equal parts
+        parts = [(plan.reserved + 1.0 / len(plans)) / 2.0 for plan in plans]
+        steps = [2.0**i * budgeted_step(rounds, 0.125, part) for i, part in enumerate(parts)]
+        plans = [budgeted_plan(*each) for each in zip(steps, parts, strict=True)]
     meta = Hedge(len(plans), rounds, 1.0)
     for i, plan in enumerate(plans, 1):
-        numbers = plan.step, plan.block, plan.tolerance, path, dw.bounds.AT_CENTER
-        expert = dw.bounds.blocked_descent(1.0, 1.0, rounds, *numbers)
+        numbers = plan.step, plan.block, plan.tolerance, path, bounds.AT_CENTER
+        expert = bounds.blocked_descent(1.0, 1.0, rounds, *numbers)
         found.append(expert + meta.regret_bound(i, rounds, 1.0))
     return min(found)
 

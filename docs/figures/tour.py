@@ -240,13 +240,17 @@ def cover() -> Figure:
     figure = canvas(9, 3.5)
     axis = figure.subplots()
     geometric = dw.ensemble.GeometricCover()
-    pieces = {piece for run in geometric.split(*window) for piece in run}
+    pieces, first = list[tuple[int, int]](), window[0]
+    while first <= window[1]:  # the longest interval that fits
+        length = min(first & -first, 1 << ((window[1] - first + 1).bit_length() - 1))
+        pieces.append((first, first + length - 1))
+        first += length
     for t in range(1, last + 1):
         for k, length in enumerate(geometric.starting(t)):
-            piece = dw.ensemble.Interval(t, t + length - 1)
+            piece = t, t + length - 1
             awake = piece in geometric.active(now)
             colour = ORANGE if piece in pieces else "#9fc3d9" if awake else FAINT
-            right = min(piece.end, last) + 0.42
+            right = min(piece[1], last) + 0.42
             axis.plot([t - 0.42, right], [k, k], color=colour, lw=8, solid_capstyle="butt")
     axis.axvspan(now - 0.5, now + 0.5, color=SKY, alpha=0.22, lw=0, zorder=0)
     axis.text(now, 5.25, f"awake in round {now}", ha="center", color=BLUE, fontsize=9.5)

@@ -89,9 +89,6 @@ def groups() -> dict[str, Group]:
             "Loss minus that of comparators; every offline minimum has a certified gap.",
             {
                 "driftwolfe.regret": _public("driftwolfe.regret"),
-                "driftwolfe.bounds": [
-                    name for name in _public("driftwolfe.bounds") if name.islower()
-                ],
             },
         ),
         "streams": Group(

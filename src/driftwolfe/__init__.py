@@ -8,7 +8,7 @@ did against comparators that move.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from driftwolfe import bounds, domains, ensemble, learners, losses, oracles, points
+from driftwolfe import domains, ensemble, learners, losses, oracles, points
 from driftwolfe.domains import *
 from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 __all__ = ["DriftAlarm", "Keyed", "__version__", "compare", "from_bytes", "load", "set_threads"]
 __all__ += ["BOGDIP", "OGD", "POLA", "POLAR", "POLD", "Ader", "Learner", "OnlineFrankWolfe"]
 __all__ += ["FactoredMatrix", "History", "Oracle", "infeasible_projection", "minimise", "play"]
-__all__ += ["bounds", "domains", "ensemble", "learners", "losses", "oracles", "points"]
+__all__ += ["domains", "ensemble", "learners", "losses", "oracles", "points"]
 __all__ += ["contrib", "estimators", "evaluate", "plot", "reference", "regret", "streams"]
 __all__ += domains.__all__
 

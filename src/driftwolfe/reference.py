@@ -112,7 +112,6 @@ def pold(
     domain: Domain,
     losses: Sequence[Loss],
     lipschitz: float,
-    steps: Sequence[float] | None = None,
     linear: bool = False,
     oracle: Oracle = infeasible_projection,
 ) -> Array:
@@ -125,8 +124,6 @@ def pold(
     ----------
     domain, losses, lipschitz, oracle
         As in `bogd_ip`; B is G times the diameter of the set.
-    steps
-        All :math:`h_i`, smallest first; by default the grid with the tightest bound.
     linear
         Whether experts and weights see linearised losses.
 
@@ -138,10 +135,8 @@ def pold(
     array([-1.,  1.])
     """
     T, D = len(losses), 2 * domain.radius
-    if steps is None:
-        number = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
-        steps = (1.344 / 8 / T) ** 0.75 * 2.0 ** np.arange(number)
-    h = np.array(steps)
+    number = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
+    h = (1.344 / 8 / T) ** 0.75 * 2.0 ** np.arange(number)
     block = np.maximum(1, h ** (-2 / 3) + 1e-9).astype(int)
     plans = [*zip(D / lipschitz * h, block, D**2 * h ** (2 / 3), strict=True)]
     return _weighted(domain, losses, lipschitz, plans, linear, oracle)

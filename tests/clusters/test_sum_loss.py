@@ -180,11 +180,7 @@ GAMES = pytest.mark.parametrize(
         (dw.learners.LOOBOGD, {"horizon": 60}, 80),
         (dw.POLD, {"horizon": 60}, 20),
         pytest.param(
-            *(
-                dw.POLD,
-                {"oracle": dw.Oracle("halfspace", lmo_budget=1.0), "weights": "adahedge"},
-                80,
-            ),
+            *(dw.POLD, {"oracle": dw.Oracle("halfspace", lmo_budget=1.0)}, 80),
             marks=pytest.mark.slow,
         ),
     ],

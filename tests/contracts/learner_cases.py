@@ -29,7 +29,7 @@ LEARNER_CASES = {
         {"learner": dw.BOGDIP, "constraint_lipschitz": 2.0},
     ],
     dw.contrib.CutBOGDIP: [{}, {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=20.0)}],
-    dw.OnlineFrankWolfe: [{}, {"variant": "classic"}],
+    dw.OnlineFrankWolfe: [{}],
     dw.BOGDIP: [
         {},
         {"tuning": "certified"},
@@ -37,7 +37,7 @@ LEARNER_CASES = {
         {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=20.0, schedule="even")},
     ],
     dw.learners.LOOBOGD: [{}],
-    dw.learners.SOOGD: [{}, {"tolerance_scale": 0.01}],
+    dw.learners.SOOGD: [{}],
     dw.POLD: [
         {},
         {"feedback": "linear"},
@@ -46,10 +46,8 @@ LEARNER_CASES = {
         {"oracle": "halfspace", "tuning": "certified", "grid": "experiment"},
         {"oracle": dw.Oracle(lmo_budget=1.0)},
         {"oracle": dw.Oracle(lmo_budget=30.0), "tuning": "certified"},
-        {"oracle": dw.Oracle(lmo_budget=60.0), "tuning": "certified", "budget_split": "mixed"},
         {"oracle": dw.Oracle(lmo_budget=0.7, schedule="even"), "feedback": "linear"},
         {"oracle": dw.Oracle("halfspace", lmo_budget=0.3)},
-        {"weights": "adahedge", "tuning": "certified"},
     ],
     dw.POLA: [
         {},
@@ -68,7 +66,6 @@ LEARNER_CASES = {
         {"tuning": "certified"},
         {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=60.0)},
         {"oracle": dw.Oracle(lmo_budget=0.5)},
-        {"oracle": dw.Oracle(lmo_budget=1.0, schedule="even")},
         {"oracle": dw.Oracle("corrective", lmo_budget=0.3)},
         {"oracle": "halfspace"},
     ],
@@ -79,7 +76,7 @@ LEARNER_CASES = {
     ],
     dw.Ader: [{}, {"feedback": "linear"}, {"oracle": dw.Oracle("corrective", accuracy=0.05)}],
     dw.learners.MultiOCG: [{}, {"max_inner": 2}, {"strong_convexity": 0.1, "max_inner": 5}],
-    dw.learners.PAMO: [{}, {"gauge": "exact", "steps": "lazy"}, {"accuracy": 1e-4}],
+    dw.learners.PAMO: [{}, {"gauge": "exact", "steps": "lazy"}],
     dw.learners.KalhanOFW: [{}],
     dw.learners.LineSearchOFW: [{"smoothness": 2.0}],
     dw.learners.SAOL: [{}, {"oracle": dw.Oracle("corrective", tolerance_scale=1e-4)}],
@@ -126,7 +123,7 @@ NEEDS_PROJECTION = (
 NEEDS_GAUGE = (dw.learners.PAMO,)
 NEEDS_ARRAYS = (
     *(dw.contrib.OnlineNewtonStep, dw.contrib.SemiBandit, dw.contrib.AFLH, dw.contrib.FTPL),
-    *(dw.contrib.SACS, dw.contrib.DiscountedAdaptive),
+    *(dw.contrib.SACS, dw.contrib.Scream, dw.contrib.DiscountedAdaptive),
 )
 NEEDS_SEPARATION = (dw.learners.SOOGD,)
 NEEDS_INSIDE = (dw.contrib.Bandit,)

@@ -255,11 +255,12 @@ def public():
 def tightest(cls, number, thorough=False):
     """The largest ratio of a learner with a setting, its game, and how many were bounded.
 
-    The first settings of a learner play all games, others a quarter of them if not thorough.
+    If not thorough, the first settings of a learner play half of the games in turn, others a quarter.
     """
     settings, found, count = LEARNER_CASES[cls][number], (-1.0, "no bound"), 0
+    turn, share = list(LEARNER_CASES).index(cls) + number, 4 if number else 2
     for place, (name, game) in enumerate(GAMES.items()):
-        mine = thorough or number == 0 or (place + number) % 4 == 0
+        mine = thorough or (place + turn) % share == 0
         if mine and allowed(cls, settings, game, game.domain()):
             each = list(ratios(cls, settings, game))
             count += len(each)

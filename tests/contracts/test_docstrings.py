@@ -16,7 +16,6 @@ PUBLIC = (
     "driftwolfe.ensemble",
     "driftwolfe.learners",
     "driftwolfe.contrib",
-    "driftwolfe.bounds",
     "driftwolfe.reference",
     "driftwolfe.regret",
     "driftwolfe.streams",

@@ -20,7 +20,7 @@ from contracts.learner_cases import (
 from driftwolfe.learners import base as learner_base
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix, norm
-from learners.families import play_all
+from learners.families import budget_of, play_all
 
 ROUNDS = 70  # beyond the first epoch of learners without a horizon
 
@@ -99,8 +99,8 @@ def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name)
         assert suffered == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert learner.lmo_calls == learner.oracle_calls.lmo >= asked
         asked = learner.lmo_calls
-        if learner.lmo_budget is not None:
-            assert asked <= learner.lmo_budget * (t + 1)
+        if (budget := budget_of(learner)) is not None:
+            assert asked <= budget * (t + 1)
         if (weights := learner.expert_weights) is not None:
             assert weights.sum() == pytest.approx(1.0)
             assert (weights >= 0).all()
@@ -177,8 +177,6 @@ def test_bad_options_are_refused(cls):
         "lipschitz": [0.0, -1.0, float("nan"), "large"],
         "step_scale": [0.0, -1.0, float("inf")],
         "loss_scale": [0.0, "big", -2.0],
-        "tolerance_scale": [0.0, -1.0],
-        "accuracy": [0.0, -1.0],
         "oracle": ["magic", 3, None],
         "feedback": ["some"],
         "tuning": ["perfect"],
@@ -186,9 +184,7 @@ def test_bad_options_are_refused(cls):
         "grid": ["fine"],
         "gauge": ["guess"],
         "steps": ["giant"],
-        "variant": ["new"],
         "weights": ["heavy"],
-        "budget_split": ["fair"],
         "experts": ["lazy", (), ("eager",), ("lazy", 3), 5, {"lazy"}],
         "smoothness": [0.0],
         "max_inner": [0],
@@ -215,15 +211,6 @@ def test_bad_options_are_refused(cls):
         cls("not a set")
 
 
-@pytest.mark.parametrize(
-    "cls",
-    [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.learners.SAOL, dw.learners.PAMO, dw.learners.MultiOCG],
-)
-def test_every_ensemble_has_the_common_options(cls):
-    common = {"horizon", "lipschitz", "step_scale", "loss_scale", "feedback", "tuning"}
-    assert common <= set(inspect.signature(cls).parameters)
-
-
 WITH_ORACLE = [cls for cls in LEARNER_CASES if "oracle" in inspect.signature(cls).parameters]
 
 
@@ -243,7 +230,7 @@ def test_what_an_oracle_has_is_no_keyword_of_a_learner(cls):
 def test_a_budget_is_kept_or_refused(cls):
     asked = dw.Oracle(lmo_budget=1.0)
     if inspect.signature(cls).parameters["oracle"].default == "auto":
-        assert cls(dw.L1Ball(3), oracle=asked).lmo_budget == 1.0
+        assert cls(dw.L1Ball(3), oracle=asked).options.oracle.budget == 1.0
         return
     with pytest.raises(ValueError, match=f"{cls.__name__} has no budget of LMO calls"):
         cls(dw.L1Ball(3), oracle=asked)

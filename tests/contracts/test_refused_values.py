@@ -271,7 +271,7 @@ MASKED = {
     "from_entries": lambda: FactoredMatrix.from_entries((2, 2), hidden([0, 1]), [0, 1], [1.0, 2.0]),
     "product": lambda: FactoredMatrix.zeros((2, 2)) @ POINT,
     "leading_triplet": lambda: leading_triplet(hidden(np.eye(3))),
-    "Hedge": lambda: dw.ensemble.Hedge(2).update(POINT),
+    "Hedge": lambda: dw.ensemble.Hedge(2, 5).update(POINT),
 }
 
 

@@ -41,6 +41,7 @@ def normal(name):
     return given
 
 
+@pytest.mark.in_turn("make", "name")
 @pytest.mark.parametrize(
     ("make", "name"),
     [

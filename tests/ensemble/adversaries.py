@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from driftwolfe.ensemble import GeometricCover, Interval
+from driftwolfe.ensemble import GeometricCover
 
 #: (round, weights of the experts, randomness) -> losses of the experts.
 ADVERSARIES = {
@@ -23,13 +23,14 @@ def play_on_cover(meta, rule, rounds, seed=0):
     """
     rng, cover, intervals, regrets = np.random.default_rng(seed), GeometricCover(), [], np.zeros(0)
     for t in range(1, rounds + 1):
-        stay = [i for i, interval in enumerate(intervals) if interval.end >= t]
-        meta.remove([i for i in range(len(intervals)) if i not in stay])
+        stay = [i for i, interval in enumerate(intervals) if interval[1] >= t]
+        for name in meta.COLUMNS:
+            setattr(meta, name, getattr(meta, name)[stay])
         new = cover.starting(t)
         meta.add(new)
-        intervals = [intervals[i] for i in stay] + [Interval(t, t + n - 1) for n in new]
+        intervals = [intervals[i] for i in stay] + [(t, t + n - 1) for n in new]
         regrets = np.append(regrets[stay], np.zeros(len(new)))
-        weights, lengths = meta.weights, np.array([interval.length for interval in intervals])
+        weights, lengths = meta.weights, np.array([end - start + 1 for start, end in intervals])
         losses = rule(t, weights, regrets, lengths, rng)
         meta.update(float(weights @ losses), losses)
         regrets = regrets + (float(weights @ losses) - losses)

@@ -21,9 +21,9 @@ def entry_losses(shape, rounds):
 @pytest.mark.parametrize("cls", LEARNERS)
 @pytest.mark.parametrize("options", [{}, {"oracle": dw.Oracle("block", accuracy=1e-9)}])
 def test_factored_points_are_played_as_dense_ones_are(cls, options):
-    shape, losses = (80, 70), entry_losses((80, 70), 30)  # block projects smaller ones exactly
+    shape, losses = (80, 70), entry_losses((80, 70), 12)  # block projects smaller ones exactly
     dense, factored = (
-        cls(dw.TraceNormBall(shape, 8.0, representation=kind), horizon=30, **given)
+        cls(dw.TraceNormBall(shape, 8.0, representation=kind), horizon=12, **given)
         for kind, given in (("dense", {}), ("factored", options))
     )
     for loss in losses:
@@ -35,7 +35,7 @@ def test_factored_points_are_played_as_dense_ones_are(cls, options):
         apart = 1e-4 * 16.0 if options else 1e-6
         np.testing.assert_allclose(x.toarray(), dense.decision, atol=apart)
     assert x.nuclear_norm() == pytest.approx(8.0)  # on the boundary: gradients were corrected
-    assert (factored.lmo_calls > 0) if options else (factored.oracle_calls.projection == 30)
+    assert (factored.lmo_calls > 0) if options else (factored.oracle_calls.projection == 12)
 
 
 @pytest.mark.parametrize("cls", LEARNERS)

@@ -158,7 +158,7 @@ def test_leaders_are_plain_frank_wolfe_runs(strength):
     assert not experts.cut_short
 
 
-@pytest.mark.parametrize("strength", [None, 0.1])
+@pytest.mark.parametrize("strength", [None, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_the_gap_that_is_claimed_holds(strength):
     """Against all singular values, but for the 5 % by which the oracle may miss the first.
 

@@ -15,7 +15,6 @@ from driftwolfe.ensemble.plan import (
     Plan,
     ProjectionConfig,
     budgeted_grid,
-    budgeted_plan,
     budgeted_step,
     cover_part,
 )
@@ -150,36 +149,12 @@ def test_whole_calls_are_never_rounded_up():
     assert [experts.limit(i) for i in range(4)] == [10, 28, 1, 4]
 
 
-@pytest.mark.parametrize("delay_factor", [1.0, 3.0])
-@pytest.mark.parametrize("budget", [0.05, 1.0, 7.0])
-@pytest.mark.parametrize("v", [0.125, 0.5, 40.0])
-def test_steps_and_blocks_are_the_best_ones(budget, v, delay_factor):
-    """Against a search over steps and blocks, in units of G D."""
-    T = 10_000
-
-    def bound(h, block):
-        return np.sqrt(2.6 / (budget * block)) * T + v / h + delay_factor * h * block * T / 2
-
-    h, blocks = np.meshgrid(np.geomspace(1e-6, 1.0, 700), np.geomspace(1.0, 1e5, 700))
-    best = bound(h, blocks).min()
-    step = budgeted_step(T, v, budget, delay_factor)
-    plan = budgeted_plan(step, budget, delay_factor)
-    assert 4 * v / step <= best * (1 + 1e-9)
-    assert 4 * v / step == pytest.approx(
-        3.021 * (delay_factor * v / budget) ** 0.25 * T**0.75, rel=3e-4
-    )
-    assert bound(step, plan.block) <= 4 * v / step + delay_factor * step * T / 2
-    assert plan.tolerance == min(1.0, 2.6 / (budget * plan.block))
-
-
 def test_shares_add_up():
     assert sum(cover_part(1 << k) for k in range(40)) < 1.0
     for T in (1, 2, 10, 1000, 10**6):
-        first = budgeted_grid(T, 0.125, 3.0)
-        mixed = budgeted_grid(T, 0.125, 3.0, split="mixed")
-        for plans in (first, mixed):
-            assert sum(plan.reserved for plan in plans) == pytest.approx(3.0)
-        for i, plan in enumerate(mixed, 1):
-            own = ((1 + 1 / len(mixed)) / (i * (i + 1)) + 1 / len(mixed)) / 2
+        plans = budgeted_grid(T, 0.125, 3.0)
+        assert sum(plan.reserved for plan in plans) == pytest.approx(3.0)
+        for i, plan in enumerate(plans, 1):
+            own = (1 + 1 / len(plans)) / (i * (i + 1))
             assert plan.reserved == pytest.approx(3.0 * own)
             assert plan.step == pytest.approx(2 ** (i - 1) * budgeted_step(T, 0.125, 3.0 * own))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -32,8 +33,7 @@ def lengths(n):
 
 #: Every class, with its settings: those without units follow the losses in any of them.
 UNITLESS = {
-    "hedge": Hedge,
-    "hedge for a horizon": lambda size: Hedge(size, horizon=50),
+    "hedge": lambda size: Hedge(size, horizon=50),
     "adahedge": AdaHedge,
     "adahedge that shares less": lambda size: AdaHedge(size, 2 / 3),
     "optimistic": OptimisticHedge,
@@ -41,8 +41,8 @@ UNITLESS = {
     "multiplicative": lambda size: awake(MultiplicativeWeights(), size, lengths(size)),
 }
 WEIGHTS = UNITLESS | {
-    "hedge with a range": lambda size: Hedge(size, 50, 2.0, RISING[:size]),
-    "hedge with a tiny range": lambda size: Hedge(size, loss_scale=1e-300),
+    "hedge with a range": lambda size: Hedge(size, 50, 2.0),
+    "hedge with a tiny range": lambda size: Hedge(size, 50, loss_scale=1e-300),
     "exp-concave": ExpConcaveHedge,
     "exp-concave with a prior": lambda size: ExpConcaveHedge(size, 0.5, RISING[:size]),
     "normal with a scale": lambda size: awake(AdaNormalHedge(loss_scale=1.0), size),
@@ -162,11 +162,8 @@ def by_ader(n):
 
 #: The weights of some before each round, up to a factor.
 FORMULAS = {
-    "hedge": lambda rows, n: exponential(rows, by_ader(n), lambda t, B: B and (8 / t) ** 0.5 / B),
-    "hedge for a horizon": lambda rows, n: exponential(
-        rows, by_ader(n), lambda t, B: B and 0.4 / B
-    ),
-    "hedge with a range": lambda rows, n: exponential(rows, RISING[:n], lambda t, B: 0.2),
+    "hedge": lambda rows, n: exponential(rows, by_ader(n), lambda t, B: B and 0.4 / B),
+    "hedge with a range": lambda rows, n: exponential(rows, by_ader(n), lambda t, B: 0.2),
     "exp-concave": lambda rows, n: exponential(rows, 1.0, lambda t, B: 1.0),
     "exp-concave with a prior": lambda rows, n: exponential(rows, RISING[:n], lambda t, B: 0.5),
     "adahedge": lambda rows, n: shared(rows),
@@ -331,21 +328,11 @@ def test_experts_come_and_go(kind):
     meta.update(1.0, [0.0, 0.5, 1.5, 2.0])
     moved = getattr(meta, columns)
     snapshot, before = copy.copy(meta), meta.weights
-    meta.restart(2)
+    meta.restart(slice(2))
     assert getattr(meta, columns).tolist() == [*fresh[:2], *moved[2:]]
     assert (moved != fresh).all() and np.array_equal(snapshot.weights, before)
     meta.add([4])
-    meta.remove([1, 3])
-    assert getattr(meta, columns).tolist() == [fresh[0], moved[2], fresh[0]]
-    meta.remove(np.array([False, True, False]))
-    for wrong in ([2], [True], [0.5], "a"):
-        with pytest.raises(ValueError, match="remove takes positions below 2"):
-            meta.remove(wrong)
-    meta.remove([])
-    assert meta.weights.tolist() == [0.5, 0.5]
-    meta.remove([0, 1])
-    meta.update(1.0, [])
-    assert meta.weights.size == 0
+    assert getattr(meta, columns).tolist() == [*fresh[:2], *moved[2:], fresh[0]]
 
 
 # -- bounds ----------------------------------------------------------------------------------------
@@ -368,7 +355,7 @@ def game(meta, adversary, rounds, growth=1.0):
 @pytest.mark.parametrize(
     ("loss_scale", "growth"), [(1.0, 1.0), *(("auto", each) for each in (1.0, 1.001, 1.5, 3.0))]
 )
-@pytest.mark.parametrize("horizon", [600, 300, None])
+@pytest.mark.parametrize("horizon", [600, 300])
 def test_regret_of_hedge_stays_below_the_bound(adversary, loss_scale, growth, horizon):
     hedge = Hedge(8, horizon=horizon, loss_scale=loss_scale)
     for t, met, suffered in game(hedge, adversary, 600, growth):
@@ -397,8 +384,6 @@ def test_regret_of_adahedge_against_every_sequence_is_below_the_bound(adversary,
         if t in (1, 2, 3, 10, 75, 300):
             bounds = np.array([meta.regret_bound(changes) for changes in range(11)])
             assert (suffered - best_sequences(met, 10) <= bounds * (1 + 1e-9) + 1e-12).all()
-            ahead = [meta.regret_bound(c, rounds=t, scale=growth**t) for c in range(11)]
-            assert (bounds <= np.array(ahead) * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("every", [1, 7, 60])
@@ -474,27 +459,22 @@ def test_bounds_are_the_stated_formulas():
     ]
     for i, (found, _) in enumerate(pairs, start=1):
         assert found <= unit * (1 + 2 * math.log(i + 1))  # the paper's
-    for horizon, options in ((100, {"horizon": 100}), (200, {})):
-        unit, price = B * math.sqrt(horizon / 8), math.log(4.0)
-        given, learned = (
-            Hedge(4, loss_scale=scale, prior=np.ones(4), **options) for scale in (B, "auto")
-        )
-        pairs += [
-            (given.regret_bound(2, 200, B), unit * (price + 2)),
-            (given.regret_bound(2, 200, B / 10), unit * (price + 0.02)),
-            (learned.regret_bound(2, 200, B), unit * (price + 4) + 2 * B),
-        ]
+    unit, price = B * math.sqrt(100 / 8), math.log(6 / 1.25)
+    given, learned = (Hedge(4, 100, scale) for scale in (B, "auto"))
+    pairs += [
+        (given.regret_bound(2, 200, B), unit * (price + 2)),
+        (given.regret_bound(2, 200, B / 10), unit * (price + 0.02)),
+        (learned.regret_bound(2, 200, B), unit * (price + 4) + 2 * B),
+    ]
     meta, one = AdaHedge(3), play(AdaHedge(1), np.arange(5.0)[:, None])
     assert meta.regret_bound() == one.inverse_rate == one.regret_bound(3) == 0.0
     play(meta, np.tile([0.0, 1.0, 0.5], (50, 1)))
     ways = math.log(3) + 3 * math.log(150) + math.log(100)
-    ahead = 4.0 * (math.sqrt(50 / (4 * math.log(3))) + 2 / 3 + 1 / math.log(3))
     number = sum(127 // 2**k for k in range(7))
     c = math.log(number + 1.5 * 127 * 7)
     few = math.log(3) + math.log((5 + 3 * math.log(128)) / 2)
     pairs += [
         (meta.regret_bound(2), meta.inverse_rate * ways),
-        (meta.regret_bound(0, rounds=50, scale=4.0), ahead * (ways - 2 * math.log(150))),
         (ExpConcaveHedge(2, 0.5, [1.0, 3.0]).regret_bound(0), 2 * math.log(4)),
         (AdaNormalHedge(B).regret_bound(64, 127, B), B * math.sqrt(3 * 64 * c)),
         (AdaNormalHedge(B).regret_bound(64, 127, B, created=3), B * math.sqrt(3 * 64 * few)),
@@ -508,7 +488,7 @@ def test_bounds_are_the_stated_formulas():
 
 @pytest.mark.parametrize(
     ("meta", "share", "told"),
-    [(Hedge(2, 500, 1.0, [1, 1]), 0.25, (1, 500, 1.0)), (AdaHedge(2), 0.03, ())],
+    [(Hedge(2, 500, 1.0), 0.25, (1, 500, 1.0)), (AdaHedge(2), 0.03, ())],
 )
 def test_the_bound_is_not_far_from_the_truth(meta, share, told):
     worse = np.array([1.0, 0.99])
@@ -524,33 +504,30 @@ def test_regret_on_every_interval_stays_below_the_bound(kind, adversary):
     meta, losses = kind(loss_scale=B), lambda t, w, regrets, lengths, rng: B * adversary(t, w, rng)
     for t, intervals, regrets, _, _ in play_on_cover(meta, losses, 512):
         for interval, regret in zip(intervals, regrets, strict=True):
-            if kind is AdaNormalHedge or t == interval.end:
-                elapsed, created = t - interval.start + 1, GeometricCover().created(t)
+            if kind is AdaNormalHedge or t == interval[1]:
+                elapsed, created = t - interval[0] + 1, GeometricCover().created(t)
                 assert regret <= meta.regret_bound(elapsed, t, B, created=created) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        *((lambda kind=kind: kind(0), "size") for kind in (Hedge, AdaHedge, ExpConcaveHedge)),
+        *((lambda kind=kind: kind(0), "size") for kind in (partial(Hedge, horizon=5), AdaHedge)),
         *(
             (lambda kind=kind, bad=bad: kind(loss_scale=bad), "loss_scale")
-            for kind in (*SLEEPING, lambda **given: Hedge(3, **given))
+            for kind in (*SLEEPING, partial(Hedge, 3, 5))
             for bad in (0.0, -1.0, math.inf, math.nan, "large")
         ),
         (lambda: Hedge(3, horizon=0), "horizon"),
         *(
-            (lambda kind=kind, bad=bad: kind(3, prior=bad), "prior")
-            for kind in (Hedge, ExpConcaveHedge)
-            for bad in ([1.0, 0.0, 1.0], [1.0, 1.0])
+            (lambda bad=bad: ExpConcaveHedge(3, prior=bad), "prior")
+            for bad in ([1.0, 0.0, 1.0], [1.0])
         ),
         (lambda: ExpConcaveHedge(3, alpha=0.0), "alpha"),
-        *((lambda i=i: Hedge(3).regret_bound(i, 10, 1.0), "expert") for i in (0, 4)),
+        *((lambda i=i: Hedge(3, 5).regret_bound(i, 10, 1.0), "expert") for i in (0, 4)),
         (lambda: AdaHedge(2).add(-1), "number"),
         (lambda: AdaHedge(2, factor=1.1), "factor"),
         (lambda: AdaHedge(2).regret_bound(-1), "changes"),
-        (lambda: AdaHedge(2).regret_bound(0, rounds=0, scale=1.0), "rounds"),
-        (lambda: AdaHedge(2).regret_bound(0, rounds=1, scale=-1.0), "scale"),
         (lambda: MultiplicativeWeights().add([0]), "length"),
     ],
 )

@@ -93,7 +93,7 @@ def test_weights_of_a_cover_are_missing_where_an_expert_is_asleep():
     lengths = [int(name.split()[0]) for name in table.experts]
     assert lengths[:5] == [1, 2, 4, 8, 16]
     for t, row in zip(table.rounds, table.values, strict=True):
-        awake = {interval.length for interval in GeometricCover().active(t + 1)}
+        awake = {end - start + 1 for start, end in GeometricCover().active(t + 1)}
         assert {n for n, entry in zip(lengths, row, strict=True) if entry is not None} == awake
         assert sum(entry or 0.0 for entry in row) == pytest.approx(1.0, abs=1e-4)
     assert None in table.values[0]

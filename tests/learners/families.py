@@ -6,7 +6,6 @@ as plain loops.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +19,6 @@ from driftwolfe.losses import (
     AbsoluteEntries,
     LinearLoss,
     Loss,
-    MulticlassLogistic,
     SquaredDistance,
 )
 from driftwolfe.points import FactoredMatrix
@@ -78,6 +76,12 @@ class Meeting:
         )
 
 
+def budget_of(learner: Any) -> float | None:
+    """LMO calls per round of a learner, or of the one within it."""
+    options = getattr(learner, "learner", learner).options
+    return options and options.oracle.budget
+
+
 def meet(learner: Any, arena: Arena) -> Meeting:
     """Play a learner through an arena."""
     losses, suffered = [], []
@@ -86,8 +90,10 @@ def meet(learner: Any, arena: Arena) -> Meeting:
         loss = given(t, learner.decision) if callable(given) else given[t]
         losses.append(loss)
         suffered.append(learner.update(loss))
-        if learner.lmo_budget is not None:  # in every game of the suite, after every round
-            assert learner.lmo_calls <= learner.lmo_budget * (t + 1)
+        if (
+            budget := budget_of(learner)
+        ) is not None:  # in every game of the suite, after every round
+            assert learner.lmo_calls <= budget * (t + 1)
     return Meeting(learner, arena, losses, np.array(suffered))
 
 
@@ -272,38 +278,6 @@ def absolute_entries(domain, rounds, pieces=3, observed=5, seed=0):
         return truths[(first + len(stretch) // 2) * pieces // rounds]
 
     return Arena(domain, losses, rounds, np.sqrt(observed), best)
-
-
-def drifting_logistic(domain, rounds, rows=4, seed=0):
-    """Labels from a classifier that turns into its opposite."""
-    rng = np.random.default_rng(seed)
-    classes, features = domain.shape
-    here, there = (low_rank(rng, domain.shape, 5.0 * domain.radius) for _ in range(2))
-    losses = []
-    for t in range(rounds):
-        angle = np.pi * t / rounds
-        given = rng.uniform(-1.0, 1.0, (rows, features))
-        scores = given @ (np.cos(angle) * here + np.sin(angle) * there).T
-        losses.append(MulticlassLogistic(given, scores.argmax(axis=1), classes))
-    G = max(loss.lipschitz(domain) for loss in losses)
-
-    @functools.cache
-    def best(first, length):
-        return _logistic_best(domain, losses[first : first + length])
-
-    return Arena(domain, losses, rounds, G, lambda stretch, first: best(first, len(stretch)))
-
-
-def _logistic_best(domain, losses):
-    """A near-minimiser by plain projected gradient steps."""
-    features = np.concatenate([loss.features for loss in losses])
-    labels = np.concatenate([loss.labels for loss in losses])
-    joined = MulticlassLogistic(features, labels, domain.shape[0])
-    smoothness = np.linalg.norm(features, 2) ** 2 / (2.0 * len(features))
-    x = np.zeros(domain.shape)
-    for _ in range(60):
-        x = project_trace_norm(x - joined.gradient(x) / smoothness, domain.radius)
-    return x
 
 
 def ball_projection(radius):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe import bounds
 from driftwolfe.losses import FunctionLoss, LinearLoss
 from learners.families import listener
 
@@ -158,42 +157,14 @@ def test_the_bound_by_hand():
     assert learner.bound() == pytest.approx(expected, rel=1e-9)
 
 
-def test_noise_averages_out_in_blocks():
-    plain = bounds.blocked_descent(1.0, 2.0, 400, 0.1, 16, 0.0)
-    noisy = bounds.blocked_descent(1.0, 2.0, 400, 0.1, 16, 0.0, noise=8.0)
-    assert noisy - plain == pytest.approx(0.1 * 16 * 400 * (3.0**2 - 1.0) / 2)
-
-
-def test_blocks_learn_from_noise_that_single_steps_would_follow():
-    """What the third term of the bound says, measured: the mean square of a block's sum of estimates."""
-    domain, block, (listening, seen) = dw.L2Ball(6), 25, listener()
-    learner = dw.contrib.Bandit(domain, listening, points=2, horizon=10_000, lipschitz=1.0)
-    for _ in range(40 * block):
-        learner.update(LinearLoss(np.eye(6)[0]))
-    sums = np.array(seen).reshape(40, block, 6).sum(axis=1)
-    mean, noise = 1.0 / domain.diameter, learner.exploration.factor
-    square = np.mean(np.sum(sums**2, axis=1))
-    assert square <= (block * mean + np.sqrt(block) * noise) ** 2
-    assert square <= 0.5 * (block * noise) ** 2
-
-
 @pytest.mark.parametrize("points", [1, 2])
 def test_values_lead_to_the_minimum(points):
-    domain, rounds = dw.Simplex(4), 1200
+    domain, rounds = dw.Simplex(4), 1200 if points == 1 else 500
     target = np.array([0.6, 0.3, 0.1, 0.0])
     losses = distances([target] * rounds)
     found = dw.play(dw.contrib.Bandit(domain, points=points), losses).losses
     still, last = losses[0].value(domain.origin()), found[-300:].mean()
     assert last <= (0.6 if points == 1 else 0.1) * still
-
-
-def test_two_points_do_nearly_as_well_as_gradients():
-    domain, rounds = dw.L2Ball(4), 800
-    centers = switching(domain, rounds, seed=5)
-    smooth = [dw.losses.SquaredDistance(center) for center in centers]
-    seen = dw.play(dw.POLD(domain, horizon=rounds, lipschitz=2.0), smooth).losses.sum()
-    bandit = dw.contrib.Bandit(domain, dw.POLD, points=2, horizon=rounds, lipschitz=2.0)
-    assert dw.play(bandit, smooth).losses.sum() <= 3.0 * seen
 
 
 def test_offsets_of_the_values_do_not_matter():

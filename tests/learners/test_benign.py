@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from driftwolfe import bounds
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.losses import LinearLoss, PortfolioLoss, SquaredDistance
 from learners.families import (
@@ -475,10 +476,10 @@ def test_strongly_convex_frank_wolfe_keeps_its_bound(domain):
     found = regret(learner, losses, [u] * rounds)
     assert found <= learner.bound()
     known = domain.diameter, 1.0, domain.diameter, rounds
-    assert learner.bound() <= dw.bounds.strongly_convex_frank_wolfe(*known)
+    assert learner.bound() <= bounds.strongly_convex_frank_wolfe(*known)
     assert learner.lmo_calls <= rounds
     # T^(2/3).
-    few, many = (dw.bounds.strongly_convex_frank_wolfe(1.0, 1.0, 1.0, T) for T in (4000, 32_000))
+    few, many = (bounds.strongly_convex_frank_wolfe(1.0, 1.0, 1.0, T) for T in (4000, 32_000))
     assert 3.8 < many / few < 4.4
 
 

@@ -126,26 +126,6 @@ def test_blocks_and_delays_bound_blocked_descent():
     assert learner._tickets.excess <= way * np.ceil(played[2] / plan.block).sum()
 
 
-@pytest.mark.parametrize("cls", [dw.OGD, dw.POLD, dw.learners.SAOL], ids=lambda cls: cls.__name__)
-def test_copies_in_turn_have_the_sum_of_their_bounds(cls):
-    rounds, delay, rng = 240, 5, np.random.default_rng(7)
-    learners = [cls(SET, horizon=rounds // (delay + 1), lipschitz=1.0) for _ in range(delay + 1)]
-    gradient, waiting, values, slopes = against(rng, delay + 1), [], [], []
-    for t in range(rounds):
-        learner = learners[t % (delay + 1)]
-        if len(waiting) > delay:
-            loss, owner, ticket = waiting.pop(0)
-            assert owner is learner
-            values.append(owner.update(loss, ticket))
-        ticket = learner.ask()
-        slopes.append(gradient(ticket.decision))
-        waiting.append((LinearLoss(slopes[-1]), learner, ticket))
-    values += [owner.update(loss, ticket) for loss, owner, ticket in waiting]
-    regret = sum(values) - best_value(np.array(slopes))
-    assert regret <= sum(learner.bound() for learner in learners)
-    assert all(abs(learner._tickets.excess) < 1e-9 for learner in learners)  # no delay for any
-
-
 @pytest.mark.parametrize("cls", VALUES_ONLY, ids=lambda cls: cls.__name__)
 def test_learners_from_values_give_out_no_tickets(cls):
     with pytest.raises(NotImplementedError, match="cannot come late"):

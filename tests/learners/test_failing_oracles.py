@@ -15,7 +15,6 @@ LEARNERS = {
     "POLAR": lambda K: dw.POLAR(K, experts=("lazy", "origin", "agile"), oracle="halfspace"),
     "POLAR exact": lambda K: dw.POLAR(K, weights="sleeping"),
     "POLAR budget": lambda K: dw.POLAR(K, oracle=dw.Oracle(lmo_budget=1.0)),
-    "POLAR even": lambda K: dw.POLAR(K, oracle=dw.Oracle(lmo_budget=1.0, schedule="even")),
     "BOGDIP": lambda K: dw.BOGDIP(K, horizon=30, step_scale=20.0, oracle="halfspace"),
     "Ader": dw.Ader,
     "SAOL": dw.learners.SAOL,

@@ -1,12 +1,11 @@
 """Learners that discount the past: their published loops, what they promise, and the lemmas behind it."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import erf, erfi
+from scipy.special import erfi
 
 import driftwolfe as dw
 from driftwolfe.ensemble.weights import NormalPredictors
@@ -22,34 +21,6 @@ def share(z, n, T):
         return 0.0
     area = quad(lambda v: math.exp(-v * v), 0.0, z / math.sqrt(8 * n))[0]
     return min(1.0, math.sqrt(n / 8) / T * math.exp(z * z / (16 * n)) * area)
-
-
-@pytest.mark.parametrize(
-    ("T", "factor"), list(itertools.product((4, 100, 10**6), (1.0, 1.7, 30.0)))
-)
-def test_a_step_of_a_predictor_gains_what_its_potential_does(T, factor):
-    """The lemma of docs/theory/benign.md on a grid of deviations and bits."""
-    n = factor * max(8 * math.e, 16 * math.log(T))
-    most = math.sqrt(16 * n * math.log(T))
-    z = np.linspace(0.0, most, 200_001)
-    area = 0.5 * math.sqrt(math.pi) * erf(z / math.sqrt(8 * n))
-    shares = np.minimum(1.0, math.sqrt(n / 8) / T * area * np.exp(z * z / (16 * n)))
-    assert shares[-1] == 1.0
-    assert most <= n
-    U = z[np.argmax(shares)]
-    sums = np.append(0.0, np.cumsum(0.5 * (shares[1:] + shares[:-1]) * np.diff(z)))
-
-    def potential(at):
-        return np.where(at > most, sums[-1] + at - most, np.interp(at, z, sums))
-
-    start, b = np.linspace(-1.0, U + 1.0, 801)[:, None], np.linspace(-1.0, 1.0, 81)
-    g = np.interp(start, z, shares, left=0.0)
-    settled = ((start < 0) & (b < 0)) | ((g == 1.0) & (b > 0))
-    end = (1 - 1 / n) * start + np.where(settled, 0.0, b)
-    gained = potential(end) - (1 - 1 / n) * potential(start)
-    assert (gained <= np.where(settled, 0.0, g * b + 0.5 / T) + 1e-7 / T).all()
-    assert (end <= U + 1.0).all()
-    assert (end >= -1.0).all()
 
 
 def test_smoothed_descent_is_its_loop():

@@ -50,14 +50,14 @@ LINEAR, SOME, MEDIUM = {"feedback": "linear"}, (125, 350, 1000), (250, 1000, 200
 @pytest.mark.parametrize(
     ("arenas", "cls", "settings", "lengths", "lowest", "highest"),
     [
-        (reacting, dw.OGD, {}, LONG, 0.48, 0.52),
+        (reacting, dw.OGD, {}, SHORT, 0.48, 0.52),
         pytest.param(reacting, dw.Ader, LINEAR, SHORT, 0.47, 0.53, marks=pytest.mark.slow),
         (reacting, dw.BOGDIP, {}, LONG, 0.68, 0.78),
         pytest.param(reacting, dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8, marks=pytest.mark.slow),
         (reacting, dw.POLA, LINEAR, SHORT, 0.3, 0.83),
         (reacting, dw.POLAR, LINEAR, SHORT, 0.36, 0.57),
         pytest.param(on_a_polytope, dw.OGD, {}, LONG, -9, 0.53, marks=pytest.mark.slow),
-        (on_a_polytope, dw.BOGDIP, {}, LONG, -9, 0.8),
+        (on_a_polytope, dw.BOGDIP, {}, SHORT, -9, 0.8),
         pytest.param(on_a_polytope, dw.POLA, {}, SOME, -9, 0.83, marks=pytest.mark.slow),
         (on_a_polytope, dw.POLAR, {}, SOME, -9, 0.6),
         (signs(5), dw.OGD, {}, MEDIUM, -9, 0.65),
@@ -72,14 +72,6 @@ def test_regret_grows_at_the_rate_with_the_rounds(arenas, cls, settings, lengths
         np.median([static_regret(cls, arena, **settings) for arena in arenas(T)]) for T in lengths
     ]
     assert lowest < exponent(lengths, regrets) < highest
-
-
-def test_pold_loses_less_than_one_bogd_to_an_adversary_that_reacts():
-    ball = dw.L2Ball(3)
-    for T in (250, 1000):
-        regret = static_regret(dw.POLD, pushed_back(ball, T), feedback="linear")
-        assert regret < 0.2 * 2.0 * T**0.75
-        assert regret < 0.5 * static_regret(dw.BOGDIP, pushed_back(ball, T))
 
 
 def flipping(rounds, pieces):
@@ -158,18 +150,3 @@ def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     assert growth[dw.learners.SAOL] < 1.3
     assert last[dw.OGD] > 2.0 * last[dw.POLA] > 3.0 * last[dw.POLAR]
     assert last[dw.BOGDIP] > 12.0 * last[dw.POLA]
-
-
-@pytest.mark.parametrize("settings", [{"loss_scale": "certified"}, CERTIFIED, {}])
-def test_every_window_of_pola_is_below_the_bound_after_sudden_changes(settings):
-    """Of some forty lengths, all windows; changes at odd places, further and further apart."""
-    rng = np.random.default_rng(2)
-    T, slopes = 1000, []
-    while len(slopes) < T:
-        direction = rng.standard_normal(3)
-        slopes += [direction / np.linalg.norm(direction)] * (5 + len(slopes) // 3)
-    arena = linear_arena(dw.L2Ball(3), slopes[:T], 1.0)
-    played = meet(dw.POLA(arena.domain, lipschitz=1.0, feedback="linear", **settings), arena)
-    lengths = sorted({*lengths_up_to(T), *range(1, T, 37)})
-    bounds = np.array([played.learner.bound(tau=tau) for tau in lengths])
-    assert np.all(worst_windows(played, lengths) <= bounds)

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe import reference
+from driftwolfe import bounds, reference
 from driftwolfe.losses import LinearLoss, SquaredDistance
 from learners.families import (
     ball_projection,
     bound_after,
     low_rank,
-    normal_hedge,
     play_all,
     random_signs,
     simplex_projection,
@@ -95,18 +94,12 @@ def test_bogd_ip_is_the_reference(place, method):
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
-@pytest.mark.in_turn("grid linear", "place")
 @pytest.mark.parametrize("linear", [False, True])
-@pytest.mark.parametrize("grid", ["tight", "paper", "experiment"])
-def test_pold_is_the_reference(place, grid, linear):
+def test_pold_is_the_reference(place, linear):
     domain, losses, T, G = place[0], mixed_losses(300), 300, 4.0
-    first = (3.5 / T) ** 0.75 if grid == "paper" else T**-0.75
-    N = math.ceil(0.75 * math.log2(1 + 4 * T / 7)) + 1
-    steps = [h for h in (2**i * first for i in range(N)) if h <= 1]
     for method in ("exact", "paper"):
-        how = None if grid == "tight" else steps, linear, ORACLES[method]
-        plain = reference.pold(domain, losses, G, *how)
-        given = {"tuning": "certified", "oracle": method, "grid": grid}
+        plain = reference.pold(domain, losses, G, linear, ORACLES[method])
+        given = {"tuning": "certified", "oracle": method}
         learner = dw.POLD(domain, T, G, **given, feedback="linear" if linear else "full")
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
@@ -126,8 +119,7 @@ def test_pola_is_the_reference(place, start, linear, scale):
 
 
 @pytest.mark.parametrize("horizon", [300, 2, None])
-@pytest.mark.parametrize("variant", ["optimized", "classic"])
-def test_online_frank_wolfe_is_three_lines(place, variant, horizon):
+def test_online_frank_wolfe_is_three_lines(place, horizon):
     """Where T is short, or t takes its place, a step goes all the way to the vertex and no farther."""
     domain, _, x1 = place
     G, D = 4.0, 2 * domain.radius
@@ -136,15 +128,11 @@ def test_online_frank_wolfe_is_three_lines(place, variant, horizon):
     for t, loss in enumerate(losses, start=1):
         plain.append(x)
         T = horizon or t
-        before, total = total, total + loss.gradient(x)
-        if variant == "optimized":
-            direction = x - x1 + (D / (2 * G)) * (3 / T) ** 0.75 * total
-            share = min(1.0, math.sqrt(3 / T))
-        else:
-            direction = 2 * (x - x1) + (D / (2 * G)) * T**-0.75 * before
-            share = min(1.0, 2 / math.sqrt(t))
+        total = total + loss.gradient(x)
+        direction = x - x1 + (D / (2 * G)) * (3 / T) ** 0.75 * total
+        share = min(1.0, math.sqrt(3 / T))
         x = (1 - share) * x + share * domain.lmo(direction)
-    learner = dw.OnlineFrankWolfe(domain, horizon=horizon, lipschitz=G, variant=variant)
+    learner = dw.OnlineFrankWolfe(domain, horizon=horizon, lipschitz=G)
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
@@ -421,7 +409,7 @@ def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
     ball = dw.L1Ball(3, radius=rho)
     # Mostly towards one corner, so that u leaves the set.
     losses = [dw.losses.LinearLoss(rng.normal((1.0, -0.7, 0.2), 0.3)) for _ in range(31)]
-    how = {"gauge": gauge, "accuracy": 1e-10, "steps": "lazy"}
+    how = {"gauge": gauge, "steps": "lazy", "horizon": 20_000}
     learner = play_all(dw.learners.PAMO(ball, step_scale=eta * 4.0, **how), losses[:15])
     place = learner._lengths.index(16)
     start = learner._experts.point(place)
@@ -468,56 +456,19 @@ def test_projection_free_play_converges_to_exact_play(cls, domain, method):
     common = {"horizon": 60, "lipschitz": 2.0, "tuning": "certified"}
     exact = decisions(cls(domain, oracle="exact", **common), losses)
     apart = []
-    for accuracy in (1e-2, 1e-4, 1e-6):
+    for accuracy in (1e-2, 1e-6):
         oracle = dw.Oracle(method, accuracy=accuracy, tolerance_scale=1e-13)
         learner = cls(domain, oracle=oracle, **common)
         apart.append(np.abs(decisions(learner, losses) - exact).max())
         assert method == "block" or learner.oracle_calls.projection == 0
         assert apart[-1] <= math.sqrt(accuracy) * domain.radius
-    assert apart[2] <= max(0.05 * apart[0], 1e-6)  # a tolerance of 1e-13 leaves as much
-
-
-def test_plain_frank_wolfe_play_converges_to_exact_play():
-    """On a round set, known by a radius that is too large, as y must be able to leave it."""
-    ball = dw.L2Ball(4)
-    domain = dw.LMODomain(
-        4, ball.lmo, radius=3.0, contains=lambda x: ball.contains(x, 0.0), project=ball.project
-    )
-    losses = [LinearLoss(np.roll([0.9, 0.3, -0.2, 0.1], t // 20)) for t in range(80)]
-    common = {"horizon": 80, "lipschitz": 1.0, "tuning": "certified"}
-    exact = decisions(dw.POLD(domain, oracle="exact", **common), losses)
-    apart = []
-    for accuracy in (0.4, 1e-2, 1e-4):
-        oracle = dw.Oracle("halfspace", accuracy=accuracy, tolerance_scale=1e-13)
-        learner = dw.POLD(domain, oracle=oracle, **common)
-        apart.append(np.abs(decisions(learner, losses) - exact).max())
-        assert apart[-1] <= math.sqrt(accuracy)
-    assert apart[2] <= 0.03 * apart[0]
+    assert apart[1] <= max(0.05 * apart[0], 1e-6)  # a tolerance of 1e-13 leaves as much
 
 
 # -- bounds by hand --------------------------------------------------------------------------------
 
 G, R = 3.0, 0.7
 D = 2 * R
-LENGTHS = (4, 50, 300, 2_000, 20_000)
-
-
-def paths(rounds):
-    """From no movement to the longest path there is."""
-    return [share * D for share in (0.0, 0.1, 1.0, 7.0, rounds / 10) if share < rounds] + [
-        (rounds - 1) * D
-    ]
-
-
-@pytest.mark.parametrize("T", [*LENGTHS, 16, 100, 2500])
-def test_bogd_has_the_closed_form_where_the_horizon_is_a_square_and_is_below_it_elsewhere(T):
-    learner = dw.BOGDIP(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified")
-    for P in paths(T):
-        closed = G * D * T**0.75 * (math.sqrt(3) + 0.625 + P / (2 * D)) + G * math.sqrt(T) * P
-        found = bound_after(learner, T, path_length=P)
-        assert found <= closed * (1 + 1e-12)
-        if math.isqrt(T) ** 2 == T:
-            assert found == pytest.approx(closed - G * P, rel=1e-12)
 
 
 def test_loo_bogd_has_the_numbers_of_its_inventors():
@@ -530,59 +481,15 @@ def test_loo_bogd_has_the_numbers_of_its_inventors():
     assert bound_after(learner, T) == pytest.approx(by_hand, rel=1e-12)
 
 
-@pytest.mark.parametrize("T", LENGTHS)
-def test_pold_is_below_the_closed_form(T):
-    domain = dw.L2Ball(3, radius=R)
-    learner = dw.POLD(domain, horizon=T, lipschitz=G, tuning="certified")
-    for P in paths(T):
-        v = 1 / 8 + P / (2 * D)
-        k = math.floor(0.75 * math.log2(1 + 4 * P / D)) + 1
-        closed = (
-            3.51 * G * D * T**0.75 * v**0.25
-            + 1.94 * G * D * math.sqrt(T * P / D)
-            + G * domain.diameter * math.sqrt(T / 8) * (1 + 2 * math.log(k + 1))
-        )
-        assert bound_after(learner, T, path_length=P) <= closed
-
-
-@pytest.mark.parametrize("T", LENGTHS)
-def test_ader_is_below_the_closed_form(T):
-    domain = dw.L2Ball(3, radius=R)
-    learner = dw.Ader(domain, horizon=T, lipschitz=G, tuning="certified")
-    for P in paths(T):
-        k = math.floor(0.5 * math.log2(1 + 4 * P / (7 * D))) + 1
-        closed = 0.75 * G * math.sqrt(2 * T * (7 * D**2 + 4 * D * P)) + G * domain.diameter * (
-            math.sqrt(2 * T) / 4
-        ) * (1 + 2 * math.log(k + 1))
-        assert bound_after(learner, T, path_length=P) <= closed
-
-
-@pytest.mark.parametrize("T", LENGTHS)
-def test_pola_is_below_the_closed_forms(T):
-    domain = dw.Simplex(4, radius=2.0)
-    D, B = 2 * domain.radius, G * domain.diameter
-    learner = dw.POLA(domain, lipschitz=G, tuning="certified")
-    a, price = math.sqrt(3) + 1.0, normal_hedge(B, T)
-    for tau in (1, 2, 7, 32, 33, T // 2, T):
-        closed = 1.745 * a * G * D * tau**0.75 + 3.415 * price(tau)
-        assert bound_after(learner, T, tau=tau) <= closed
-    for share in (0.0, 0.5, 3.0, T / 8, T - 1):
-        p = 1 + share
-        closed = (
-            G * D * T**0.75 * p**0.25 * (1.19 * a + 1.47 * a / p + 0.5)
-            + G * D * math.sqrt(T * p)
-            + price(T) * (1.42 * math.sqrt(p) + 2.42 / math.sqrt(p))
-        )
-        assert bound_after(learner, T, path_length=share * D) <= closed
-
-
 def test_windows_split_into_intervals_that_the_bound_has_counted():
     prices = [1.0, 1.9, 3.1, 5.5, 9.0, 17.0, 30.0]
     for start in range(1, 65):
         for end in range(start, 65):
-            rising, falling = dw.ensemble.GeometricCover().split(start, end)
-            paid = sum(prices[i.length.bit_length() - 1] for i in rising + falling)
-            counted = dw.bounds.over_windows(end - start + 1, prices.__getitem__)
+            paid, first = 0.0, start
+            while first <= end:  # the longest interval that fits
+                k = min((first & -first).bit_length(), (end - first + 1).bit_length()) - 1
+                paid, first = paid + prices[k], first + (1 << k)
+            counted = bounds.over_windows(end - start + 1, prices.__getitem__, float, 0.0)
             assert paid <= counted + 1e-12
 
 
@@ -615,7 +522,7 @@ def test_multi_ocg_is_the_best_epoch_length_and_the_price_of_finding_it():
     by_path = min(price(i, G * P) for i in range(1, N + 1))
     by_variation = min(price(i, 2 * V) for i in range(1, N + 1))
     assert bound_after(learner, T, path_length=P) == pytest.approx(by_path, rel=1e-12)
-    assert bound_after(learner, T, variation=V) == pytest.approx(by_variation, rel=1e-12)
+    assert bound_after(learner, T, path_length=2 * V / G) == pytest.approx(by_variation, rel=1e-12)
 
 
 def test_smooth_frank_wolfe_has_the_closed_forms():

@@ -124,7 +124,7 @@ def test_the_bound_by_hand():
     assert player.bound() == pytest.approx(G * inner + gamma * G * domain.diameter * rounds)
 
 
-@pytest.mark.parametrize("name", ["paths", "assignments", "subsets"])
+@pytest.mark.parametrize("name", ["paths", pytest.param("subsets", marks=pytest.mark.slow)])
 def test_it_finds_the_best_vertex(name):
     domain, rounds = SETS[name], 300
     rng = np.random.default_rng(3)

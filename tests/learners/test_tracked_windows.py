@@ -99,7 +99,7 @@ def test_the_bound_on_long_windows_is_below_the_trivial_one_and_has_its_rate():
         def level(k):
             return math.inf if k < 3 else 2.0 * math.sqrt(2.0**k)
 
-        found = bounds.over_tracked_windows(T, weights, 2.0, level)
+        found = bounds.over_tracked_windows(T, weights, 2.0, level, float, 0.0)
         ways.append(found / math.sqrt(T) / math.log(T) ** 2)
     assert found < 0.5 * 2.0 * T
     assert ways[0] * 1.1 > ways[1] and ways[1] * 1.1 > ways[2]

@@ -10,6 +10,7 @@ import numpy as np
 from check import Case, check
 from games import _gradient
 from sets import Scene, gap, line_search, scenes, segment, simplex, zigzag
+from weights import runs_of
 
 import driftwolfe as dw
 from driftwolfe.ensemble import AdaHedge
@@ -40,7 +41,7 @@ class Lazy:
 
 
 def _lazy_games(
-    learned: bool, delay: int, falling: bool = False
+    learned: bool, falling: bool = False
 ) -> Iterator[tuple[Lazy, list[np.ndarray], list[float], list[float], int, str]]:
     """Games against foes that see the decision: the expert, what it played, h and G of blocks."""
     for k, scene in enumerate(scenes(16, seed=21)):
@@ -53,7 +54,7 @@ def _lazy_games(
         expert = Lazy(scene, scene.x, (0.0, 0.05)[k % 2] * scene.D)
         played: list[np.ndarray] = []
         for m, size in enumerate(sizes):
-            x = expert.points[max(0, m - delay)]
+            x = expert.points[m]
             played.append(x)
             gradient = K * size * _gradient(foe, scene, x, expert.nearest[-1], rng)
             largest = max(largest, size)
@@ -62,61 +63,39 @@ def _lazy_games(
         yield expert, played, [steps[0], *steps[:-1]], sizes, K, where
 
 
-def _right(expert: Lazy, steps: list[float], K: int, learned: bool, delay: int) -> float:
-    """The right sides of (1), (1') and of the even schedule, with G = 1."""
+def _right(expert: Lazy, steps: list[float], K: int, learned: bool) -> float:
+    """The right sides of (1) and (1'), with G = 1."""
     D, start = expert.scene.D, expert.start
     u = expert.scene.vertices[(expert.scene.vertices @ sum(expert.gradients)).argmin()]
-    r, squares = 1 + 2 * delay, sum(h * K**2 for h in steps)
+    squares = sum(h * K**2 for h in steps)
     found = float((u - start) @ (u - start)) / (2 * D * steps[-1])
-    found += D * squares * ((r + 1) / 2 if learned else r / 2)
-    found += (2 * r * K * D if learned else 0.0) + K * len(steps) * expert.delta
-    return found + (K * D * sum(1 - b / a for a, b in pairwise(steps)) if delay else 0.0)
+    found += D * squares * (1.0 if learned else 0.5)
+    return found + (2 * K * D if learned else 0.0) + K * len(steps) * expert.delta
 
 
 @check("lazy (1): |u - x0|^2/(2 eta) + (G^2/2) sum eta K^2 + G sum K delta")
 def one_lazy_expert() -> Iterator[Case]:
     """Played games, with one step and with steps that fall."""
     for falling in (False, True):
-        for expert, played, steps, _, K, where in _lazy_games(False, 0, falling):
-            yield expert.regret(played), _right(expert, steps, K, False, 0), where
+        for expert, played, steps, _, K, where in _lazy_games(False, falling):
+            yield expert.regret(played), _right(expert, steps, K, False), where
 
 
 @check("lazy (1'): G learned, twice the step term and 2 K G D")
 def one_lazy_expert_learns() -> Iterator[Case]:
     """Gradients that grow 30- to 1000-fold, at once or bit by bit."""
     for falling in (False, True):
-        for expert, played, steps, _, K, where in _lazy_games(True, 0, falling):
-            yield expert.regret(played), _right(expert, steps, K, True, 0), where
-
-
-@check("lazy, even schedule: three times the step term, and what falling steps add")
-def lazy_delay() -> Iterator[Case]:
-    """Points a block late, G known and learned, steps that stay and fall."""
-    for learned, falling in product((False, True), (False, True)):
-        for expert, played, steps, _, K, where in _lazy_games(learned, 1, falling):
-            yield expert.regret(played), _right(expert, steps, K, learned, 1), where
-
-
-@check("lazy: |x*_m - x*_(m-1)| <= eta |g| + (1 - q) D where the step falls by q")
-def steps_that_fall() -> Iterator[Case]:
-    """Projections of random sums from two steps."""
-    rng = np.random.default_rng(4)
-    for scene in scenes(60, seed=22):
-        total, g = (rng.normal(size=scene.x.size) * 3 for _ in range(2))
-        eta, q = rng.uniform(0.01, 2.0), rng.uniform()
-        before = scene.hull.project(scene.x - eta * total)
-        after = scene.hull.project(scene.x - q * eta * (total + g))
-        right = q * eta * float(np.linalg.norm(g)) + (1 - q) * scene.D
-        yield float(np.linalg.norm(after - before)), right, scene.name
+        for expert, played, steps, _, K, where in _lazy_games(True, falling):
+            yield expert.regret(played), _right(expert, steps, K, True), where
 
 
 @check("kept point: a block elsewhere costs at most K G D more")
 def kept_block() -> Iterator[Case]:
     """The first block played at the worst vertex in place of the start."""
-    for expert, played, steps, _, K, where in _lazy_games(False, 0):
+    for expert, played, steps, _, K, where in _lazy_games(False):
         V = expert.scene.vertices
         kept = [V[(V @ expert.gradients[0]).argmax()], *played[1:]]
-        right = _right(expert, steps, K, False, 0) + K * expert.scene.D
+        right = _right(expert, steps, K, False) + K * expert.scene.D
         yield expert.regret(kept), right, where
 
 
@@ -152,21 +131,21 @@ def gap_calls() -> Iterator[Case]:
                 yield answer.lmo_calls, 6.75 / share**2, f"{scene.name}, {method}"
 
 
-@check("lazy plans: 2 G D tau^(3/4), and 3.23 (r/b)^(1/4) tau^(3/4) + 0.94 r^(3/4) (b tau)^(1/4)")
+@check("lazy plans: 2 G D tau^(3/4), and 3.23 b^(-1/4) tau^(3/4) + 0.94 (b tau)^(1/4)")
 def lazy_plans() -> Iterator[Case]:
-    """1/(2h) + 3r/2 h K tau for the plans of epochs, and the calls they ask for."""
+    """1/(2h) + 3/2 h K tau for the plans of epochs, and the calls they ask for."""
     for k in range(3, 22):
         tau = 2**k
         h, K = tau**-0.75, math.isqrt(tau)
         yield 0.5 / h + 1.5 * h * K * tau, 2 * tau**0.75, f"tau = {tau}, no budget"
         yield 6.75 / (h**2 * K**3), 6.75 if k % 2 == 0 else 19.1, f"tau = {tau}, calls"
-        for b, r in product((0.01, 0.3, 1.0, 10.0, 100.0), (1.0, 3.0)):
-            h = (b / (6.75 * r)) ** 0.25 * tau**-0.75
-            K = math.ceil((6.75 / (b * r * r * h * h)) ** (1 / 3) - 1e-9)
-            right = 3.23 * (r / b) ** 0.25 * tau**0.75 + 0.94 * r**0.75 * (b * tau) ** 0.25
-            yield 0.5 / h + 1.5 * r * h * K * tau, right, f"tau = {tau}, b = {b}, r = {r}"
-            calls = math.floor(6.75 / (r * h * K) ** 2 * (1 - 1e-9))
-            yield calls, math.floor(b * K * (1 + 1e-9)), f"calls, tau = {tau}, b = {b}, r = {r}"
+        for b in (0.01, 0.3, 1.0, 10.0, 100.0):
+            h = (b / 6.75) ** 0.25 * tau**-0.75
+            K = math.ceil((6.75 / (b * h * h)) ** (1 / 3) - 1e-9)
+            right = 3.23 * b**-0.25 * tau**0.75 + 0.94 * (b * tau) ** 0.25
+            yield 0.5 / h + 1.5 * h * K * tau, right, f"tau = {tau}, b = {b}"
+            calls = math.floor(6.75 / (h * K) ** 2 * (1 - 1e-9))
+            yield calls, math.floor(b * K * (1 + 1e-9)), f"calls, tau = {tau}, b = {b}"
 
 
 def _foe(kind: int, t: int, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -273,11 +252,7 @@ def pool_games() -> Iterator[Case]:
         {"experts": kinds, "lipschitz": "auto"},
         {"tuning": "certified", "oracle": "corrective"},
         {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=100.0), "experts": kinds},
-        {
-            "tuning": "certified",
-            "oracle": dw.Oracle(lmo_budget=300.0, schedule="even"),
-            "lipschitz": "auto",
-        },
+        {"tuning": "certified", "oracle": dw.Oracle(lmo_budget=300.0), "lipschitz": "auto"},
         {"tuning": "certified", "weights": "sleeping"},
     ):
         learner = dw.POLAR(dw.L2Ball(1), **{"lipschitz": 1.0, **settings})
@@ -311,9 +286,9 @@ def switches() -> Iterator[Case]:
             for _ in range(a, b):
                 regret += learner.update(dw.losses.LinearLoss(slope)) + 1.0
         for a, b in pairwise(cuts):
-            for run in dw.ensemble.GeometricCover().split(a + 1, b):
+            for run in runs_of(a + 1, b):
                 pieces += len(run)
-                for each in (piece.length for piece in run):
+                for each in (end - start + 1 for start, end in run):
                     lazy = learner._bounds.epoch("lazy", each) if each >= 8 else 2.0 * each
                     right += lazy
         yield regret, right + learner._meta.regret_bound(pieces - 1), f"S = {S}"

@@ -12,7 +12,6 @@ from check import Case, check
 from sets import C
 
 from driftwolfe.ensemble.plan import (
-    BUDGET_SPLITS,
     Plan,
     ader_grid,
     block_length,
@@ -87,18 +86,16 @@ def static() -> Iterator[Case]:
 
 
 def _experts() -> Iterator[tuple[int, float, float, float, float, Plan, float, str]]:
-    """T, b, r, v0, the factor of the split, the plan of the expert meant for P, P, and a text."""
+    """T, b, r, v0, k(k + 1), the plan of the expert meant for P, P, and a text."""
     for T, b, r, v0 in product((50, 3000, 10**6), (0.2, 1.0, 5.0), DRAGS, (0.125, 0.5)):
-        for split in BUDGET_SPLITS:
-            plans = budgeted_grid(T, v0, b, r, split)
-            for P in [0.0, *np.geomspace(1e-3, T - 1, 120).tolist()]:
-                k = math.floor(0.75 * math.log2(1 + P / (2 * v0))) + 1
-                factor = k * (k + 1) if split == "prior" else min(2 * k * (k + 1), 2 * len(plans))
-                where = f"{split}, T = {T}, b = {b}, r = {r}, v0 = {v0}, P = {P:.3g} D, k = {k}"
-                yield T, b, r, v0, factor, plans[k - 1], P, where
+        plans = budgeted_grid(T, v0, b, r)
+        for P in [0.0, *np.geomspace(1e-3, T - 1, 120).tolist()]:
+            k = math.floor(0.75 * math.log2(1 + P / (2 * v0))) + 1
+            where = f"T = {T}, b = {b}, r = {r}, v0 = {v0}, P = {P:.3g} D, k = {k}"
+            yield T, b, r, v0, k * (k + 1), plans[k - 1], P, where
 
 
-@check("POLD: expert k <= 3.31 (r v k(k+1)/b)^(1/4) T^(3/4) + (r/2) h_k T; mixed: min(2k(k+1), 2N)")
+@check("POLD: expert k <= 3.31 (r v k(k+1)/b)^(1/4) T^(3/4) + (r/2) h_k T")
 def grid_of_steps() -> Iterator[Case]:
     """The master inequality of the expert meant for each path length; it must exist."""
     for T, b, r, v0, factor, plan, P, where in _experts():
@@ -108,7 +105,7 @@ def grid_of_steps() -> Iterator[Case]:
         yield left, right, where
 
 
-@check("POLD: (K_k - 1) P <= 2.56 (k(k+1)/(r b))^(1/2) (T P D)^(1/2); mixed: min(2k(k+1), 2N)")
+@check("POLD: (K_k - 1) P <= 2.56 (k(k+1)/(r b))^(1/2) (T P D)^(1/2)")
 def path_in_blocks() -> Iterator[Case]:
     """What comparators move inside blocks."""
     for T, b, r, _, factor, plan, P, where in _experts():
@@ -143,8 +140,6 @@ def parts() -> Iterator[Case]:
     for T in (2, 10, 1000, 10**6):
         plans = budgeted_grid(T, 0.125, 1.0)
         yield sum(plan.reserved for plan in plans), 1 + 1e-12, f"T = {T}"
-        mixed = budgeted_grid(T, 0.125, 1.0, split="mixed")
-        yield sum(plan.reserved for plan in mixed), 1 + 1e-12, f"T = {T}, mixed"
         for k, plan in enumerate(plans, start=1):
             yield 1 / (k * (k + 1)), plan.reserved, f"T = {T}, k = {k}"
             yield -math.log(plan.reserved), 2 * math.log(k + 1), f"T = {T}, prior {k}"

@@ -10,8 +10,6 @@ import numpy as np
 from check import Case, check
 from plans import level
 
-from driftwolfe.ensemble import GeometricCover
-
 
 def _potential(R: np.ndarray, C: np.ndarray) -> np.ndarray:
     """AdaNormalHedge's Phi; 1 where C = 0, as R is 0 there too."""
@@ -145,16 +143,28 @@ def two_runs() -> Iterator[Case]:
             yield left, constant * tau**q, f"q = {q}, tau = {tau}"
 
 
+def runs_of(first: int, last: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Cover intervals that make up a window, as two runs: lengths rise, then fall."""
+    rising: list[tuple[int, int]] = []
+    falling: list[tuple[int, int]] = []
+    while first <= last:
+        aligned, left = first & -first, last - first + 1
+        length = min(aligned, 1 << (left.bit_length() - 1))
+        (rising if length == aligned else falling).append((first, first + length - 1))
+        first += length
+    return rising, falling
+
+
 @check("windows: two runs of the cover, each of distinct powers of two")
 def windows() -> Iterator[Case]:
     """All windows in the first 130 rounds: pieces that fit together, no length twice in a run."""
     for first, last in ((a, b) for a in range(1, 131) for b in range(a, 131)):
-        runs = GeometricCover().split(first, last)
+        runs = runs_of(first, last)
         pieces = [piece for run in runs for piece in run]
-        ends = [first - 1, *(piece.end for piece in pieces)]
-        joined = all(piece.start == end + 1 for piece, end in zip(pieces, ends, strict=False))
-        aligned = all(piece.start % piece.length == 0 for piece in pieces)
-        twice = sum(len(run) - len({piece.length for piece in run}) for run in runs)
+        ends = [first - 1, *(end for _, end in pieces)]
+        joined = all(start == end + 1 for (start, _), end in zip(pieces, ends, strict=False))
+        aligned = all(start % (end - start + 1) == 0 for start, end in pieces)
+        twice = sum(len(run) - len({end - start for start, end in run}) for run in runs)
         faults = twice + (not joined) + (not aligned) + (ends[-1] != last)
         yield float(faults), 0.0, f"rounds {first} to {last}"
 

@@ -1,6 +1,3 @@
 """Explicit regret bounds, with every constant and the parameters used; `docs/theory` has the proofs."""
 
-from driftwolfe.bounds import inequalities
 from driftwolfe.bounds.inequalities import *
-
-__all__ = inequalities.__all__

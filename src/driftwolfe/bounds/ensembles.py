@@ -8,18 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from driftwolfe.bounds.inequalities import (
-    ANYWHERE,
-    AT_CENTER,
-    adaptive_descent,
-    blocked_descent,
-    lazy_descent,
-    over_game,
-    over_tracked_windows,
-    over_windows,
-    strongly_convex_leader,
-    weighing,
-)
+from driftwolfe import bounds
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.plan import OPTIMISTIC, Plan
 
@@ -40,13 +29,17 @@ class Measured:
 
 
 def expert_regret(
-    plan: Plan, known: Measured, rounds: int, path_length: float = 0.0, start: float = ANYWHERE
+    plan: Plan,
+    known: Measured,
+    rounds: int,
+    path_length: float = 0.0,
+    start: float = bounds.ANYWHERE,
 ) -> float:
     """Return the bound on one agile expert, see `blocked_descent`; on its mean, if gradients are random."""
     eta, tolerance = known.step_scale * plan.step, max(plan.tolerance, known.largest_distance**2)
     expert = rounds, eta, plan.block, tolerance, path_length, start
     game = known.shrinking_steps, known.delay_factor, known.noise
-    return blocked_descent(known.surrogates, known.D, *expert, *game)
+    return bounds.blocked_descent(known.surrogates, known.D, *expert, *game)
 
 
 def regret_per_path(plan: Plan, known: Measured, rounds: int) -> float:
@@ -62,15 +55,12 @@ def optimistic_regret(plan: Plan, known: Measured, rounds: int, path_length: flo
     return own + plan.block * known.G * (2.0 * known.D + path_length)
 
 
-def best_expert(regrets: Sequence[float], weights: Any, spread: float, rounds: int) -> float:
-    """Return the bound of the best expert, with that of Hedge or AdaHedge for losses that differ by `spread`."""
+def best_expert(regrets: Sequence[float], weights: Hedge, spread: float, rounds: int) -> float:
+    """Return the bound of the best expert, with that of Hedge for losses that differ by `spread`."""
     if spread == 0.0:
         return min(regrets)
-    if isinstance(weights, Hedge):
-        pairs = enumerate(regrets, start=1)
-        return min(own + weights.regret_bound(i, rounds, spread) for i, own in pairs)
-    in_advance = () if weights.rounds else (0, rounds, spread)
-    return float(min(regrets) + weights.regret_bound(*in_advance))
+    pairs = enumerate(regrets, start=1)
+    return min(own + weights.regret_bound(i, rounds, spread) for i, own in pairs)
 
 
 def leader_regret(
@@ -89,7 +79,7 @@ def leader_regret(
     moving = epoch * G * path_length
     if curvature is not None:
         whole, rest = divmod(rounds, epoch)
-        one, last = (strongly_convex_leader(G, curvature, each) for each in (epoch, rest))
+        one, last = (bounds.strongly_convex_leader(G, curvature, each) for each in (epoch, rest))
         return whole * one + last + moving
     one = D**2 / eta + eta * G**2 * epoch / 4.0 + G * epoch * D / math.sqrt(epoch)
     return math.ceil(rounds / epoch) * one + moving
@@ -109,7 +99,7 @@ def on_cover(
     """
     number = rounds if tau is None else min(tau, rounds)
     path_length = min(path_length, max(0, number - 1) * diameter)
-    over = over_game if tau is None else over_windows
+    over = bounds.over_game if tau is None else bounds.over_windows
     return over(number, level_bound, level_per_path, path_length)
 
 
@@ -164,7 +154,7 @@ class PolarBound:
             return 0.0
         path_length = min(path_length, (tau - 1) * diameter)
         levels = self.known.G * diameter, self._level, lambda k: self._moving(1 << k)
-        return over_tracked_windows(tau, self.weights, *levels, path_length)
+        return bounds.over_tracked_windows(tau, self.weights, *levels, path_length)
 
     def _level(self, k: int) -> float:
         """The static regret of the best lazy expert for epochs of 2^k rounds, if there is one."""
@@ -211,7 +201,7 @@ class PolarBound:
             return float(self.weights.regret_bound(changes))
         begun = sum((self.rounds + 1) // length for length in self.lengths)  # restarts counted
         created, awake = (4 + len(self.kinds) * number for number in (begun, len(self.lengths)))
-        return weighing(self.weights, rounds, self.rounds, created, awake) if rounds else 0.0
+        return bounds.weighing(self.weights, rounds, self.rounds, created, awake) if rounds else 0.0
 
     def _moving(self, rounds: int) -> float:
         """What a unit of path inside so many rounds adds to static regret."""
@@ -223,20 +213,17 @@ class PolarBound:
             return 0.0
         return max(min(self.known.D, math.sqrt(plan.tolerance)), self.known.largest_distance)
 
-    def _descent(
-        self, last: Plan, squares: float, apart: float, start: float, drops: float = 0.0
-    ) -> float:
+    def _descent(self, last: Plan, squares: float, apart: float, start: float) -> float:
         """The static regret of a lazy expert with steps in units of c, see `lazy_descent`."""
         known, c = self.known, self.known.step_scale
         expert = c * last.step, c * squares, last.block, apart, start
-        game = known.shrinking_steps, known.delay_factor
-        return lazy_descent(known.G, known.D, *expert, *game, drops)
+        return bounds.lazy_descent(known.G, known.D, *expert, known.shrinking_steps)
 
     def whole_adaptive(self) -> float:
         """The static regret of the adaptive expert that never restarts."""
         plans = [self.plan("whole adaptive", 1 << k) for k in range(self.rounds.bit_length() + 1)]
         apart = self.known.G * self.rounds * max(map(self._apart, plans))
-        return apart + adaptive_descent(
+        return apart + bounds.adaptive_descent(
             self.known.D, self.squares, plans[-1].step, max(plan.block for plan in plans)
         )
 
@@ -246,22 +233,21 @@ class PolarBound:
         plan = plan._replace(block=min(plan.block, length))
         parts = plan, plan.step * plan.block * length, length * self._apart(plan)
         if kind == "lazy":
-            return self._descent(*parts, ANYWHERE)
+            return self._descent(*parts, bounds.ANYWHERE)
         kept = plan.block * self.known.G * self.known.D  # it plays on where it was for a block
-        return kept + self._descent(*parts, AT_CENTER)
+        return kept + self._descent(*parts, bounds.AT_CENTER)
 
     def whole(self, rounds: int) -> float:
         """The static regret of the expert that never restarts: its steps shrink at powers of two."""
         if not rounds:
             return 0.0
         plans = [self.plan("whole", 1 << k) for k in range((rounds - 1).bit_length() + 1)]
-        squares = apart = drops = 0.0
-        back = 4 if self.known.delay_factor > 1.0 else 2  # levels in which a point may be found
+        squares = apart = 0.0
         for k, plan in enumerate(plans):
             number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
             squares += plan.step * plan.block * number
-            apart += number * max(map(self._apart, plans[max(0, k - back) : k + 1]))
+            # A point may have been found two levels before.
+            apart += number * max(map(self._apart, plans[max(0, k - 2) : k + 1]))
             if k:  # one block keeps the step of a level or two before
                 squares += plans[max(0, k - 2)].step * plan.block**2
-                drops += 1.0 - plan.step / plans[k - 1].step
-        return self._descent(plans[-1], squares, apart, AT_CENTER, drops)
+        return self._descent(plans[-1], squares, apart, bounds.AT_CENTER)

@@ -14,27 +14,6 @@ from driftwolfe.ensemble import AdaHedge, SleepingMeta
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
-__all__ = [
-    "ANYWHERE",
-    "AT_CENTER",
-    "SLOW_WEIGHTS",
-    "adaptive_descent",
-    "asked",
-    "blocked_descent",
-    "curved_distance",
-    "frank_wolfe_tracking",
-    "lazy_descent",
-    "newton_on_intervals",
-    "newton_steps",
-    "over_game",
-    "over_tracked_windows",
-    "over_windows",
-    "smooth_frank_wolfe",
-    "strongly_convex_frank_wolfe",
-    "strongly_convex_leader",
-    "weighing",
-]
-
 #: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
 ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
 #: Inverse rate of weights for smooth losses (docs/theory/benign.md), in units of smoothness times D^2.
@@ -42,18 +21,7 @@ SLOW_WEIGHTS = math.sqrt(7.5)
 
 
 def asked(path_length: float, tau: int | None) -> tuple[float, int | None]:
-    """Return what `Learner.bound` was asked for, checked.
-
-    Parameters
-    ----------
-    path_length, tau
-        A finite number >= 0; a whole number of rounds >= 1, or None for the whole game.
-
-    Examples
-    --------
-    >>> asked(2, None)
-    (2.0, None)
-    """
+    """Return what `Learner.bound` was asked for, checked."""
     length = checks.nonnegative(path_length, "path_length")
     return length, None if tau is None else checks.count(tau, "tau")
 
@@ -75,26 +43,10 @@ def blocked_descent(
 
     .. math:: G T \sqrt{tol} + \frac{v_0 D^2 + D P/2}{\eta} + \frac{r\,\eta K T G^2}{2} + (K-1) G P
 
-    bounds :math:`\sum_t f_t(x_t) - f_t(u_t)` for any :math:`u_t \in K` of path length P. Where steps
-    shrink as larger gradients are seen, eta is the last one, :math:`v_0 = 1/2` and the path term
-    doubles. Where gradients are random, it bounds the mean of the sum; G bounds the norms of their means,
-    and :math:`G + noise/\sqrt K` takes its place in the third term (`docs/theory/bandit.md`).
-
-    Parameters
-    ----------
-    G, D, rounds, block, path_length
-        Bound on gradient norms, and twice the radius; T, K and P.
-    eta, tolerance
-        The step, a length over G; squared distance tol between feasible and infeasible points.
-    start, shrinking_steps
-        :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8); whether steps shrink.
-    delay_factor, noise
-        r: 1, and 3 where a block's gradients are worked on during the next; bound on random gradients.
-
-    Examples
-    --------
-    >>> round(blocked_descent(1.0, 2.0, 100, eta=0.2, block=1, tolerance=0.0), 6)
-    20.0
+    bounds :math:`\sum_t f_t(x_t) - f_t(u_t)` for any :math:`u_t \in K` of path length P; r, `delay_factor`, is 3
+    where a block's gradients are worked on during the next. Where steps shrink as larger gradients are seen, eta
+    is the last one, :math:`v_0 = 1/2` and the path term doubles. Where gradients are random, it bounds the mean of
+    the sum; G bounds the norms of their means, and in the third term there is :math:`G + noise/\sqrt K`.
     """
     if G == 0:
         return 0.0
@@ -112,66 +64,35 @@ def lazy_descent(
     squares: float,
     longest: int,
     apart: float,
-    start: float = ANYWHERE,
-    shrinking_steps: bool = False,
-    delay_factor: float = 1.0,
-    drops: float = 0.0,
+    start: float,
+    shrinking_steps: bool,
 ) -> float:
     r"""Return the bound on the static regret of a lazy expert, which projects the sum of its gradients.
 
-    .. math:: \frac{v_0 D^2}{\eta} + \frac{r}{2} G^2 \sum_m \eta_m K_m^2 + G \sum_t \delta_t
+    .. math:: \frac{v_0 D^2}{\eta} + \frac{1}{2} G^2 \sum_m \eta_m K_m^2 + G \sum_t \delta_t
 
-    with steps :math:`\eta_m` and blocks of :math:`K_m` rounds. Where steps shrink as larger gradients are seen, eta
-    is the last one, the second term has :math:`(r + 1)/2` and :math:`2 r K G D` is added. Where a block's gradients
-    are worked on during the next (r = 3), so is K G D times `drops`. `docs/theory/polar.md` has the proof.
-
-    Parameters
-    ----------
-    G, D, start, shrinking_steps, delay_factor
-        As in `blocked_descent`.
-    eta, squares, longest
-        The last step, a length over G; :math:`\sum_m \eta_m K_m^2`; K, the rounds of the longest block.
-    apart, drops
-        :math:`\sum_t \delta_t`, distances of the points played from the exact projections; the sum of
-        :math:`1 - \eta_{m+1}/\eta_m` over planned changes of the step.
-
-    Examples
-    --------
-    >>> round(lazy_descent(1.0, 2.0, eta=0.2, squares=0.2 * 100, longest=1, apart=0.0), 6)
-    20.0
+    with steps :math:`\eta_m`, blocks of :math:`K_m` rounds, the `longest` K, and as `squares` and `apart` the two
+    sums, the latter of distances from the exact projections. Where steps shrink as larger gradients are seen, eta
+    is the last one, the second term is twice as large and 2 K G D is added.
     """
     if G == 0:
         return 0.0
-    found = start * D**2 / eta + delay_factor * squares * G**2 / 2.0 + G * apart
-    if shrinking_steps:
-        found += squares * G**2 / 2.0 + 2.0 * delay_factor * longest * G * D
-    return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
+    found = start * D**2 / eta + squares * G**2 / 2.0 + G * apart
+    return found + (squares * G**2 / 2.0 + 2.0 * longest * G * D if shrinking_steps else 0.0)
 
 
-def adaptive_descent(
-    D: float, squares: float, h: float, block: int, start: float = AT_CENTER
-) -> float:
+def adaptive_descent(D: float, squares: float, h: float, block: int) -> float:
     r"""Return the bound on the static regret of a lazy expert whose steps come from its own gradients.
 
     .. math:: D\sqrt\Gamma\,\Big(\frac{v_0}{h} + \sqrt K\,\frac{1 + \sqrt{1 + s^2}}{s}\Big), \qquad
               s = \frac{2}{h\sqrt K}
 
-    with steps :math:`h D/\sqrt\Gamma`, :math:`\Gamma` the sum of squared gradient norms so far: no outlier counts
-    for more than its own length. `docs/theory/polar.md` has the proof.
-
-    Parameters
-    ----------
-    D, start, squares, h, block
-        D and :math:`v_0`; :math:`\Gamma` at the end; the last h, which may have fallen; the longest block K.
-
-    Examples
-    --------
-    >>> round(adaptive_descent(2.0, squares=100.0, h=0.25, block=1), 2)
-    32.66
+    with steps :math:`h D/\sqrt\Gamma`, :math:`\Gamma` the sum of squared gradient norms (`squares`), K the longest
+    block and h the last one, which may have fallen.
     """
     s = 2.0 / (h * math.sqrt(block))
     stepping = math.sqrt(block) * (1.0 + math.sqrt(1.0 + s * s)) / s
-    return D * math.sqrt(squares) * (start / h + stepping)
+    return D * math.sqrt(squares) * (AT_CENTER / h + stepping)
 
 
 def weighing(
@@ -181,21 +102,7 @@ def weighing(
     created: int | None = None,
     awake: int | None = None,
 ) -> float:
-    """Return the regret of the weights against the expert of one interval that ends by round `end`.
-
-    NotImplementedError where losses differed by more than a given `loss_scale`.
-
-    Parameters
-    ----------
-    meta, length, end, created, awake
-        The weights after the game; for the others see `SleepingMeta.regret_bound`.
-
-    Examples
-    --------
-    >>> from driftwolfe.ensemble import AdaNormalHedge
-    >>> round(weighing(AdaNormalHedge(1.0), length=64, end=100), 1)
-    37.0
-    """
+    """Return the regret of the weights against the expert of one interval that ends by round `end`."""
     if meta.largest_difference > meta.scale * (1.0 + 1e-9):
         raise NotImplementedError(
             f"no bound is known: losses differed by {meta.largest_difference:g} in a round, more "
@@ -207,40 +114,23 @@ def weighing(
 def over_windows(
     tau: int,
     level_bound: Callable[[int], float],
-    level_per_path: Callable[[int], float] | None = None,
-    path_length: float = 0.0,
+    level_per_path: Callable[[int], float],
+    path_length: float,
 ) -> float:
-    r"""Return a bound on the dynamic regret on every window of length tau.
+    r"""Return a bound on the dynamic regret on every window of length tau (`docs/theory/bounds.md`).
 
     For each k, a window is a head of :math:`a < 2^k` rounds, q intervals of length :math:`2^k` and a tail
     of :math:`c < 2^k` rounds; head and tail are geometric-cover intervals of the lengths that the binary
-    digits of a and c name. With S the sum of the :math:`B_j` over digits, the answer is
+    digits of a and c name. The bounds of levels, :math:`B_k`, are on the static regret on one interval of length
+    :math:`2^k`, and a unit of path inside it adds :math:`p_k`. With S the sum of the :math:`B_j` over digits,
 
     .. math:: \min_k \max_{a + c + q 2^k = \tau} \big[S(a) + q B_k + S(c)\big] + P \max_{j \le k} p_j
-
-    `docs/theory/bounds.md` has the proof.
-
-    Parameters
-    ----------
-    tau, path_length
-        Rounds of the window, and the path length P of the comparators inside it.
-    level_bound, level_per_path
-        Take k, return a bound :math:`B_k` on the static regret on one interval of length :math:`2^k`, and
-        what a unit of path inside it adds, :math:`p_k`, needed where `path_length` is not 0.
-
-    Examples
-    --------
-    >>> over_windows(3, lambda k: 1.0, lambda k: 10.0**k, path_length=1.0)
-    4.0
     """
-    if path_length and level_per_path is None:
-        raise ValueError("a path_length needs a level_per_path")
     sums: Array = np.zeros(1)  # S(a) for a < 2^k
     best, per_path = np.inf if tau else 0.0, 0.0
     for k in range(tau.bit_length()):
         one, (q, rest) = level_bound(k), divmod(tau, sums.size)
-        if path_length and level_per_path is not None:
-            per_path = max(per_path, level_per_path(k))
+        per_path = max(per_path, level_per_path(k)) if path_length else 0.0
         short, long = sums[: rest + 1], sums[rest + 1 :]  # a + c = rest, or 2^k + rest
         worst = q * one + (short + short[::-1]).max()
         if long.size:
@@ -255,29 +145,14 @@ def over_tracked_windows(
     weights: AdaHedge,
     spread: float,
     level_bound: Callable[[int], float],
-    level_per_path: Callable[[int], float] | None = None,
-    path_length: float = 0.0,
+    level_per_path: Callable[[int], float],
+    path_length: float,
 ) -> float:
     r"""Return a bound on every window of weights that follow sequences of experts, one for each piece.
 
     `over_windows` with the price of a change for each piece, or the most that a piece can cost without its own
-    expert, and once the rest of the tracking bound, which holds from any round on (`docs/theory/polar.md`).
-
-    Parameters
-    ----------
-    tau, level_per_path, path_length
-        As in `over_windows`.
-    weights, spread
-        As they are after the game; the most that a round can cost: G times the diameter.
-    level_bound
-        Takes k, returns the regret of an expert that starts with an interval of :math:`2^k` rounds that
-        :math:`2^k` divides; infinite where there is none.
-
-    Examples
-    --------
-    >>> from driftwolfe.ensemble import AdaHedge
-    >>> over_tracked_windows(7, AdaHedge(1), 2.0, lambda k: 3.0)
-    8.0
+    expert (`spread` per round), and once the rest of the tracking bound, which holds from any round on. A level's
+    bound is that of an expert that starts with an interval of :math:`2^k` rounds that :math:`2^k` divides.
     """
     change = weights.regret_bound(1) - weights.regret_bound(0)
 
@@ -294,20 +169,10 @@ def over_game(
     level_per_path: Callable[[int], float],
     path_length: float,
 ) -> float:
-    """Return a bound on the dynamic regret in a game of so many rounds; see `over_windows`.
+    """Return a bound on the dynamic regret in a game of so many rounds; levels are as in `over_windows`.
 
     For each k, the game is intervals of 1, 2, ..., 2^(k-1) rounds and then as many of 2^k as it takes.
     The path is split over them, so the largest addition per unit covers all of it.
-
-    Parameters
-    ----------
-    rounds, level_bound, level_per_path, path_length
-        As in `over_windows`, with `rounds` for tau.
-
-    Examples
-    --------
-    >>> over_game(3, lambda k: 1.0, lambda k: 10.0**k, path_length=0.0)
-    2.0
     """
     best, shorter, per_path = np.inf, 0.0, 0.0
     for k in range(rounds.bit_length()):
@@ -332,18 +197,6 @@ def frank_wolfe_tracking(
     With steps of a fixed fraction s and an oracle of error e on the objectives, the root mean square distance to
     their minimisers is at most q, the root of :math:`s q^2 = s^2 diam^2/2 + s e + \eta G q`, and regret at most
     :math:`D^2/(8\eta) + G T q`.
-
-    Parameters
-    ----------
-    G, D, diameter, rounds
-        Bound on gradient norms, twice the radius, a bound on the diameter of the set; T.
-    eta, fraction, error
-        The step, a length over G; s, between 0 and 1; e, a squared length.
-
-    Examples
-    --------
-    >>> round(frank_wolfe_tracking(1.0, 2.0, 2.0, 100, eta=0.01, fraction=0.1), 3)
-    100.0
     """
     a = eta * G
     steps = 2.0 * fraction**3 * diameter**2 + 4.0 * fraction**2 * error
@@ -365,18 +218,6 @@ def smooth_frank_wolfe(
     :math:`v_t = \sup_K|f_{t+1} - f_t|`. With line search (`fraction` None):
     :math:`\sqrt{2\beta\,diam^2\,T E} + 2E`, with a fixed fraction s: :math:`E/s + \beta\,diam^2\,s T/2`;
     :math:`E = e_1 + 2 \sum_t v_t`.
-
-    Parameters
-    ----------
-    smoothness, diameter, rounds, fraction
-        :math:`\beta`, in loss over squared length; a bound on the diameter of the set; T; s, or None.
-    variation, first_gap
-        :math:`\sum_t v_t` and :math:`e_1 = f_1(x_1) - \min f_1`, in units of the loss.
-
-    Examples
-    --------
-    >>> smooth_frank_wolfe(2.0, 1.0, rounds=100, variation=2.0, first_gap=0.0)
-    48.0
     """
     total = first_gap + 2.0 * variation
     curvature = smoothness * diameter**2
@@ -390,16 +231,6 @@ def curved_distance(G: float, curvature: float, distance: float) -> float:
 
     That is how much better than x a point so far away can be, for a :math:`\lambda`-strongly convex loss whose
     gradient at x has the norm G.
-
-    Parameters
-    ----------
-    G, curvature, distance
-        The norm; :math:`\lambda`, in loss over squared length; a length.
-
-    Examples
-    --------
-    >>> curved_distance(2.0, 1.0, 1.0), curved_distance(2.0, 1.0, 9.0)
-    (1.5, 2.0)
     """
     d = min(distance, G / curvature)
     return G * d - 0.5 * curvature * d * d
@@ -412,17 +243,6 @@ def strongly_convex_frank_wolfe(G: float, curvature: float, diameter: float, rou
     :math:`H = e_{t-1} + G\sqrt{2H/(\lambda t)}`, and each step brings it to
     :math:`H - H^2/(2\lambda t\,diam^2)` (to :math:`\lambda t\,diam^2/2`, if it is above twice that); regret is at
     most :math:`\sum_t G d_t - \lambda d_t^2/2`, :math:`d_t = \sqrt{2 H_t/(\lambda t)}`.
-
-    Parameters
-    ----------
-    G, curvature, diameter, rounds
-        Bound on gradient norms; :math:`\lambda`, in loss over squared length; that of the set; rounds T.
-
-    Examples
-    --------
-    >>> few, many = (strongly_convex_frank_wolfe(1.0, 1.0, 1.0, T) for T in (2_000, 16_000))
-    >>> bool(4.0 < many / few < 4.5)
-    True
     """
     total, gap = 0.0, 0.0
     for t in range(1, rounds + 1):
@@ -439,16 +259,6 @@ def strongly_convex_leader(G: float, curvature: float, rounds: int) -> float:
 
     :math:`\sum_t G d_t - \lambda d_t^2/2` with
     :math:`d_t = (G/\lambda)\min(1, (1 + \sqrt{2 + 1/t})/(t + 1))`: about :math:`2.41\,(G^2/\lambda)\ln T`.
-
-    Parameters
-    ----------
-    G, curvature, rounds
-        Bound on gradient norms; :math:`\lambda`, in loss over squared length; rounds T.
-
-    Examples
-    --------
-    >>> strongly_convex_leader(2.0, 1.0, 1), round(strongly_convex_leader(1.0, 1.0, 1000), 2)
-    (2.0, 13.89)
     """
     t = np.arange(1.0, rounds + 1.0)
     d = np.minimum(1.0, (1.0 + np.sqrt(2.0 + 1.0 / t)) / (t + 1.0))
@@ -456,21 +266,7 @@ def strongly_convex_leader(G: float, curvature: float, rounds: int) -> float:
 
 
 def newton_steps(rate: float, ridge: float, squares: Array, slack: float) -> float:
-    r"""Return :math:`\frac\epsilon{2\rho} + \rho\ln\det(I + S/\epsilon)`, and a slack: that of `OnlineNewtonStep`.
-
-    Parameters
-    ----------
-    rate, ridge, squares
-        :math:`\rho`, in units of the loss; :math:`\epsilon` and the sum :math:`S = \sum_t g_t g_t^\top`, of
-        points over the radius.
-    slack
-        What inexact minima may have cost.
-
-    Examples
-    --------
-    >>> newton_steps(2.0, 4.0, np.zeros((2, 2)), 0.5)
-    1.5
-    """
+    r"""Return :math:`\frac\epsilon{2\rho} + \rho\ln\det(I + S/\epsilon)`, and what inexact minima may have cost."""
     _, logdet = np.linalg.slogdet(np.eye(len(squares)) + squares / ridge)
     return ridge / (2.0 * rate) + rate * float(logdet) + slack
 
@@ -478,20 +274,7 @@ def newton_steps(rate: float, ridge: float, squares: Array, slack: float) -> flo
 def newton_on_intervals(
     alpha: float, rate: float, numbers: int, length: int, rounds: int, slack: float
 ) -> float:
-    r"""Return the bound of `AFLH` on all intervals of a length, with weights for so many rounds.
-
-    Parameters
-    ----------
-    alpha, rate, numbers
-        The exp-concavity, over units of the loss; :math:`\rho`, in units of the loss; those of a point.
-    length, rounds, slack
-        Rounds of the intervals, and of the game; what inexact minima may have cost an expert.
-
-    Examples
-    --------
-    >>> round(newton_on_intervals(1.0, 2.0, 3, 100, 1000, 0.0), 1)
-    197.5
-    """
+    """Return the bound of `AFLH` on all intervals of a length, with weights for so many rounds."""
     if not length:
         return 0.0
     newton = rate * (0.5 + numbers * math.log1p(length / (4.0 * numbers))) + slack

@@ -102,7 +102,7 @@ class SACS(CoverLearner):
         found, meta = self._experts, self._meta
         if k >= len(found.worst):  # no such interval has begun
             return math.inf
-        a = found.confidence.a
+        a = found.a
         own = found.reach * (0.5 / a * self._root(k) + a * math.sqrt(found.worst[k]))
         apart = math.sqrt(found.tolerances[k]) if found.tolerances[k] > 0.0 else 0.0
         own += self.lipschitz * (1 << k) * max(apart, found.largest_distance)
@@ -113,8 +113,8 @@ class SACS(CoverLearner):
 
     def _level_per_path(self, k: int) -> float:
         found = self._experts
-        return self._root(k) / found.confidence.a if k < len(found.worst) else math.inf
+        return self._root(k) / found.a if k < len(found.worst) else math.inf
 
     def _root(self, k: int) -> float:
         found = self._experts
-        return math.sqrt(found.confidence.k * found.largest_gradient**2 + found.worst[k])
+        return math.sqrt(found.k * found.largest_gradient**2 + found.worst[k])

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Unpack
 
 import numpy as np
 
-from driftwolfe import bounds
+from driftwolfe.bounds import ANYWHERE, AT_CENTER
 from driftwolfe.bounds.ensembles import expert_regret
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
@@ -16,8 +16,9 @@ from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.learners.base import Epoch, as_loss
 from driftwolfe.learners.ensembles import PAST, GridLearner, anytime
-from driftwolfe.learners.options import Options, StepOptions, projecting_options
+from driftwolfe.learners.options import Options, StepOptions, projecting_options, require_arrays
 from driftwolfe.points import checks, norm
+from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Field, Size
 
@@ -41,8 +42,8 @@ class Scream(GridLearner):
 
     Parameters
     ----------
-    switching
-        :math:`\lambda`, in [f]/[x]: a multiple of G is a cost that matters.
+    domain, switching
+        A set of arrays that can project; :math:`\lambda`, in [f]/[x]: a multiple of G is a cost that matters.
     {options}
 
     References
@@ -77,6 +78,7 @@ class Scream(GridLearner):
         self.switching, self.moved, self._past = checks.positive(switching, "switching"), 0.0, []
         own: dict[str, Any] = {"oracle": "exact", "feedback": "linear", "loss_scale": "auto"}
         checked = projecting_options("Scream", "POLD", domain, horizon, lipschitz, **own, **options)
+        require_arrays(domain, "Scream", "Ader")
         parts = partial(_plans, checked, self.switching), None, partial(anytime, OptimisticHedge)
         super().__init__(domain, checked, *parts)
 
@@ -84,11 +86,11 @@ class Scream(GridLearner):
         """Play the mean of the experts; weigh them by their losses and moves; let each step."""
         f, weights, experts = as_loss(loss), self._meta.weights, self._experts
         evaluation = experts.evaluate(f, weights, True)
-        before, mean = experts.copied(), experts.mean(weights)
+        before, mean = np.array(to_host(experts.x)), experts.mean(weights)
         self._meta.update(evaluation.losses + self.switching * self._moves)
         self._excess = self._excess + self._moves - float(weights @ self._moves)
         experts.step(f, evaluation.slopes, evaluation.shared)
-        self._moves = experts.moves_since(before)
+        self._moves = np.sqrt(((to_host(experts.x) - before) ** 2).reshape(experts.size, -1).sum(1))
         self._next_round()
         self.moved += norm(self._experts.mean(self._meta.weights) - mean)
         self._experts.settle(self._meta.weights)
@@ -100,8 +102,7 @@ class Scream(GridLearner):
 
     def _epoch_costs(self) -> Array:
         plans, known = self._plans(self._epoch_length), self.options.measured(self._experts)
-        rounds = self.t - self._epoch_start
-        start = bounds.ANYWHERE if self._epoch_start else bounds.AT_CENTER
+        rounds, start = self.t - self._epoch_start, ANYWHERE if self._epoch_start else AT_CENTER
         both = [[expert_regret(p, known, rounds, u, start) for p in plans] for u in (0.0, known.D)]
         own, more = np.array(both)
         fixed = self._meta.regret_bound() + self.switching * self._excess
@@ -114,7 +115,6 @@ class Scream(GridLearner):
 
 def _plans(options: Options, switching: float, horizon: int) -> list[Plan]:
     """Steps from the best one for P = 0, doubling up to that for P = T D."""
-    relative = switching / options.lipschitz if options.lipschitz else 1.0
-    first = 0.125 / ((0.5 + relative) * horizon)
+    first = 0.125 / ((0.5 + switching / (options.lipschitz or switching)) * horizon)
     number = math.ceil(0.5 * math.log2(1.0 + 4.0 * horizon)) + 1
     return [Plan(2.0**i * math.sqrt(first), 1, 0.0) for i in range(number)]

@@ -5,36 +5,10 @@ first round to the last; for a `SleepingMeta` they come and go with the interval
 replaces arrays and never writes into them. Each has a proved ``regret_bound(...)``.
 """
 
-from driftwolfe.ensemble.plan import (
-    GeometricCover,
-    Interval,
-    ader_grid,
-    ader_prior,
-    block_length,
-    experiment_grid,
-    paper_grid,
-    pold_grid,
-    projection_eps,
-)
+from driftwolfe.ensemble.plan import GeometricCover, ader_grid, pold_grid
 from driftwolfe.ensemble.sleeping_weights import AdaNormalHedge, MultiplicativeWeights, SleepingMeta
 from driftwolfe.ensemble.weights import AdaHedge, ExpConcaveHedge, Hedge, LossScale, OptimisticHedge
 
-__all__ = [
-    "AdaHedge",
-    "AdaNormalHedge",
-    "ExpConcaveHedge",
-    "GeometricCover",
-    "Hedge",
-    "Interval",
-    "LossScale",
-    "MultiplicativeWeights",
-    "OptimisticHedge",
-    "SleepingMeta",
-    "ader_grid",
-    "ader_prior",
-    "block_length",
-    "experiment_grid",
-    "paper_grid",
-    "pold_grid",
-    "projection_eps",
-]
+__all__ = ["AdaHedge", "AdaNormalHedge", "ExpConcaveHedge", "GeometricCover", "Hedge"]
+__all__ += ["LossScale", "MultiplicativeWeights", "OptimisticHedge", "SleepingMeta"]
+__all__ += ["ader_grid", "pold_grid"]

@@ -14,7 +14,6 @@ from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
 from driftwolfe.ensemble.experts import (
     Evaluation,
     Experts,
-    SelfConfidence,
     SelfConfident,
     require_finite,
     require_in_range,
@@ -283,14 +282,14 @@ class BallDescent(BallExperts, Experts):
 class SelfConfidentBall(SelfConfident, BallDescent):
     """Experts on the ball around a set, with steps from the gradient that all learn from."""
 
-    confidence = SelfConfidence(math.sqrt(1.0 / 8.0), 4.0)
+    a, k = math.sqrt(1.0 / 8.0), 4.0
 
     def __init__(
         self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
     ) -> None:
         self.squares, self.worst = np.empty((2, 0))
         self.reach = 2.0 * domain.radius
-        super().__init__(oracle, self.confidence.a * self.reach, domain, plans, start)
+        super().__init__(oracle, self.a * self.reach, domain, plans, start)
 
     @property
     def tolerances(self) -> Array:
@@ -304,20 +303,13 @@ class SelfConfidentBall(SelfConfident, BallDescent):
 
 
 class OptimisticDescent(BallDescent):
-    r"""Optimistic gradient descent, each with its own step, from one gradient for all.
+    r"""Optimistic gradient descent, each with its own step, from one gradient for all: `Sword`.
 
-    .. math:: \hat y \leftarrow P(\hat y - \eta g), \qquad y = P(\hat y - \eta m), \qquad m = \kappa g
-
-    with the fraction :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far.
-    P is the projection on the set (``each``), or the rescaling to the ball around it, and then the mean
-    of all y is projected, as in `BallDescent`. For comparators of path length p,
-
-    .. math:: \sum_t\langle g_t, y_t - u_t\rangle \le \frac{v_0 D^2 + D p/2}{\eta}
-              + \sum_t\min\big(\tfrac{\eta}{2} q_t^2,\, D q_t\big), \qquad
-              q_t = \lVert g_t - m_t\rVert
-
-    `costs` has the last sums. A `correction` c charges each expert :math:`c\lVert y_t - y_{t-1}\rVert^2`
-    in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
+    Projections are on the set (``each``), or rescale to the ball around it, and then the mean of all y is
+    projected, as in `BallDescent`. `costs` has the sums of :math:`\min(\tfrac{\eta}{2} q_t^2,\, D q_t)`,
+    :math:`q_t = \lVert g_t - m_t\rVert`. A `correction` c charges each expert
+    :math:`c\lVert y_t - y_{t-1}\rVert^2` in its losses and its hints, and `costs` with what that adds; all of a
+    gradient is then expected again.
     """
 
     _bases: PointRows  # the points from which steps start

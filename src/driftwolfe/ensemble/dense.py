@@ -14,7 +14,6 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import (
     Evaluation,
     Scores,
-    SelfConfidence,
     SelfConfident,
     require_finite,
     require_in_range,
@@ -92,14 +91,6 @@ class DenseDescent(Descent):
 
     def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Array:
         return self.mean(weights)
-
-    def copied(self) -> Any:
-        return np.array(to_host(self._x))
-
-    def moves_since(self, before: Any) -> Array:
-        step = to_host(self._x) - before
-        moves: Array = np.sqrt(np.add.reduce(step * step, axis=1))
-        return moves
 
     def scores(self, loss: Loss) -> Scores:
         return loss.stacked_scores(self._points_for(loss))
@@ -227,13 +218,7 @@ class DenseDescent(Descent):
 
 
 class PoolDescent(DenseDescent):
-    r"""Experts that move by the rules of their plans; D is twice the radius of the set.
-
-    - *agile* and *lazy* ones as in `Descent`;
-    - *adaptive*: lazy, with steps :math:`h D/\sqrt{\sum\lVert g\rVert^2}`, the sum over its own epoch;
-    - *optimistic*: agile, along :math:`g + \phi(g - g')`, with :math:`g'` the gradient of the block before. The
-      fraction :math:`\phi` in [0, 1] is what would have predicted the gradients of the first such expert best;
-    - *vertex*: :math:`x \leftarrow x + h(v - x)` in every round, v a minimiser of :math:`\langle g, v\rangle`.
+    """Experts that move by the rules of their plans: `POLAR` has the formulas, in which D is the `reach`.
 
     Where there are vertex experts, and projections are neither exact nor certified, D is twice the distance from
     the centre of the farthest vertex that they have met: the set may be long in directions that no loss points to.
@@ -327,9 +312,8 @@ class GaugeDescent(DenseDescent):
 
     .. math:: \tilde g = g - 1\{\gamma > 1, \langle g, u - c\rangle < 0\}\,\langle g, w - c\rangle\, s
 
-    for which :math:`\langle g, w - z\rangle \le \langle\tilde g, u - z\rangle` for all z in K, and
-    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`: an agile expert from u, a lazy one from where it
-    started, by the sum of all :math:`\tilde g` so far.
+    for which :math:`\langle g, w - z\rangle \le \langle\tilde g, u - z\rangle` for all z in K. An agile expert
+    steps from u, a lazy one from where it started, by the sum of all :math:`\tilde g` so far.
     """
 
     gauges: Totals
@@ -395,14 +379,14 @@ class GaugeDescent(DenseDescent):
 class SelfConfidentDescent(SelfConfident, DenseDescent):
     """Experts with steps from their own gradients: D is the diameter, or where projections are inexact 2 R."""
 
-    confidence = SelfConfidence(math.sqrt(1.0 / 6.0), 1.5)
+    a, k = math.sqrt(1.0 / 6.0), 1.5
 
     def __init__(
         self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
     ) -> None:
         super().__init__(domain, oracle, None)
         self.reach = domain.diameter if self.exact else 2.0 * domain.radius
-        self.step_scale = self.confidence.a * self.reach
+        self.step_scale = self.a * self.reach
         self.squares, self.worst = np.empty((2, 0))
         self.add(start, plans)
 

@@ -145,14 +145,6 @@ class Experts(Stateful, ABC):
         center = self.domain.center
         return isinstance(center, np.ndarray) and norm(center) > FAR * self.domain.radius
 
-    def copied(self) -> Any:
-        """Return copies of what the experts play, for `moves_since`."""
-        return [self.point(i) for i in range(self.size)]
-
-    def moves_since(self, before: Any) -> Array:
-        """Return how far each expert has moved."""
-        return np.array([norm(self.point(i) - then) for i, then in enumerate(before)])
-
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""
         return weighted_sum(weights, [self.point(i) for i in range(self.size)])
@@ -163,28 +155,21 @@ class Experts(Stateful, ABC):
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
 
 
-class SelfConfidence(NamedTuple):
-    """The constants of `SelfConfident` steps."""
-
-    a: float
-    k: float
-
-
 class SelfConfident(Experts):
     r"""Gradient descent whose steps come from the gradients since each expert started.
 
     .. math:: \eta_t = \frac{a D}{\sqrt{k G^2 + \Gamma_t}}, \qquad \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
 
-    with G the largest norm of a gradient that any expert has seen, and D the `reach`. Regret is at most
-    :math:`(D/(2a) + P/a)\sqrt{k G^2 + \Gamma} + a D\sqrt\Gamma`, P the path length of the comparators: least for
-    :math:`a = 1/\sqrt2`. Smaller ones do better on the streams of benchmarks/pynol.py, where losses have kinks; k
-    makes the first steps smaller, which would cross the set.
+    with G the largest norm of a gradient that any expert has seen, and D the `reach`. Bounds are least for
+    :math:`a = 1/\sqrt2`; smaller ones do better on the streams of benchmarks/pynol.py, where losses have kinks.
+    k makes the first steps smaller, which would cross the set.
     """
 
     squares: Totals
     worst: Totals  # the largest sum that each, or any in its place before, has had
     steps: Array
-    confidence: ClassVar[SelfConfidence]
+    a: ClassVar[float]
+    k: ClassVar[float]
     reach: float
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
@@ -202,7 +187,7 @@ class SelfConfident(Experts):
         self.squares = self.squares + squares
         self.worst = np.maximum(self.worst, self.squares)
         if largest > 0.0:
-            self.steps = 1.0 / np.sqrt(self.confidence.k * largest**2 + self.squares)
+            self.steps = 1.0 / np.sqrt(self.k * largest**2 + self.squares)
 
     def check(self) -> None:
         super().check()

@@ -215,10 +215,8 @@ class EvenDescent(ListDescent):
             if jobs[i].running and (apart := distance(x[i], reached)) ** 2 > self.tolerances[i]:
                 self._left(i, apart)  # a projection is no farther from x than its target
                 self.missed += 1
-            y[i] = y[i] if self.lazy[i] else reached
-            total = sums[i].total(x[i])
-            jobs[i] = self._launch(i, x[i], y[i], total, self.scale_for(largest))
-            sums[i] = GradientSum.of(total) if self.lazy[i] else GradientSum()
+            total, y[i], sums[i] = sums[i].total(x[i]), reached, GradientSum()
+            jobs[i] = self._launch(i, x[i], reached, total, self.scale_for(largest))
         self.x, self.y, self.sums, self.jobs = x, y, sums, jobs
         self.largest_gradient = largest
         self.clocks = self.clocks + 1
@@ -241,9 +239,7 @@ class EvenDescent(ListDescent):
         """The job after one call, or after none where it turns out to be done."""
         # What is reserved surely affords the tolerance, and no more.
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
-        tolerance, by_gap = float(self.tolerances[i]), self.oracle.by_gap and self.lazy[i]
-        limits = (0.0, tolerance) if by_gap else (tolerance, None)
-        stop = Stopping(limits[0], accuracy or np.inf, None, gap=limits[1])
+        stop = Stopping(float(self.tolerances[i]), accuracy or np.inf, None)
         run = HalfspaceRun(self.domain, job.x, job.y, stop)
         answer = run.advance()
         calls = job.calls + run.calls
@@ -257,6 +253,5 @@ class EvenDescent(ListDescent):
         if self.clocks[i] + 1 + self.blocks[i] >= self.lifetimes[i]:
             return Job(x, y)
         target = in_hull(self.domain, y + (-scale * self.steps[i]) * total)
-        if not self.lazy[i]:  # the projection of a point moved to the ball is another one
-            target = clip_to_ball(target, self.domain.center, self.domain.radius)
+        target = clip_to_ball(target, self.domain.center, self.domain.radius)
         return Job(x, target, running=True)

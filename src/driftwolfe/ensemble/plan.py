@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -80,43 +79,16 @@ def pold_grid(horizon: int, v0: float = 0.5) -> Array:
 
 
 def paper_grid(horizon: int) -> Array:
-    r"""Return POLD's grid as the paper has it.
+    r"""Return POLD's grid as the paper has it, without steps above 1, for which no block is short enough.
 
     .. math:: h_i = 2^{i-1} (7/(2T))^{3/4}, \qquad N = \lceil \tfrac34 \log_2(1 + 4T/7) \rceil + 1
-
-    without the steps h > 1, which no block can be short enough for; [1] if none is left (T < 4).
-
-    Parameters
-    ----------
-    horizon
-        Rounds T.
-
-    Examples
-    --------
-    >>> paper_grid(100).round(4)
-    array([0.0809, 0.1618, 0.3237, 0.6474])
     """
-    rounds = checks.count(horizon, "horizon")
-    return _at_most_one((3.5 / rounds) ** 0.75, rounds)
+    return _at_most_one((3.5 / horizon) ** 0.75, horizon)
 
 
 def experiment_grid(horizon: int) -> Array:
-    r"""Return the grid of the paper's experiments: :math:`h_i = 2^{i-1} T^{-3/4} \le 1`.
-
-    The number of steps is that of `paper_grid`; the paper's factor c is the guess of D/G.
-
-    Parameters
-    ----------
-    horizon
-        Rounds T.
-
-    Examples
-    --------
-    >>> experiment_grid(100).round(4)
-    array([0.0316, 0.0632, 0.1265, 0.253 , 0.506 ])
-    """
-    rounds = checks.count(horizon, "horizon")
-    return _at_most_one(rounds**-0.75, rounds)
+    r"""Return :math:`h_i = 2^{i-1} T^{-3/4} \le 1`, as in the paper's experiments, whose c is a guess of D/G."""
+    return _at_most_one(horizon**-0.75, horizon)
 
 
 def ader_grid(horizon: int) -> Array:
@@ -140,62 +112,21 @@ def ader_grid(horizon: int) -> Array:
 
 
 def ader_prior(size: int) -> Array:
-    r"""Return the prior :math:`(1 + 1/N)/(i(i+1))`, i = 1..N: small steps weigh most, the sum is 1.
-
-    Parameters
-    ----------
-    size
-        Number N of experts.
-
-    Examples
-    --------
-    >>> ader_prior(3)
-    array([0.66666667, 0.22222222, 0.11111111])
-    """
-    number = checks.count(size, "size")
-    i = np.arange(1.0, number + 1.0)
-    prior: Array = (1.0 + 1.0 / number) / (i * (i + 1.0))
+    r"""Return the prior :math:`(1 + 1/N)/(i(i+1))`, i = 1..N: small steps weigh most, the sum is 1."""
+    i = np.arange(1.0, size + 1.0)
+    prior: Array = (1.0 + 1.0 / size) / (i * (i + 1.0))
     return prior
 
 
-#: How POLD splits a budget of LMO calls among so many experts: the second way is half in equal parts.
-BUDGET_SPLITS: dict[str, Callable[[int], Array]] = {
-    "prior": ader_prior,
-    "mixed": lambda size: (ader_prior(size) + 1.0 / size) / 2.0,
-}
-
-
 def block_length(h: float) -> int:
-    r"""Return :math:`K = \max(1, \lfloor h^{-2/3} \rfloor)`, the rounds in one block.
-
-    Parameters
-    ----------
-    h
-        The dimensionless step :math:`\eta G/D`.
-
-    Examples
-    --------
-    >>> block_length(100**-0.75), block_length(3.0)
-    (10, 1)
-    """
+    r"""Return :math:`K = \max(1, \lfloor h^{-2/3} \rfloor)`, the rounds in one block, for :math:`h = \eta G/D`."""
     # With room: h = T^(-3/4) with T a square gives sqrt(T), and not one less.
-    return max(1, whole_below(math.pow(checks.positive(h, "h"), -2.0 / 3.0)))
+    return max(1, whole_below(math.pow(h, -2.0 / 3.0)))
 
 
 def projection_eps(h: float) -> float:
-    r"""Return :math:`\epsilon = h^{2/3}`, the oracle's accuracy in units of :math:`D^2`.
-
-    Parameters
-    ----------
-    h
-        The dimensionless step :math:`\eta G/D`.
-
-    Examples
-    --------
-    >>> round(projection_eps(100**-0.75), 12)
-    0.1
-    """
-    return math.pow(checks.positive(h, "h"), 2.0 / 3.0)
+    r"""Return :math:`\epsilon = h^{2/3}`, the oracle's accuracy in units of :math:`D^2`."""
+    return math.pow(h, 2.0 / 3.0)
 
 
 def _doubling(first: float, number: int) -> Array:
@@ -213,46 +144,20 @@ def _at_most_one(first: float, rounds: int) -> Array:
 # -- intervals of time ---------------------------------------------------------------------------
 
 
-class Interval(NamedTuple):
-    """An interval of rounds.
-
-    Attributes
-    ----------
-    start, end
-        The first and the last round, both included; rounds count from 1.
-
-    Examples
-    --------
-    >>> Interval(4, 7).length
-    4
-    """
-
-    start: int
-    end: int
-
-    @property
-    def length(self) -> int:
-        """Number of rounds."""
-        return self.end - self.start + 1
-
-
 class GeometricCover:
     r"""All intervals :math:`[i 2^k, (i+1) 2^k - 1]`, i >= 1, k >= 0 (Daniely et al. 2015).
 
     In round t one starts for every k with :math:`2^k | t`, and :math:`\lfloor\log_2 t\rfloor + 1`
-    are active. Every interval splits into two runs of these whose lengths at least halve outwards
-    (`split`), which turns a bound on these into one on all intervals.
+    are active. Every interval splits into two runs of these whose lengths at least halve outwards, which
+    turns a bound on these into one on all intervals (`docs/theory/bounds.md`).
 
     Examples
     --------
     >>> cover = GeometricCover()
     >>> cover.starting(12), cover.created(4)
     ([1, 2, 4], 7)
-    >>> [tuple(interval) for interval in cover.active(6)]
+    >>> cover.active(6)
     [(6, 6), (6, 7), (4, 7)]
-    >>> rising, falling = cover.split(3, 13)
-    >>> [piece.length for piece in rising], [piece.length for piece in falling]
-    ([1, 4], [4, 2])
     """
 
     def starting(self, t: int) -> list[int]:
@@ -260,33 +165,15 @@ class GeometricCover:
         now = checks.count(t, "t")
         return [1 << k for k in range((now & -now).bit_length())]
 
-    def active(self, t: int) -> list[Interval]:
-        """Return the intervals that hold round t, shortest first."""
+    def active(self, t: int) -> list[tuple[int, int]]:
+        """Return the first and last rounds of the intervals that hold round t, shortest first."""
         now = checks.count(t, "t")
-        starts = ((now >> k << k, 1 << k) for k in range(now.bit_length()))
-        return [Interval(start, start + length - 1) for start, length in starts]
+        return [(now >> k << k, (now >> k << k) + (1 << k) - 1) for k in range(now.bit_length())]
 
     def created(self, t: int) -> int:
         r"""Return :math:`\sum_k \lfloor t/2^k \rfloor`, how many intervals start in rounds 1 to t."""
         now = checks.count(t, "t", least=0)
         return 2 * now - now.bit_count()
-
-    def split(self, start: int, end: int) -> tuple[list[Interval], list[Interval]]:
-        """Return consecutive intervals of the cover that make up [start, end], as two runs.
-
-        Lengths at least double along the first run and at least halve along the second.
-        """
-        next_start = checks.count(start, "start")
-        last = checks.count(end, "end", least=next_start)
-        rising, falling = list[Interval](), list[Interval]()
-        while next_start <= last:
-            aligned, left = next_start & -next_start, last - next_start + 1
-            # Once too little is left, its binary digits, highest first, keep every piece aligned.
-            length = min(aligned, 1 << (left.bit_length() - 1))
-            run = rising if length == aligned else falling
-            run.append(Interval(next_start, next_start + length - 1))
-            next_start += length
-        return rising, falling
 
 
 # -- budgets of LMO calls ------------------------------------------------------------------------
@@ -303,15 +190,13 @@ def budgeted_step(rounds: int, v: float, budget: float, delay_factor: float = 1.
     return float((2.0 * v / rounds) ** 0.75 * (budget / (CALLS * delay_factor)) ** 0.25)
 
 
-def budgeted_grid(
-    horizon: int, v0: float, budget: float, delay_factor: float = 1.0, split: str = "prior"
-) -> list[Plan]:
+def budgeted_grid(horizon: int, v0: float, budget: float, delay_factor: float = 1.0) -> list[Plan]:
     r"""Return the experts of POLD with a budget, in units of D = 1.
 
-    As many as in `pold_grid`; expert i has its part :math:`b_i` of the budget, by `BUDGET_SPLITS`, and the
+    As many as in `pold_grid`; expert i has its part :math:`b_i` of the budget, by `ader_prior`, and the
     step :math:`2^{i-1}` times the best one for :math:`v_0` and that part.
     """
-    parts = budget * BUDGET_SPLITS[split](pold_grid(horizon, v0).size)
+    parts = budget * ader_prior(pold_grid(horizon, v0).size)
     best = (2.0**i * budgeted_step(horizon, v0, part, delay_factor) for i, part in enumerate(parts))
     return [budgeted_plan(*each, delay_factor) for each in zip(best, parts.tolist(), strict=True)]
 

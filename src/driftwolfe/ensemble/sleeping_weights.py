@@ -49,18 +49,6 @@ class SleepingMeta(Stateful, ABC):
         """Number of experts that are awake."""
         return int(getattr(self, self.COLUMNS[0]).size)
 
-    def remove(self, which: Any) -> None:
-        """Remove experts, given their positions or a mask; the others close the ranks."""
-        stay = np.ones(self.size, dtype=np.bool_)
-        try:
-            stay[which] = False
-        except IndexError:
-            raise ValueError(
-                f"remove takes positions below {self.size} or a mask of that length, got {which!r}"
-            ) from None
-        for name in self.COLUMNS:
-            setattr(self, name, getattr(self, name)[stay])
-
     @property
     @abstractmethod
     def weights(self) -> Array:
@@ -72,10 +60,7 @@ class SleepingMeta(Stateful, ABC):
 
     @abstractmethod
     def restart(self, which: Any) -> None:
-        """Replace experts, a slice or positions, by new ones for intervals of the same lengths.
-
-        A number n means the first n.
-        """
+        """Replace experts, a slice or positions, by new ones for intervals of the same lengths."""
 
     @abstractmethod
     def update(self, learner_loss: float, expert_losses: Any) -> None:
@@ -150,9 +135,6 @@ class AdaNormalHedge(SleepingMeta):
     >>> meta.update(0.5, [0.0, 1.0])
     >>> meta.weights.round(4)
     array([0.9191, 0.0809])
-    >>> meta.remove([1])
-    >>> meta.weights
-    array([1.])
 
     References
     ----------
@@ -187,7 +169,6 @@ class AdaNormalHedge(SleepingMeta):
         self._append(np.zeros(number), np.zeros(number))
 
     def restart(self, which: Any) -> None:
-        which = slice(which) if isinstance(which, int) else which
         self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
         self.regrets[which] = self.movements[which] = 0.0
 
@@ -252,7 +233,6 @@ class MultiplicativeWeights(SleepingMeta):
         self._append(np.log(rates), rates)
 
     def restart(self, which: Any) -> None:
-        which = slice(which) if isinstance(which, int) else which
         self.log_weights = self.log_weights.copy()
         self.log_weights[which] = np.log(self.rates[which])
 

@@ -40,38 +40,28 @@ def first_scale(loss_scale: Any) -> float:
     return 0.0
 
 
-def checked_prior(prior: Any, size: int) -> Array:
-    """Return positive numbers over their sum."""
-    given = checks.finite_array(prior, "prior", (size,))
-    if not (given > 0.0).all():
-        raise ValueError(f"prior must be positive, got {given.min():g}")
-    return given / given.sum()
-
-
 @dataclass(eq=False)
 class Hedge(Stateful):
-    r"""Exponential weights: :math:`w_{t,i} \propto p_i \exp(-a_t L_{t-1,i})`.
+    r"""Exponential weights: :math:`w_{t,i} \propto p_i \exp(-a L_{t-1,i})`.
 
-    :math:`L_{t,i}` is the total loss of expert i up to round t and p the prior. The rate is
-    :math:`a_t = \sqrt{8/T}/B` for a known horizon T and :math:`\sqrt{8/t}/B` without one. Totals
-    are kept, not weights, so a new rate reweighs the whole past, and no weight can overflow.
+    :math:`L_{t,i}` is the total loss of expert i up to round t, :math:`p_i = (1 + 1/N)/(i(i+1))` the prior, and
+    :math:`a = \sqrt{8/T}/B` the rate. Totals are kept, not weights, so a new rate reweighs the whole past, and no
+    weight can overflow.
 
     Parameters
     ----------
     size, horizon
-        Number N of experts; rounds T, if known.
+        Number N of experts; rounds T.
     loss_scale
         The range B of the losses of a round, or ``"auto"``: the largest difference between two experts so far,
         rounding apart. Then multiplying all losses by a number changes nothing; where B = 0, w is the prior.
-    prior
-        N positive numbers; they are divided by their sum. `ader_prior` if not given.
 
     Examples
     --------
-    >>> hedge = Hedge(2, horizon=8, loss_scale=1.0, prior=[0.5, 0.5])
+    >>> hedge = Hedge(2, horizon=8, loss_scale=1.0)
     >>> hedge.update([0.0, 1.0])
     >>> hedge.weights.round(4)
-    array([0.7311, 0.2689])
+    array([0.8908, 0.1092])
 
     References
     ----------
@@ -80,9 +70,9 @@ class Hedge(Stateful):
     """
 
     size: Number
-    horizon: Annotated[int | None, HORIZON] = None
+    horizon: Annotated[int, HORIZON]
     loss_scale: LossScale = "auto"
-    prior: Annotated[Any, PARTS] = None
+    prior: Annotated[Array, PARTS] = field(init=False)
     totals: Totals = field(init=False)  # L_i, less the smallest of them
     rounds: Count = field(init=False, default=0)  # updates so far
     scale: Size = field(init=False)  # the range B in use
@@ -90,10 +80,8 @@ class Hedge(Stateful):
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
-        if self.horizon is not None:
-            self.horizon = checks.count(self.horizon, "horizon")
-        self.scale, prior = first_scale(self.loss_scale), self.prior
-        self.prior = ader_prior(self.size) if prior is None else checked_prior(prior, self.size)
+        self.horizon = checks.count(self.horizon, "horizon")
+        self.scale, self.prior = first_scale(self.loss_scale), ader_prior(self.size)
         self.totals = np.zeros(self.size)
         self.derive()
 
@@ -107,8 +95,7 @@ class Hedge(Stateful):
         return self._weights.copy()
 
     def derive(self) -> None:
-        horizon = self.horizon or self.rounds + 1
-        rate = math.sqrt(8.0 / horizon) / self.scale if self.scale > 0.0 else 0.0
+        rate = math.sqrt(8.0 / self.horizon) / self.scale if self.scale > 0.0 else 0.0
         pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
         # A given scale may be absurdly small, and the rate infinite: the best alone keep weight.
         weights = [p * math.exp(-rate * L) if L > 0.0 else p for p, L in pairs]
@@ -135,8 +122,8 @@ class Hedge(Stateful):
 
         .. math:: \sqrt{H/8}\,\big(b \ln(1/p_i) + q B^2/b\big) + q'
 
-        with H the horizon and q = rounds/H if there is one, else H = rounds and q = 2; b is
-        `loss_scale`. For ``"auto"``, b = B, q is doubled and q' = 2B, else q' = 0.
+        with H the horizon, q = rounds/H, and b the `loss_scale`. For ``"auto"``, b = B, q is doubled and
+        q' = 2B, else q' = 0.
 
         Parameters
         ----------
@@ -147,9 +134,8 @@ class Hedge(Stateful):
         index = checks.count(expert, "expert") - 1
         if index >= self.size:
             raise ValueError(f"expert must lie in 1..{self.size}, got {expert}")
-        surprise = -math.log(self.prior[index])
-        horizon = self.horizon or number
-        excess = 2.0 if self.horizon is None else number / horizon
+        surprise, horizon = -math.log(self.prior[index]), self.horizon
+        excess = number / horizon
         spread = checks.positive(scale, "scale")
         if self.loss_scale == "auto":
             return spread * (math.sqrt(horizon / 8.0) * (surprise + 2.0 * excess) + 2.0)
@@ -195,8 +181,11 @@ class ExpConcaveHedge(Stateful):
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
         self.alpha = checks.positive(self.alpha, "alpha")
-        given = np.ones(self.size) if self.prior is None else self.prior
-        self.prior = checked_prior(given, self.size)
+        prior = np.ones(self.size) if self.prior is None else self.prior
+        given = checks.finite_array(prior, "prior", (self.size,))
+        if not (given > 0.0).all():
+            raise ValueError(f"prior must be positive, got {given.min():g}")
+        self.prior = given / given.sum()
         self.totals = np.zeros(self.size)
 
     def check(self) -> None:
@@ -302,33 +291,25 @@ class AdaHedge(Stateful):
         self.forgotten = self.rounds
         self.inverse_rate = self.kept = max(0.0, self.inverse_rate - self.kept)
 
-    def regret_bound(
-        self, changes: int = 0, rounds: int | None = None, scale: float | None = None
-    ) -> float:
+    def regret_bound(self, changes: int = 0) -> float:
         r"""Return a bound on the loss of the weighted mean less that of a sequence of experts.
 
         .. math:: a\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(2 T^f)\Big]
 
-        with the inverse rate a and the T rounds that were played; or, in advance,
-        :math:`a = s\,(\sqrt{T/(4\ln N)} + 2/3 + 1/\ln N)` for `rounds` T and the `scale` s. With stretches, the
-        sum of that over all of them, :math:`f\ln(T/T_0)` in place of :math:`\ln(2T^f)` for one that began after
-        round :math:`T_0`; each change in the one with the largest a.
+        with the inverse rate a and the T rounds that were played. With stretches, the sum of that over all of
+        them, :math:`f\ln(T/T_0)` in place of :math:`\ln(2T^f)` for one that began after round :math:`T_0`;
+        each change in the one with the largest a.
 
         Parameters
         ----------
-        changes, rounds, scale
-            S, how often the expert changes; if not those played, T, and s, the range of a round's losses.
+        changes
+            S, how often the expert changes.
         """
-        number = checks.count(changes, "changes", least=0)
-        played = self.rounds if rounds is None else checks.count(rounds, "rounds")
+        number, played = checks.count(changes, "changes", least=0), self.rounds
         if self.size == 1 or not played:
             return 0.0
         ways, f = math.log(self.size), self.factor
         change = ways + math.log(max(2.0, played / f))
-        if rounds is not None:
-            spread = checks.nonnegative(scale, "scale")
-            a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
-            return a * (ways + (number + 1) * change + math.log(2.0 * played**f))
         a, started = self.inverse_rate, self.forgotten
         falling = f * math.log(played / started) if started else math.log(2.0 * played**f)
         last = a * (ways + change + falling) if played > started else 0.0

@@ -16,24 +16,6 @@ from driftwolfe.learners.single_point import (
     OnlineFrankWolfe,
 )
 
-__all__ = [
-    "BOGDIP",
-    "LOOBOGD",
-    "OGD",
-    "PAMO",
-    "POLA",
-    "POLAR",
-    "POLD",
-    "SAOL",
-    "SOOGD",
-    "Ader",
-    "Constant",
-    "KalhanOFW",
-    "Learner",
-    "LineSearchOFW",
-    "MultiOCG",
-    "OneOracleAder",
-    "OneProjectionAder",
-    "OneProjectionSAOL",
-    "OnlineFrankWolfe",
-]
+__all__ = ["BOGDIP", "LOOBOGD", "OGD", "PAMO", "POLA", "POLAR", "POLD", "SAOL", "SOOGD", "Ader"]
+__all__ += ["Constant", "KalhanOFW", "Learner", "LineSearchOFW", "MultiOCG", "OneOracleAder"]
+__all__ += ["OneProjectionAder", "OneProjectionSAOL", "OnlineFrankWolfe"]

@@ -117,9 +117,6 @@ class OneProjectionAder(GridLearner):
         A set that can project, unless `oracle` is another than ``"exact"``.
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
-    tuning
-        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``; ``"certified"``: a
-        tolerance of :math:`D^2/T` where they are not exact, and loss_scale ``"certified"``.
     {options}
 
     References

@@ -371,7 +371,8 @@ class _Maker:
 
     def learner(self, cls: type[Learner], arguments: dict[str, Any]) -> Learner:
         """Return a learner on the set."""
-        with refused(f"this archive holds arguments that {cls.__name__} does not take"):
+        what = f"this archive holds arguments that {cls.__name__} does not take"
+        with refused(what, "; load it with the version that wrote it, or make the learner anew"):
             return cls(cast(Domain, self.domain), **arguments)
 
     def _take_room(self, kind: str, arguments: Mapping[str, Any]) -> None:

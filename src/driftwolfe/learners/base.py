@@ -20,15 +20,7 @@ from driftwolfe.ensemble.experts import require_finite, require_in_range
 from driftwolfe.learners.options import OPTIONS, Options, check_moved, check_set
 from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
-from driftwolfe.points.access import (
-    Guarded,
-    half_written,
-    is_half_written,
-    reads,
-    reads_whole,
-    writes,
-    writes_or_undoes,
-)
+from driftwolfe.points import access
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.state import Count, Field, Nested, Stateful, declared
 from driftwolfe.storage import require
@@ -74,7 +66,7 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return update(self, loss, **more)
         except BaseException as error:
-            half_written(self, _undo, parts, before)
+            access.half_written(self, _undo, parts, before)
             if isinstance(error, ValueError) and isinstance(loss, Loss) and self.domain:
                 _explain(error, loss, self.domain)
             raise
@@ -92,10 +84,9 @@ def _undo(parts: list[Any], before: list[dict[str, Any]]) -> bool:
 
 #: What guards the methods that a class defines itself.
 GUARDS: dict[str, Callable[[Any], Any]] = {
-    "update": lambda update: writes_or_undoes(all_or_nothing(update)),
-    "update_many": writes_or_undoes,
-    **dict.fromkeys(("decision", "expert_weights", "expert_names", "expert_ends"), reads),
-    **dict.fromkeys(("bound", "clone"), reads),
+    "update": lambda update: access.writes_or_undoes(all_or_nothing(update)),
+    "update_many": access.writes_or_undoes,
+    **dict.fromkeys(("decision", "expert_weights", "expert_names", "bound", "clone"), access.reads),
 }
 
 
@@ -120,7 +111,7 @@ def _explain(error: ValueError, loss: Loss, domain: Domain) -> None:
         raise ValueError(message) from error
 
 
-class Learner(Stateful, Guarded, ABC):
+class Learner(Stateful, access.Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the loss, returns
@@ -224,7 +215,7 @@ class Learner(Stateful, Guarded, ABC):
         `update(self, loss)` is enough: tickets are dealt with before.
         """
 
-    @writes
+    @access.writes
     def ask(self) -> Ticket:
         """Return a ticket with the decision to play now, whose loss comes later: `update(loss, ticket)`.
 
@@ -236,7 +227,7 @@ class Learner(Stateful, Guarded, ABC):
         return self._tickets.add(self.decision)
 
     @property
-    @reads
+    @access.reads
     def tickets(self) -> list[Ticket]:
         """The open tickets, oldest first."""
         return [] if self._tickets is None else self._tickets.copies()
@@ -250,7 +241,7 @@ class Learner(Stateful, Guarded, ABC):
         try:
             tickets.close(held, value - self.update(f, **more))
         except BaseException:
-            half_written(self, t.__eq__, self.t)
+            access.half_written(self, t.__eq__, self.t)
             raise
         return value
 
@@ -259,7 +250,7 @@ class Learner(Stateful, Guarded, ABC):
         """Whether `update_many` is quicker than as many updates."""
         return False
 
-    @writes_or_undoes
+    @access.writes_or_undoes
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
         """Reveal the losses of several rounds at once: the same decisions as one update for each.
 
@@ -267,7 +258,7 @@ class Learner(Stateful, Guarded, ABC):
         """
         return [self.counted_update(loss) for loss in losses]
 
-    @writes_or_undoes
+    @access.writes_or_undoes
     def counted_update(self, loss: Any, ticket: Any = None, **more: Any) -> Round:
         """Update, and return the oracle calls too."""
         before = self.oracle_calls.numbers()
@@ -285,19 +276,14 @@ class Learner(Stateful, Guarded, ABC):
         """LMO calls so far."""
         return self.oracle_calls.lmo
 
-    @property
-    def lmo_budget(self) -> float | None:
-        """LMO calls per round, never exceeded in total; None for no limit."""
-        return None if self.options is None else self.options.oracle.budget
-
     def undoable(self, before: Mapping[str, Any]) -> bool:
         """Whether learners within are where they were."""
         held = [before[name] for name in _parts(type(self))[1]]
         within = [each for one in held for each in (one if isinstance(one, tuple) else (one,))]
-        return not any(each.t != before["t"] or is_half_written(each) for each in within)
+        return not any(each.t != before["t"] or access.is_half_written(each) for each in within)
 
     @property
-    @reads
+    @access.reads
     def expert_weights(self) -> Array | None:
         """The weights of an ensemble's experts in the coming round; None for a single learner."""
         return None if self._meta is None else self._meta.weights.copy()
@@ -307,7 +293,7 @@ class Learner(Stateful, Guarded, ABC):
         """A name for each expert, in the order of `expert_weights`; None for a single learner."""
         return None
 
-    @reads
+    @access.reads
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return a proved bound on the regret so far, in units of the loss, with the parameters used.
 
@@ -335,7 +321,7 @@ class Learner(Stateful, Guarded, ABC):
         """The bound for checked arguments; None where none is known."""
         return None
 
-    @reads_whole
+    @access.reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to a file; `driftwolfe.load` resumes bit-identically.
 
@@ -382,7 +368,7 @@ class Learner(Stateful, Guarded, ABC):
             )
         return learner.clone()
 
-    @reads
+    @access.reads
     def clone(self) -> Self:
         """Return an independent copy in the same state, on the same set."""
         return copy.deepcopy(self, {id(self.domain): self.domain})
@@ -443,10 +429,6 @@ class Outer(Learner):
     def oracle_calls(self) -> OracleCalls:
         both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
         return OracleCalls(*map(sum, zip(*both, strict=True)))
-
-    @property
-    def lmo_budget(self) -> float | None:
-        return self.learner.lmo_budget
 
     def check(self) -> None:
         super().check()

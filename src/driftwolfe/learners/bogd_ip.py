@@ -174,8 +174,6 @@ class SOOGD(BOGDIP):
     ----------
     domain
         A `SeparationDomain`, or a set with a gauge, its subgradient and an inner radius.
-    tolerance_scale
-        Factor on the tolerance; smaller tightens the bound.
     {options}
 
     References
@@ -199,16 +197,14 @@ class SOOGD(BOGDIP):
         lipschitz: float | str = "auto",
         *,
         step_scale: float | None = None,
-        tolerance_scale: float = 1.0,
     ) -> None:
         if isinstance(domain, Domain) and not domain.can("separate"):
             raise ValueError(
                 f"SOOGD separates points from the set, which {type(domain.unwrapped).__name__} cannot; "
                 "use BOGDIP, which needs only linear minimisation"
             )
-        oracle = Oracle("separation", tolerance_scale=tolerance_scale)
-        super().__init__(domain, horizon, lipschitz, oracle=oracle, step_scale=step_scale)
+        super().__init__(domain, horizon, lipschitz, oracle="separation", step_scale=step_scale)
 
     def _plan(self, horizon: int) -> Plan:
         h = horizon**-0.5
-        return Plan(h, 1, (self.options.D * h) ** 2 * self.options.tolerance_scale)
+        return Plan(h, 1, (self.options.D * h) ** 2)

@@ -18,7 +18,7 @@ from driftwolfe.learners import ahead
 from driftwolfe.learners.base import Epoch, Learner, as_loss, largest_gradient
 from driftwolfe.learners.options import Options
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import near_largest
 from driftwolfe.state import Field, Nested
 from driftwolfe.storage import require
@@ -161,8 +161,7 @@ class CoverLearner(Learner):
     ) -> None:
         super().__init__(domain)
         checks.one_of(start, "start", ("current", "origin"))
-        self.options = options
-        self.start = start
+        self.options, self.start = options, start
         self._plan = plan
         self._cover = GeometricCover()
         self._meta = meta
@@ -175,7 +174,7 @@ class CoverLearner(Learner):
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
-        start = self._first_point()
+        start = self._restart_point()
         self._meta.update(evaluation.played, evaluation.losses)
         self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1
@@ -183,8 +182,7 @@ class CoverLearner(Learner):
         self._experts.settle(self._weights)
         return evaluation.value
 
-    def _first_point(self) -> Point:
-        """Where experts start whose intervals begin with the coming round."""
+    def _restart_point(self) -> Point:
         if self.start == "origin":
             return self.domain.origin()
         return self._experts.restart_point(self._weights, self._heaviest)
@@ -207,11 +205,6 @@ class CoverLearner(Learner):
         return self._experts.mean(self._weights)
 
     @property
-    def expert_ends(self) -> Indices:
-        """The last round of each expert that is awake, in the order of `expert_weights`."""
-        return np.array([(self.t + 1) // n * n + n - 1 for n in self._lengths])
-
-    @property
     def expert_names(self) -> list[str]:
         """The lengths of their intervals."""
         return [f"{n:,} round{'s' if n > 1 else ''}" for n in self._lengths]
@@ -219,7 +212,7 @@ class CoverLearner(Learner):
     lipschitz = property(largest_gradient)
 
     def derive(self) -> None:
-        self._lengths = [each.length for each in self._cover.active(self.t + 1)]
+        self._lengths = [end - start + 1 for start, end in self._cover.active(self.t + 1)]
         self._weights = self._meta.weights
 
     def check(self) -> None:

@@ -27,7 +27,8 @@ class MultiOCG(GridLearner):
 
     Each epoch has regret at most :math:`2 G D\sqrt\gamma`. Against comparators of path length P,
     :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the regret of the weights; against
-    minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation. With
+    minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation
+    (``bound(2 * V_T / G)``). With
     `strong_convexity` and a given G that no gradient exceeds, an epoch has at most about
     :math:`2.41\,(G^2/\lambda)\ln\gamma` (`bounds.strongly_convex_leader`), and weights at the rate
     :math:`\lambda/G^2`, with full feedback, cost :math:`(G^2/\lambda)\ln(1/p_i)` (`docs/theory/benign.md`).
@@ -94,28 +95,6 @@ class MultiOCG(GridLearner):
     def expert_names(self) -> list[str]:
         """The rounds between their restarts."""
         return [f"γ = {plan.lifetime:,}" for plan in self._plans(self._epoch_length)]
-
-    def bound(
-        self, path_length: float = 0.0, tau: int | None = None, variation: float | None = None
-    ) -> float:
-        """Return the bound, for convex losses or strongly convex ones.
-
-        Parameters
-        ----------
-        path_length, tau
-            That of the comparators; `tau` is not offered.
-        variation
-            V_T, in place of `path_length`, for the bound against the minimiser of each round.
-        """
-        if variation is None:
-            return super().bound(path_length, tau)
-        if path_length:
-            raise ValueError(
-                "give path_length or variation, not both: with variation the bound is against "
-                "the minimiser of each round"
-            )
-        drift, G = 2.0 * checks.nonnegative(variation, "variation"), self.lipschitz
-        return super().bound(drift / G if G > 0 else 0.0, tau)  # 2 V_T takes the place of G P
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         options, G = self.options, self.options.lipschitz

@@ -11,10 +11,16 @@ import numpy as np
 
 from driftwolfe.bounds.ensembles import Measured
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import block_length, projection_eps
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
-from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
+from driftwolfe.ensemble.plan import (
+    FOREVER,
+    Plan,
+    ProjectionConfig,
+    block_length,
+    budgeted_plan,
+    projection_eps,
+)
 from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
 from driftwolfe.oracles.infeasible_projection import CACHE_MOVED
 from driftwolfe.points import checks
@@ -194,13 +200,15 @@ def make_options(
     if cache:
         cached = ("auto", "halfspace", "corrective")
         checks.one_of(given.method, "on a CachedDomain, method", cached)
-        checks.one_of(given.schedule, "on a CachedDomain, schedule", ("blocks",))
+    if cache or leaders:  # targets that are a block old do worse, and share no vertices
+        whose = "on a CachedDomain" if cache else "for POLAR"
+        checks.one_of(given.schedule, f"{whose}, schedule", ("blocks",))
     by_calls = leaders and not certified
     dear = budget is not None or (by_calls and domain.known_by_lmo and not domain.can("project"))
     method = _method(domain, given, certified, leaders, dear)
     if cache is None:
         dense = method == "corrective" and not domain.rank_one_atoms
-        cache = CACHED if dear and by_calls and given.schedule == "blocks" and dense else 0
+        cache = CACHED if dear and by_calls and dense else 0
     learned = isinstance(lipschitz, str) and lipschitz == "auto"
     G = None if learned else checks.positive(lipschitz, 'lipschitz, if not "auto",')
     steps = None if G is None else D / G

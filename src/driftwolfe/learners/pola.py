@@ -64,7 +64,7 @@ class POLA(CoverLearner):
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._weights, self.options.linear)
-        start = self._first_point()
+        start = self._restart_point()
         self._meta.update(evaluation.played, evaluation.losses)
         self._experts.step(f, evaluation.slopes, evaluation.shared)
         self.t += 1

@@ -192,10 +192,10 @@ class POLAR(Learner):
             level = 1 if kind == "whole" else (length // self.shortest).bit_length() + 1
             part = budget / (level * (level + 1))
             part /= len(self.kinds) if level > 1 else 1 + len({"adaptive", "agile"} & {*self.kinds})
-            h = (part / (CERTAIN_CALLS * options.delay_factor)) ** 0.25 * length**-0.75
-            rounds = CERTAIN_CALLS / (part * (options.delay_factor * h) ** 2)
+            h = (part / CERTAIN_CALLS) ** 0.25 * length**-0.75
+            rounds = CERTAIN_CALLS / (part * h**2)
             block = whole_above(rounds ** (1 / 3))
-        tolerance = min(1.0, (h * block * options.delay_factor) ** 2) * options.D**2
+        tolerance = min(1.0, (h * block) ** 2) * options.D**2
         return Plan(h, block, tolerance * options.tolerance_scale, part, lifetime, rule)
 
     def _kinds(self, given: Any, factored: bool) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from driftwolfe import bounds
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import AdaHedge, experiment_grid, paper_grid, pold_grid
-from driftwolfe.ensemble.plan import BUDGET_SPLITS, Plan, budgeted_grid
+from driftwolfe.ensemble import plan, pold_grid
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensembles import GridLearner, anytime
+from driftwolfe.learners.ensembles import GridLearner
 from driftwolfe.learners.options import Options, WeightOptions, make_options
 from driftwolfe.oracles import Oracle
 from driftwolfe.points import checks
@@ -45,12 +45,6 @@ class POLD(GridLearner):
     grid
         ``"tight"``: the steps with the best bound; ``"paper"``: those of the paper's theorem;
         ``"experiment"``: those of its experiments.
-    weights
-        ``"hedge"``, the paper's; or ``"adahedge"``: `AdaHedge`, which needs no range of losses and follows
-        experts that are best in turn.
-    budget_split
-        How experts split a budget in the certified tuning: ``"prior"``, :math:`(1 + 1/N)/(i(i+1))`, which
-        favours short paths; or ``"mixed"``, the mean of that and equal parts, for long ones.
     {options}
 
     References
@@ -86,38 +80,30 @@ class POLD(GridLearner):
         lipschitz: float | str = "auto",
         *,
         grid: str = "tight",
-        weights: str = "hedge",
-        budget_split: str = "prior",
         oracle: Oracle | str = "auto",
         **options: Unpack[WeightOptions],
     ) -> None:
         checks.one_of(grid, "grid", GRIDS)
-        checks.one_of(weights, "weights", ("hedge", "adahedge"))
-        checks.one_of(budget_split, "budget_split", BUDGET_SPLITS)
         self.grid = grid
-        if weights == "adahedge" and options.get("loss_scale") is None:  # no range to certify
-            options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, oracle=oracle, **options)
-        plans = partial(_plans, checked, grid, budget_split)
-        meta = None if weights == "hedge" else partial(anytime, AdaHedge)
-        super().__init__(domain, checked, plans, weights=meta)
+        super().__init__(domain, checked, partial(_plans, checked, grid))
 
 
 GRIDS: dict[str, Callable[[int], Array]] = {
     "tight": lambda horizon: pold_grid(horizon, bounds.AT_CENTER),
-    "paper": paper_grid,
-    "experiment": experiment_grid,
+    "paper": plan.paper_grid,
+    "experiment": plan.experiment_grid,
 }
 
 
-def _plans(options: Options, grid: str, split: str, horizon: int) -> list[Plan]:
+def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:
     """One BOGD_IP for each step of the grid, with its part of the budget."""
     budget = options.oracle.budget or 0.0
     if options.planned and grid == "tight":
-        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor, split)
-        steps = [plan.step for plan in best]
+        best = plan.budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
+        steps = [each.step for each in best]
     else:
         steps = GRIDS[grid](horizon).tolist()
     number = len(steps)  # equal parts are better where measured, those of the prior are proved
-    parts = BUDGET_SPLITS[split](number) if options.planned else np.full(number, 1.0 / number)
+    parts = plan.ader_prior(number) if options.planned else np.full(number, 1.0 / number)
     return [options.plan(h, budget * part) for h, part in zip(steps, parts.tolist(), strict=True)]

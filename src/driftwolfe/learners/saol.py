@@ -94,12 +94,6 @@ class OneProjectionSAOL(CoverLearner):
         A set that can project, unless `oracle` is another than ``"exact"``; the horizon is not used.
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
-    start
-        New experts start at ``"current"``, the last y, or ``"origin"``.
-    tuning
-        ``"practical"``: projections as accurate as the oracle says, and loss_scale ``"auto"``; ``"certified"``:
-        a tolerance of :math:`D^2/2^{\lfloor\log_2 t\rfloor}` where they are not exact, and loss_scale
-        ``"certified"``.
     {options}
 
     References
@@ -156,8 +150,6 @@ class PAMO(CoverLearner):
         A set with a gauge and a known inner radius; dense points.
     horizon
         Rounds T: sets the accuracy of the bisection, :math:`1/(\kappa T^2)`; 10,000 where None.
-    accuracy
-        Accuracy of the bisection, in place of that.
     gauge
         ``"bisection"``: on membership; ``"exact"``: the set's own gauge.
     steps
@@ -191,7 +183,6 @@ class PAMO(CoverLearner):
         *,
         gauge: str = "bisection",
         steps: str = "agile",
-        accuracy: float | None = None,
         start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
@@ -218,8 +209,6 @@ class PAMO(CoverLearner):
         T, bisection = checked.horizon or 10_000, None
         if gauge == "bisection":
             bisection = min(0.5, 1.0 / (self.kappa * T**2))
-        if accuracy is not None:
-            bisection = checks.positive(accuracy, "accuracy")
         how, meta = (scale, bisection, steps == "lazy"), MultiplicativeWeights(checked.loss_scale)
         parts = _pamo_plan, meta, start, lambda K, *_: GaugeDescent(K, checked.oracle, *how)
         super().__init__(domain, checked, *parts)
@@ -233,7 +222,7 @@ class PAMO(CoverLearner):
         known, length = self.options.measured(self._experts), 1 << k
         eta = known.step_scale * self._plan(length).step
         given = known.surrogates, known.D, eta, eta * length, 1, 0.0
-        static = bounds.lazy_descent(*given, shrinking_steps=known.shrinking_steps)
+        static = bounds.lazy_descent(*given, bounds.ANYWHERE, known.shrinking_steps)
         return static + rough + bounds.weighing(self._meta, length, self.t)
 
     def _level_per_path(self, k: int) -> float:

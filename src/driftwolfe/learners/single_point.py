@@ -187,15 +187,12 @@ class OnlineFrankWolfe(SinglePointLearner):
     ----------
     horizon
         Rounds T, or None.
-    variant
-        ``"optimized"``: these, the tuning of Weibel et al.; ``"classic"``: that of Hazan and Kale,
-        :math:`\eta = c\,\tfrac14 T^{-3/4}` without the newest gradient, :math:`s_t = \min(1, 2/\sqrt t)`; no bound.
     {options}
 
     References
     ----------
     Hazan and Kale (2012), Projection-free online learning, ICML; Weibel et al. (2026), Optimized
-    projection-free algorithms for online learning, AISTATS (step rule read in its code).
+    projection-free algorithms for online learning, AISTATS (step rule, and tuning, read in its code).
 
     Examples
     --------
@@ -217,11 +214,8 @@ class OnlineFrankWolfe(SinglePointLearner):
         lipschitz: float | str = "auto",
         *,
         step_scale: float | None = None,
-        variant: str = "optimized",
     ) -> None:
         super().__init__(domain, horizon, lipschitz, step_scale=step_scale)
-        checks.one_of(variant, "variant", ("optimized", "classic"))
-        self.variant = variant
         self._first = self._x
         self._gradients = 0.0 * self._x
         self._largest = 0.0
@@ -229,10 +223,8 @@ class OnlineFrankWolfe(SinglePointLearner):
     def _step(self, gradient: Point) -> None:
         self._largest = max(self._largest, self._size(gradient))
         eta, fraction = self._rates(self.lipschitz, self.t + 1)
-        before, self._gradients = self._gradients, self._gradients + gradient
+        self._gradients = self._gradients + gradient
         direction = self._x - self._first + eta * self._gradients
-        if self.variant == "classic":  # without the newest gradient, and with twice the regulariser
-            direction = 2.0 * (self._x - self._first) + eta * before
         self._move(self._counted.lmo(direction), fraction)
 
     def check(self) -> None:
@@ -241,13 +233,11 @@ class OnlineFrankWolfe(SinglePointLearner):
 
     def _rates(self, G: float, t: int) -> tuple[float, float]:
         T, scale = self.options.horizon or t, self.options.scale_for(G)
-        if self.variant == "classic":
-            return scale * 0.5 * T**-0.75, min(1.0, 2.0 / math.sqrt(t))
         return scale * 0.5 * (3.0 / T) ** 0.75, min(1.0, math.sqrt(3.0 / T))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         fixed = self.options.horizon and self.options.step_scale is not None
-        if path_length or tau is not None or not fixed or self.variant != "optimized":
+        if path_length or tau is not None or not fixed:
             return None
         G, D = self.lipschitz, self.options.D
         eta, fraction = self._rates(G, 1)

@@ -40,7 +40,7 @@ class Oracle:
         oracle; the practical tuning keeps its own. Where the budget ends a projection early, `bound` allows for it.
     schedule
         ``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
-        in every round. `POLAR` has less regret with blocks.
+        in every round; not for `POLAR`.
     tolerance_scale
         Factor on the tolerances of projections, :math:`3\epsilon` in the paper; smaller tightens the
         bound. None: 1 in the certified tuning, else 1e-6, so that the accuracy decides.
