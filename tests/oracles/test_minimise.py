@@ -193,7 +193,7 @@ def test_ill_conditioned_functions_take_few_gradients():
 
 
 def test_beyond_the_vertices_of_a_model_a_run_goes_on_as_blended(monkeypatch):
-    monkeypatch.setattr("driftwolfe.oracles.minimise._MODELLED", 40)
+    monkeypatch.setitem(dw.minimise.__globals__, "_MODELLED", 40)
     target = np.random.default_rng(0).dirichlet(np.ones(50))
     start = np.eye(50)[0]
     best = dw.minimise(dw.losses.SquaredDistance(target), dw.Simplex(50), 1e-9, start=start)
