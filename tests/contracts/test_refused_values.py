@@ -116,7 +116,6 @@ BOUNDARIES = {
         np.ones((SHAPE[0], 1)), np.ones(1), np.ones((SHAPE[1], 1)), S
     ),
     "product with a FactoredMatrix": lambda S: LOW_RANK @ S,
-    "leading_triplet": lambda S: leading_triplet(S),
     "MulticlassLogistic": lambda S: dw.losses.MulticlassLogistic(S, LABELS, 2),
     "LogisticLoss": lambda S: dw.losses.LogisticLoss(S, 2.0 * LABELS - 1.0),
     "HingeLoss": lambda S: dw.losses.HingeLoss(S, 2.0 * LABELS - 1.0),
