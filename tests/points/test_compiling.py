@@ -1,11 +1,10 @@
-"""Compiling where no cache can be written, and what a terminal is told while it lasts."""
+"""Compiling, where a cache can be written and where not."""
 
 import errno
 import gc
-import io
+import importlib
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import warnings
@@ -88,29 +87,31 @@ def test_the_search_for_garbage_is_as_it_was_after_compiling(collects):
         (gc.enable if was else gc.disable)()
 
 
-def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(tmp_path):
+def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(tmp_path, monkeypatch):
     texts = {
-        "numbers_": "FACTOR = 2.0",
+        "told": "FACTOR = 2.0",
         "inner": "from driftwolfe.points.compiling import *\n"
         "@jit()\ndef inner(x):\n    return x + 10.0",
         "outer": "from driftwolfe.points.compiling import *\nfrom inner import inner\n"
-        "from numbers_ import FACTOR\n"
+        "from told import FACTOR\n"
         "@jit(NUMBER)\ndef outer(x):\n    return FACTOR * inner(x) + 100.0",
     }
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    path = os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])
-    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    code = "from outer import outer; print(outer(1.0), sum(outer.stats.cache_hits.values()))"
-    told, steps = [], ((None, 122), (None, 122), ("inner", 132), ("numbers_", 148), ("outer", 153))
-    for changed, answer in steps:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    steps = ((None, 122), (None, 122), ("inner", 132), ("told", 148), ("outer", 153))
+    for place, (changed, answer) in enumerate(steps):
         if changed:
             text = texts[changed].replace("0.0", "5.0").replace("2.0", "3.0")
             (tmp_path / f"{changed}.py").write_text(text)
-        value, hits = python("-c", code, env=environment).stdout.split()
-        assert float(value) == answer
-        told.append(hits)
-    assert told == ["0", "1", "0", "0", "0"]
+        compiling._made_of.cache_clear()
+        for name in texts:
+            sys.modules.pop(name, None)
+        outer = importlib.import_module("outer").outer
+        assert outer(1.0) == answer
+        assert sum(outer.stats.cache_hits.values()) == (place == 1)
 
 
 def test_what_cannot_be_compiled_is_an_error_not_a_warning():
@@ -121,27 +122,6 @@ def test_what_cannot_be_compiled_is_an_error_not_a_warning():
 
 def _no_loop(numbers):
     return numbers.no_such_attribute
-
-
-#: Compiles two functions, as modules of loops do.
-PROGRAM = """
-from driftwolfe.points.compiling import NUMBERS, announcement, jit
-
-announcement.patience = 0.0
-
-@jit(NUMBERS)
-def total(numbers):
-    result = 0.0
-    for number in numbers:
-        result += number
-    return result
-
-@jit(NUMBERS)
-def first(numbers):
-    return numbers[0]
-
-total.ready(), first.ready()
-"""
 
 
 def test_a_loop_is_compiled_once_when_first_called_and_for_its_own_types_only():
@@ -180,59 +160,6 @@ def _sum(numbers):
     for number in numbers:
         total += number
     return total
-
-
-@pytest.mark.slow
-def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
-    pty = pytest.importorskip("pty", reason="needs a system with pseudo-terminals")
-
-    def told(cache, terminal=True):
-        """What the program says on its stderr."""
-        (tmp_path / "program.py").write_text(PROGRAM)
-        reader, writer = pty.openpty() if terminal else os.pipe()
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
-        subprocess.run(
-            [sys.executable, tmp_path / "program.py"], env=environment, stderr=writer, check=True
-        )
-        os.close(writer)
-        try:
-            return os.read(reader, 10_000).decode().split("\r\n")
-        except OSError:  # how a terminal that nobody wrote to ends
-            return [""]
-        finally:
-            os.close(reader)
-
-    line = "driftwolfe: compiling for the first use; the next start is quick"
-    assert told("one") == [line, ""]
-    assert told("one") == [""]  # from the cache
-    assert told("other", terminal=False) == [""]
-
-
-def announced(patience, times=1):
-    """An announcement that has heard of that many compilations."""
-    announcement = compiling.Announcement()
-    announcement.patience = patience
-    for _ in range(times):
-        announcement.on_start(None)
-        announcement.on_end(None)
-    return announcement.announced
-
-
-@pytest.mark.parametrize(("patience", "heard"), [(1.0, 0), (-1.0, 1)])
-def test_a_command_says_that_it_compiles_even_into_a_file_unless_that_is_soon_done(
-    patience, heard, monkeypatch, capsys
-):
-    monkeypatch.setattr("driftwolfe.terminal.Output.command_line", True)
-    assert announced(patience, times=2) == bool(heard)
-    assert capsys.readouterr().err.count("compiling for the first use") == heard
-
-
-@pytest.mark.parametrize("stream", [None, io.StringIO()])
-def test_no_stderr_or_a_closed_one_is_no_trouble(stream, monkeypatch):
-    if stream is not None:
-        stream.close()
-    monkeypatch.setattr(sys, "stderr", stream)
-    assert announced(-1.0)
 
 
 def test_interpreted_loops_answer_like_compiled_ones():
