@@ -33,13 +33,11 @@ PUBLIC = (
     "driftwolfe.experiments.report",
 )
 
-_PROTOCOL = "a protocol: there is nothing to make, its methods say what is asked"
 _RESULTS = "draws results of a sweep, which take longer to make than an example may"
 #: Names without an example, and why.
 NO_EXAMPLE = {
     "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
     "driftwolfe.losses.from_torch": "needs PyTorch: see from_jax",
-    "driftwolfe.regret.Record": _PROTOCOL,
     "driftwolfe.experiments.figures.all_figures": _RESULTS,
     "driftwolfe.experiments.figures.panels": _RESULTS,
     "driftwolfe.experiments.figures.save": _RESULTS,

@@ -10,8 +10,9 @@ from contracts.hostile import hidden, nested
 from driftwolfe import estimators
 from driftwolfe.estimators import TraceNormClassifier
 from driftwolfe.estimators.core.ids import check_keys, encode_keys
-from driftwolfe.points import FactoredMatrix, checks, leading_triplet
+from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.checks import sound_sparse
+from driftwolfe.points.lanczos import leading_triplet
 
 #: Rows, columns; both even, for blocks.
 SHAPE = (12, 6)

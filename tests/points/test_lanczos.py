@@ -6,9 +6,9 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from devices import EVERYWHERE, needs_torch
-from driftwolfe.points import FactoredMatrix, leading_triplet
+from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import device_named, device_of, to_host
-from driftwolfe.points.lanczos import lanczos, leading_triplet_of_each
+from driftwolfe.points.lanczos import lanczos, leading_triplet, leading_triplet_of_each
 from points.factored_cases import parts
 
 RUNS_ON = EVERYWHERE

@@ -15,8 +15,9 @@ from driftwolfe.ensemble import block_length, projection_eps
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
-from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
+from driftwolfe.oracles import Oracle
 from driftwolfe.oracles.infeasible_projection import CACHE_MOVED
+from driftwolfe.oracles.methods import DEFAULT_ACCURACY
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 

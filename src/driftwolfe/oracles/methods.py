@@ -23,10 +23,11 @@ from driftwolfe.oracles.frank_wolfe import (
     Stopping,
     run_together,
 )
-from driftwolfe.points import FactoredMatrix, checks, clip_to_ball, distance, inner, norm
+from driftwolfe.points import FactoredMatrix, checks, distance, inner, norm
 from driftwolfe.points.devices import HOST, device_of, is_array, namespace, svd
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.lanczos import ritz_space, threshold_falling
+from driftwolfe.points.ops import clip_to_ball
 
 #: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1

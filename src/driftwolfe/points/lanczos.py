@@ -174,45 +174,23 @@ _EPSILON = float(np.finfo(np.float64).eps)
 class Triplet(NamedTuple):
     """A leading singular triplet: unit vectors u and v with A v = s u.
 
-    Attributes
-    ----------
-    u, s, v
-        The singular value between its vectors.
-    error
-        At least the norm of the residual A^T u - s v: some singular value lies within `error` of `s`.
-        For a tolerance of 0.05 or more, no singular value exceeds ``s + error`` with probability
-        0.999; for a smaller one, none exceeds ``1.05 * s`` with that probability.
-    products
-        Products with the matrix or its transpose.
+    The norm of the residual A^T u - s v is at most `error`: some singular value lies within `error` of s. For a
+    tolerance of 0.05 or more, none exceeds s + error with probability 0.999; for a smaller one, none 1.05 s.
     """
 
     u: Array
     s: float
     v: Array
     error: float
-    products: int
+    products: int  # with the matrix or its transpose
 
 
 def leading_triplet(operator: Any, *, tolerance: float = 1e-8) -> Triplet:
-    r"""Return the leading singular triplet of a matrix.
+    """Return the leading singular triplet of a `FactoredMatrix` or a dense array.
 
-    Lanczos with full reorthogonalisation on :math:`A^\top A`, until the residual
-    :math:`\lVert A^\top u - s v\rVert \le` `tolerance` :math:`\cdot s` or 2,000 products are made; a full
-    decomposition where the shorter side is at most 48. Numbers of the matrix seed the random start: calls repeat
-    exactly, and a method that takes out what was found starts from another direction.
-
-    Parameters
-    ----------
-    operator
-        A `FactoredMatrix` or a dense array.
-    tolerance
-        Relative size of the residual at which to stop.
-
-    Examples
-    --------
-    >>> found = leading_triplet(np.diag([3.0, 2.0, 1.0]))
-    >>> round(found.s, 9), abs(found.v)
-    (3.0, array([1., 0., 0.]))
+    Lanczos with full reorthogonalisation on A^T A, until |A^T u - s v| <= tolerance * s or 2,000 products are
+    made; a full decomposition where the shorter side is at most 48. Numbers of the matrix seed the random start:
+    calls repeat exactly, and a method that takes out what was found starts from another direction.
     """
     tolerance = checks.nonnegative(tolerance, "tolerance")
     factored = isinstance(operator, FactoredMatrix)

@@ -79,22 +79,7 @@ def distance(a: Point, b: Point) -> float:
 
 
 def clip_to_ball(y: Point, center: Point | None, radius: float) -> Point:
-    r"""Return the nearest point of a ball: :math:`c + (y - c)\min(1, R/\lVert y - c\rVert)`.
-
-    Parameters
-    ----------
-    y
-        The point; it is returned itself where it lies in the ball.
-    center
-        The ball's centre c; None for 0.
-    radius
-        Its radius R, in units of the points.
-
-    Examples
-    --------
-    >>> clip_to_ball(np.array([3.0, 4.0]), None, 1.0)
-    array([0.6, 0.8])
-    """
+    """Return the nearest point to y of a ball, y itself where it is inside; None is the centre 0."""
     offset = y if center is None else y - center
     length = norm(offset)
     if length <= radius:
