@@ -150,10 +150,7 @@ class Memory(NamedTuple):
 
 
 class Approach(NamedTuple):
-    """The end of a Frank-Wolfe run towards y: a point x of the set, the LMO calls made, and its `Memory`.
-
-    The gap bounds <x - y, x - v> for all v of the set; one step before x where the limit ended the run.
-    """
+    """The end of a Frank-Wolfe run: x, a bound on <x - y, x - v> one step before it at most, calls, `Memory`."""
 
     point: Point
     gap: float
@@ -268,14 +265,9 @@ class Stopping(NamedTuple):
 class Run:
     r"""A projection under way: its points, the LMO calls made, and the ways to end it.
 
-    With :math:`d = \lVert x - y\rVert` and a certified gap g,
-    :math:`\lVert x - z\rVert^2 \le \lVert y - z\rVert^2 - d^2 + 2g` for all z in K. So it may return
-
-    - (x, x) once :math:`g \le gap`, where that is all that is asked for;
-    - (x, y) once :math:`d^2 \le tolerance`;
-    - (x, x) once :math:`g \le accuracy \cdot \min(d^2, largest\_squared)`, if accuracy <= 1/2;
-    - else x and the half-space step :math:`y' = y + (1 - g/d^2)(x - y)`, the projection of y on a
-      half-space that holds K, once :math:`g \le \sqrt{tolerance}\, d` and any accuracy is reached.
+    With :math:`d = \lVert x - y\rVert` and a certified gap g, it may return (x, x) once g is at most the gap asked
+    for, or `accuracy`, at most 1/2, times :math:`d^2`; (x, y) once :math:`d^2 \le tolerance`; else x and the
+    half-space step :math:`y + (1 - g/d^2)(x - y)`, once :math:`g \le \sqrt{tolerance}\, d`.
     """
 
     def __init__(self, domain: Domain, stop: Stopping, method: str, pair: Pair) -> None:
@@ -429,9 +421,7 @@ class Atoms(Stateful):
 class HalfspaceRun(Run):
     r"""One Frank-Wolfe run and one half-space step, by one LMO call at a time.
 
-    At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the error asked of
-    it: the run continues to a finer `accuracy` as long as this cap allows, and else returns what was within the
-    tolerance before. Where the gap decides, it is plain Frank-Wolfe: at most :math:`6.75\, D^2/gap` calls.
+    At most :math:`2.6\, D^2/tolerance` calls, or :math:`6.75\, D^2/gap` of plain Frank-Wolfe where the gap decides.
     """
 
     def __init__(

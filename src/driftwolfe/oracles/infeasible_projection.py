@@ -150,11 +150,9 @@ def infeasible_projection(
 
 
 def gauge_by_bisection(domain: Domain, y: Point, accuracy: float) -> float:
-    r"""Return the gauge of y about the centre by bisection on membership, from above.
+    """Return the gauge of y about the centre by bisection on membership, from above.
 
-    :math:`\inf\{t : c + (y - c)/t \in K\}` lies in :math:`[\lVert y - c\rVert/R,\ \lVert y - c\rVert/r]`;
-    :math:`\lceil\log_2(1/accuracy)\rceil` membership tests halve the interval for 1/t. The answer is at
-    most `accuracy` times the width too large, so that c + (y - c)/t is in K.
+    At most `accuracy` times the width of the first interval for 1/t too large: c + (y - c)/t is in the set.
     """
     offset = domain._from_center(y)
     length = norm(offset)

@@ -293,11 +293,7 @@ def count_products(number: int) -> None:
 
 
 def counted_products() -> int:
-    """Return the products that this thread has made: the work of oracles on trace-norm balls.
-
-    Two per step of Lanczos, or per column and round of block power iteration. A full decomposition counts
-    the columns of its Gram matrix and the vectors then formed; one of factors, their columns.
-    """
+    """Return the products that this thread has made, or as many as decompositions count for."""
     return getattr(_products, "made", 0)
 
 

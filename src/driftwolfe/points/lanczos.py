@@ -44,10 +44,7 @@ def orthonormal(block: Array) -> Array:
 
 
 class RitzSpace(NamedTuple):
-    r"""A left space, its image :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top`, and their triplets: QW, s, V.
-
-    Values s are lower bounds of the leading singular values, exact where Q holds the leading left vectors.
-    """
+    r"""A left space, its image :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top`, and their triplets: QW, s, V."""
 
     basis: Array  # Q, in orthonormal columns
     image: Array  # A^T Q

@@ -197,8 +197,7 @@ def in_kind_of(gradient: Point, like: Point) -> Point:
 class FactorBuffer:
     """Factors U and V that end in free columns, so that rank-one matrices are added without a copy.
 
-    Matrices that share a buffer differ in their values s only. A column is written once, while no
-    matrix has a value there, so earlier matrices never change.
+    Matrices that share one differ in their values s only; a column is written while no matrix has a value there.
     """
 
     U: Any

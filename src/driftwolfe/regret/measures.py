@@ -253,7 +253,7 @@ def weak_adaptive_regret(history: History, tolerance: float = 1e-4) -> Regret:
     >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
     >>> regret = dw.regret.weak_adaptive_regret(history)
     >>> round(regret, 3), regret.window
-    (7.359, (20, 28))
+    (7.359, (20, 31))
     """
     rounds = check_record(history)
     return WindowSearch(history, tolerance).run(Windows((0, rounds - 1), (1, rounds)))
@@ -421,12 +421,7 @@ class _Node(NamedTuple):
 
 
 class WindowSearch:
-    r"""Best-first branch and bound over windows.
-
-    A window W with the core C has :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`.
-    So a certified minimum over the rounds that windows share bounds all their regrets from above, and its
-    minimiser one from below. The set with the largest bound comes first: its core is solved, then it is split.
-    """
+    r"""Best-first branch and bound: a minimum over rounds that windows share bounds the regrets of all of them."""
 
     def __init__(self, record: History, tolerance: float) -> None:
         self._tolerance = checks.nonnegative(tolerance, "tolerance")

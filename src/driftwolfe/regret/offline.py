@@ -180,10 +180,7 @@ def _dense(x: Point) -> Point:
 
 @dataclass(eq=False)
 class Bracket:
-    r"""The best point found and the best lower bound proved, by evaluations at x and the LMO.
-
-    .. math:: \min_K F \ge F(x) + \min_{v \in K} \langle g, v - x\rangle
-    """
+    r"""The best point found, and the lower bound proved, :math:`F(x) + \min_{v \in K} \langle g, v - x\rangle`."""
 
     domain: Domain
     tolerance: float = 0.0
@@ -236,10 +233,8 @@ class Bracket:
 
 
 def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
-    r"""Minimise by accelerated projected gradient steps (Auslender and Teboulle 2006).
+    """Minimise by accelerated projected gradient steps (Auslender and Teboulle 2006) that never leave the set.
 
-    With :math:`y = (1-\theta) x + \theta z`, z becomes :math:`\Pi_K(z - \nabla F(y)/(\theta L))`, and x
-    :math:`(1-\theta) x + \theta z`: no point leaves the set, so every evaluation is a certificate.
     Momentum is dropped whenever it points uphill (O'Donoghue and Candès 2015).
     """
     relax = 0.8  # factor by which the curvature estimate falls after a step that it allowed
@@ -306,11 +301,7 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
 def minimise_quadratic(
     domain: Domain, gradient: Array, hessian: Array, x: Array, accuracy: float
 ) -> Array:
-    """Minimise a quadratic function over the set to a Frank-Wolfe gap of `accuracy`.
-
-    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1), for badly
-    conditioned Hessians, where projected gradient steps crawl.
-    """
+    """Minimise a quadratic function, badly conditioned perhaps, to a Frank-Wolfe gap (ADMM: Boyd et al. 2011)."""
     values, vectors = np.linalg.eigh(hessian)
     values = np.maximum(values, 0.0)
     if values[-1] == 0.0:
@@ -357,8 +348,7 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
 def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     r"""Minimise by proximal steps on the model :math:`\max_i c_i + \langle g_i, z\rangle` of all tangents.
 
-    A single slope certifies nothing at a kink; the mixture :math:`\sum_i \lambda_i g_i` that the dual
-    of a step ends with does (Kiwiel 1990, Proximity control in bundle methods).
+    At a kink a mixture of slopes gives the certificate (Kiwiel 1990, Proximity control in bundle methods).
     """
 
     def nearest(weights: Array) -> Array:
