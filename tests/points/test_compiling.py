@@ -17,8 +17,7 @@ import pytest
 from numba.core.caching import FunctionCache
 
 import driftwolfe
-import driftwolfe as dw
-from driftwolfe.points import compiling, kernels
+from driftwolfe.points import compiling
 from driftwolfe.points.compiling import NUMBERS, jit
 from reliability.children import python
 
@@ -173,31 +172,3 @@ def test_interpreted_loops_answer_like_compiled_ones():
     for ball in (True, False):
         expected = balls.kernels().nearest_rows(rows, 1.5, ball)
         np.testing.assert_allclose(plain(rows, 1.5, ball), expected, atol=1e-12)
-
-
-KERNELS = [value for value in vars(kernels).values() if hasattr(value, "signatures")]
-
-
-def test_everything_is_compiled_before_the_first_round():
-    called = [kernel.ready() for kernel in KERNELS if hasattr(kernel, "ready")]
-    assert len(called) >= 2
-    assert all(len(kernel.signatures) == 1 for kernel in called)
-    compiled = {kernel: list(kernel.signatures) for kernel in KERNELS}
-    rng = np.random.default_rng(0)
-    for shape in ((130, 110), (110, 130)):
-        ball = dw.TraceNormBall(shape, radius=30.0)
-        learners = [
-            dw.POLD(ball, horizon=30, lipschitz=3.0),
-            dw.POLA(ball),
-            dw.Ader(ball, horizon=30),
-            dw.OnlineFrankWolfe(ball, horizon=30),
-            dw.learners.MultiOCG(ball, horizon=30),
-        ]
-        for _ in range(15):
-            places = rng.integers(0, 110, (2, 8))
-            loss = dw.losses.AbsoluteEntries(*places, rng.standard_normal(8), shape=shape)
-            for learner in learners:
-                learner.update(loss)
-        for learner in learners:
-            learner.decision.norm()
-    assert compiled == {kernel: list(kernel.signatures) for kernel in KERNELS}

@@ -22,14 +22,14 @@ def faults(outcomes):
 
 
 def test_a_sample_of_mutations():
-    outcomes = fuzz.run(80, processes=1)
+    outcomes = fuzz.run(40, processes=1)
     assert faults(outcomes) == []
-    assert len(outcomes) == 80
+    assert len(outcomes) == 40
     assert {outcome.specimen for outcome in outcomes} == {each.name for each in SPECIMENS}
     verdicts = [outcome.verdict for outcome in outcomes]
-    assert verdicts.count("refused") > 40
-    assert verdicts.count("sound") > 2  # or nothing is tested beyond the first check
-    assert "| all | 80 |" in fuzz.table(outcomes)
+    assert verdicts.count("refused") > 20
+    assert verdicts.count("sound") > 1  # or nothing is tested beyond the first check
+    assert "| all | 40 |" in fuzz.table(outcomes)
 
 
 @pytest.mark.slow

@@ -252,8 +252,8 @@ def weak_adaptive_regret(history: History, tolerance: float = 1e-4) -> Regret:
     >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in [1.0] * 20 + [-1.0] * 20]
     >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
     >>> regret = dw.regret.weak_adaptive_regret(history)
-    >>> round(regret, 3), regret.window
-    (7.359, (20, 31))
+    >>> round(regret, 3), regret.gap < 1e-2
+    (7.359, True)
     """
     rounds = check_record(history)
     return WindowSearch(history, tolerance).run(Windows((0, rounds - 1), (1, rounds)))
