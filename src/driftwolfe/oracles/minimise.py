@@ -112,9 +112,7 @@ def minimise(
         raise ValueError(f"minimise needs linear minimisation, which {kind} lacks; use LMODomain")
     checks.one_of(method, "method", METHODS)
     gap, limit = checks.positive(gap, "gap"), checks.count(max_lmo_calls, "max_lmo_calls")
-    first = domain.origin() if start is None else domain.check_point(start, "start")
-    if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
-        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
+    first = domain.origin() if start is None else checked_start(domain, start)
     if method == "auto":
         method = "vanilla" if isinstance(first, FactoredMatrix) else "corrective"
     run, calls, enough = _Run(f, domain, first, method), 0, math.inf
@@ -134,6 +132,14 @@ def minimise(
     atoms = [atom.reshape(run.shape) if run.dense else atom for atom in run.atoms[used]]
     done = calls, run.iterations, run.method, run.gap <= gap, atoms, run.weights[used]
     return Minimum(run.x.copy(), run.value, run.gap, *done)
+
+
+def checked_start(domain: Domain, start: Any) -> Point:
+    """Return a point to start from, which must be of the set."""
+    first = domain.check_point(start, "start")
+    if domain.cheap_membership and not domain.contains(first, atol=1e-6):
+        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
+    return first
 
 
 class _Run:

@@ -20,17 +20,12 @@ from numba.core.compiler_machinery import PassManager
 from driftwolfe.points.kinds import Loading
 
 
-class CompileCacheWarning(UserWarning):
-    """Compiled code could not be written to a cache, so every process compiles anew."""
-
-
 @cache  # once in a process
 def warn_of_no_cache() -> None:
     """Say that compiled code is not cached, and what to do about it."""
     warnings.warn(
         "driftwolfe found no folder to cache compiled code in, so every process compiles anew, for "
         "seconds; set NUMBA_CACHE_DIR to a folder that can be written",
-        CompileCacheWarning,
         stacklevel=2,
     )
 

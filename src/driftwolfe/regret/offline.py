@@ -14,6 +14,7 @@ from driftwolfe import oracles
 from driftwolfe.domains import Domain, Simplex
 from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.oracles.minimise import checked_start
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Objective, Tangent, pool
@@ -46,11 +47,6 @@ class OfflineMinimum:
     value: float
     gap: float
     iterations: int
-
-    @property
-    def lower(self) -> float:
-        """The certified lower bound."""
-        return self.value - self.gap
 
 
 def offline_minimum(
@@ -85,9 +81,7 @@ def offline_minimum(
     (array([1., 1.]), 3.0, True)
     """
     origin = domain.origin()
-    first = origin if start is None else domain.check_point(start, "start")
-    if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
-        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
+    first = origin if start is None else checked_start(domain, start)
     if not losses:
         raise ValueError("losses must hold at least one loss, got none")
     for loss in losses:
