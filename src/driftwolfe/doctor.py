@@ -274,11 +274,14 @@ def warm_up(names: Sequence[str] = ()) -> int:
     """Compile the loops that these use, all by default, or find them in the cache; return how many there are."""
     from tqdm import tqdm
 
+    from driftwolfe.points.compiling import announcement  # brings numba
+
     for name in names:
         checks.one_of(name, "NAME", MODULES)
     modules = dict.fromkeys(module for name in names or MODULES for module in MODULES[name])
     found = [vars(import_module(f"driftwolfe.{module}")).values() for module in modules]
     loops = [loop for loop in chain(*found) if hasattr(loop, "ready")]
+    announcement.announced = True
     for loop in tqdm(loops, "compiling", unit="loop", leave=False, disable=None):
         loop.ready()
     return len(loops)

@@ -1,10 +1,12 @@
-"""Compiling, where a cache can be written and where not."""
+"""Compiling where no cache can be written, and what a terminal is told while it lasts."""
 
 import errno
 import gc
 import importlib
+import io
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import warnings
@@ -51,7 +53,7 @@ def test_without_a_writable_cache_it_compiles_and_says_so_once(sealed, tmp_path)
     first, second = run.stdout.splitlines()
     assert first == f"{tmp_path / 'driftwolfe' / '__init__.py'} [1.0, 0.0]"
     assert second.startswith("note compiled in every process") and "NUMBA_CACHE_DIR" in second
-    assert run.stderr.count("UserWarning: driftwolfe found no folder") == 1
+    assert run.stderr.count("CompileCacheWarning: driftwolfe found no folder") == 1
     assert run.stderr.count("set NUMBA_CACHE_DIR to a folder that can be written") == 1
 
 
@@ -61,7 +63,7 @@ def test_a_cache_on_a_full_disk_is_done_without(monkeypatch):
 
     monkeypatch.setattr(FunctionCache, "save_overload", full)
     compiling.warn_of_no_cache.cache_clear()
-    with pytest.warns(UserWarning, match="NUMBA_CACHE_DIR") as heard:
+    with pytest.warns(compiling.CompileCacheWarning) as heard:
         first, second = jit(NUMBERS)(_first), jit(NUMBERS)(_second)
         assert (first(np.array([3.0, 4.0])), second(np.array([3.0, 4.0]))) == (3.0, 4.0)
     assert len(heard) == 1
@@ -123,6 +125,27 @@ def _no_loop(numbers):
     return numbers.no_such_attribute
 
 
+#: Compiles two functions, as modules of loops do.
+PROGRAM = """
+from driftwolfe.points.compiling import NUMBERS, announcement, jit
+
+announcement.patience = 0.0
+
+@jit(NUMBERS)
+def total(numbers):
+    result = 0.0
+    for number in numbers:
+        result += number
+    return result
+
+@jit(NUMBERS)
+def first(numbers):
+    return numbers[0]
+
+total.ready(), first.ready()
+"""
+
+
 def test_a_loop_is_compiled_once_when_first_called_and_for_its_own_types_only():
     whole = jit(numba.types.Array(numba.float64, 1, "C", readonly=True))(_sum)
     assert not whole.overloads
@@ -159,6 +182,59 @@ def _sum(numbers):
     for number in numbers:
         total += number
     return total
+
+
+@pytest.mark.slow
+def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
+    pty = pytest.importorskip("pty", reason="needs a system with pseudo-terminals")
+
+    def told(cache, terminal=True):
+        """What the program says on its stderr."""
+        (tmp_path / "program.py").write_text(PROGRAM)
+        reader, writer = pty.openpty() if terminal else os.pipe()
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        subprocess.run(
+            [sys.executable, tmp_path / "program.py"], env=environment, stderr=writer, check=True
+        )
+        os.close(writer)
+        try:
+            return os.read(reader, 10_000).decode().split("\r\n")
+        except OSError:  # how a terminal that nobody wrote to ends
+            return [""]
+        finally:
+            os.close(reader)
+
+    line = "driftwolfe: compiling for the first use; the next start is quick"
+    assert told("one") == [line, ""]
+    assert told("one") == [""]  # from the cache
+    assert told("other", terminal=False) == [""]
+
+
+def announced(patience, times=1):
+    """An announcement that has heard of that many compilations."""
+    announcement = compiling.Announcement()
+    announcement.patience = patience
+    for _ in range(times):
+        announcement.on_start(None)
+        announcement.on_end(None)
+    return announcement.announced
+
+
+@pytest.mark.parametrize(("patience", "heard"), [(1.0, 0), (-1.0, 1)])
+def test_a_command_says_that_it_compiles_even_into_a_file_unless_that_is_soon_done(
+    patience, heard, monkeypatch, capsys
+):
+    monkeypatch.setattr("driftwolfe.terminal.Output.command_line", True)
+    assert announced(patience, times=2) == bool(heard)
+    assert capsys.readouterr().err.count("compiling for the first use") == heard
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_no_stderr_or_a_closed_one_is_no_trouble(stream, monkeypatch):
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert announced(-1.0)
 
 
 def test_interpreted_loops_answer_like_compiled_ones():

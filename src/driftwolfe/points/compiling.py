@@ -1,13 +1,15 @@
-"""Compile loops with numba, and cache them."""
+"""Compile loops with numba, cache them, and say so where it takes long."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,8 +18,14 @@ from numba.core import codegen, compiler
 from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
+from numba.core.event import Listener, install_listener
 
 from driftwolfe.points.kinds import Loading
+from driftwolfe.terminal import Output
+
+
+class CompileCacheWarning(UserWarning):
+    """Compiled code could not be written to a cache, so every process compiles anew."""
 
 
 @cache  # once in a process
@@ -26,9 +34,43 @@ def warn_of_no_cache() -> None:
     warnings.warn(
         "driftwolfe found no folder to cache compiled code in, so every process compiles anew, for "
         "seconds; set NUMBA_CACHE_DIR to a folder that can be written",
+        CompileCacheWarning,
         stacklevel=2,
     )
 
+
+class Announcement(Listener):
+    """Says once that loops are compiled if that takes long; numba does not report those in its cache."""
+
+    announced = False
+    patience = 1.0  # seconds
+    _seconds = _since = 0.0
+    _depth = 0  # compiling a function compiles those that it calls
+
+    def on_start(self, event: Any) -> None:
+        if not self._depth:
+            self._since = time.monotonic()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._seconds += time.monotonic() - self._since
+        if self._seconds > self.patience and not self.announced:
+            self.announced = True
+            self._tell()
+
+    def _tell(self) -> None:
+        try:
+            command = Output.command_line and parent_process() is None  # not each of its workers
+            if command or sys.stderr.isatty() or "ipykernel" in sys.modules:
+                words = "driftwolfe: compiling for the first use; the next start is quick"
+                print(words, file=sys.stderr, flush=True)
+        except (AttributeError, ValueError):  # there is no stderr, or it is closed
+            pass
+
+
+announcement = Announcement()
 
 #: Arrays that are read: numbers, indices ("places"), matrices, stacks.
 NUMBERS = numba.types.Array(numba.float64, 1, "C", readonly=True)
@@ -140,11 +182,13 @@ def _compile(loop: Any, types: tuple[Any, ...]) -> None:
     collects = gc.isenabled()
     gc.disable()  # a tenth of the time
     try:
-        loop.compile(types)
-    except OSError:  # a full disk
-        loop._cache = NullCache()
-        warn_of_no_cache()
-        loop.compile(types)
+        with install_listener("numba:compile", announcement):  # code of others is not announced
+            try:
+                loop.compile(types)
+            except OSError:  # a full disk
+                loop._cache = NullCache()
+                warn_of_no_cache()
+                loop.compile(types)
     finally:
         if collects:
             gc.enable()
