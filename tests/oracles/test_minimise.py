@@ -11,7 +11,7 @@ from scipy.special import logsumexp, xlogy
 import driftwolfe as dw
 from driftwolfe.points.ops import ProductPoint
 
-METHODS = ("vanilla", "blended", "corrective")
+METHODS = ("vanilla", "away", "pairwise", "blended", "corrective")
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
@@ -104,9 +104,10 @@ def test_on_a_face_of_a_polytope_the_gap_falls_linearly(method):
     assert best.value == pytest.approx(optimum, abs=1e-12)
 
 
-def test_runs_call_the_lmo_only_where_the_vertices_held_promise_little():
+@pytest.mark.parametrize("method", METHODS[1:-1])
+def test_runs_call_the_lmo_only_where_the_vertices_held_promise_little(method):
     loss = dw.losses.SquaredDistance(np.random.default_rng(0).random((10, 10)))
-    best = dw.minimise(loss, dw.BirkhoffPolytope(10), 1e-5, method="blended")
+    best = dw.minimise(loss, dw.BirkhoffPolytope(10), 1e-5, method=method)
     assert best.converged and 5 * best.lmo_calls < best.iterations
 
 

@@ -16,7 +16,7 @@ from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import trimmed
 
-METHODS = ("auto", "corrective", "blended", "vanilla")
+METHODS = ("auto", "corrective", "blended", "pairwise", "away", "vanilla")
 #: A line search ends where the slope is at most this fraction of that at its start; its most evaluations.
 _FLAT, _TRIALS = 0.1, 60
 #: Rounding, relative to the size of numbers; error asked of an inexact vertex, relative to the gap.
@@ -83,10 +83,11 @@ def minimise(
     method
         ``"vanilla"`` steps towards vertices. The others hold x as a mean of vertices, converge linearly
         on polytopes, and call the LMO only where the vertices held promise less than a quarter of the
-        last gap: ``"blended"`` moves weight from the worst one held to another, and steps to a new one
-        where that gains more; ``"corrective"`` moves all weights at once, to the minimum of a quadratic
-        model of f (BFGS): by far the fewest gradients, and LMO calls. Beyond 200 vertices it goes on as
-        blended. ``"auto"``: corrective, but vanilla for factored points.
+        last gap: ``"away"`` also steps away from the worst one, ``"pairwise"`` moves weight from the
+        worst one to another, ``"blended"`` does so among those held and steps to a new one where that
+        gains more. ``"corrective"`` moves all weights at once, to the minimum of a quadratic model of f
+        (BFGS): by far the fewest gradients, and LMO calls. Beyond 200 vertices it goes on as blended.
+        ``"auto"``: corrective, but vanilla for factored points.
     start
         A point of K where f is finite; by default `domain.origin()`.
     max_lmo_calls
@@ -102,6 +103,7 @@ def minimise(
 
     References
     ----------
+    Lacoste-Julien and Jaggi (2015), On the global linear convergence of Frank-Wolfe optimization variants;
     Tsuji, Tanaka and Pokutta (2022), Pairwise conditional gradients without swap steps; Braun, Pokutta and
     Zink (2017), Lazifying conditional gradient algorithms; Braun et al. (2022), Conditional gradient methods.
     """
@@ -201,7 +203,9 @@ class _Run:
                 return moved / np.abs(moved).sum()  # so that its slope is above rounding
         best, worst = np.zeros((2, self.slopes.size))
         best[index] = worst[self.slopes.argmax()] = 1.0
-        pair = self.method == "corrective" or (self.method == "blended" and held)
+        if self.method == "away" and (best + worst - 2 * self.weights) @ self.slopes > 0.0:
+            return self.weights - worst
+        pair = self.method in ("pairwise", "corrective") or (self.method == "blended" and held)
         return best - (worst if pair else self.weights)
 
     def _corrected(self) -> Array:
