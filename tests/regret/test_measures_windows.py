@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
@@ -202,3 +204,20 @@ def test_own_functions_have_the_regret_of_the_same_built_in_loss_in_few_calls():
     ours, known = adaptive_regret(mine, 40), adaptive_regret(theirs, 40)
     assert max(ours, known) <= min(ours.upper, known.upper) + 1e-9
     assert len(calls) < 150_000  # 70,000; where gradient steps go on at kinks, 360,000
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("progress", [None, False, True])
+def test_a_bar_shows_the_gap_where_it_is_asked_for_or_on_a_terminal(
+    progress, terminal, monkeypatch, capsys
+):
+    class Eager(tqdm):
+        def __init__(self, **options):
+            super().__init__(**options | {"delay": 0, "mininterval": 0})
+
+    monkeypatch.setattr("tqdm.tqdm", Eager)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    for measure in (lambda *given, **how: adaptive_regret(*given, 4, **how), weak_adaptive_regret):
+        measure(drifting(12, 0), progress=progress)
+        shown = terminal if progress is None else progress
+        assert ("gap" in capsys.readouterr().err) == shown

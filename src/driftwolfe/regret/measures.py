@@ -194,7 +194,9 @@ def _regret(history: History, best: Sequence[OfflineMinimum]) -> Regret:
     return Regret(value, math.fsum(each.gap for each in best), (0, len(history.losses)), points)
 
 
-def adaptive_regret(history: History, tau: int, tolerance: float = 1e-4) -> Regret:
+def adaptive_regret(
+    history: History, tau: int, tolerance: float = 1e-4, *, progress: bool | None = None
+) -> Regret:
     r"""Return the largest regret on any window of `tau` rounds, against its own best fixed point.
 
     .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
@@ -210,6 +212,8 @@ def adaptive_regret(history: History, tau: int, tolerance: float = 1e-4) -> Regr
         A game with its losses kept, and the length of the windows, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+    progress
+        Whether to show a progress bar with the gap, by default only on a terminal.
 
     Examples
     --------
@@ -222,7 +226,8 @@ def adaptive_regret(history: History, tau: int, tolerance: float = 1e-4) -> Regr
     """
     rounds = check_record(history)
     length = _window(tau, rounds)
-    return WindowSearch(history, tolerance).run(Windows.of_length(length, 0, rounds - length))
+    windows = Windows.of_length(length, 0, rounds - length)
+    return WindowSearch(history, tolerance).run(windows, progress)
 
 
 def _window(tau: int, rounds: int) -> int:
@@ -231,7 +236,9 @@ def _window(tau: int, rounds: int) -> int:
     return length
 
 
-def weak_adaptive_regret(history: History, tolerance: float = 1e-4) -> Regret:
+def weak_adaptive_regret(
+    history: History, tolerance: float = 1e-4, *, progress: bool | None = None
+) -> Regret:
     r"""Return the largest regret on any window, against its own best fixed point.
 
     .. math:: \max_{1 \le s \le e \le T} \Big(\sum_{t=s}^{e} f_t(x_t)
@@ -243,7 +250,7 @@ def weak_adaptive_regret(history: History, tolerance: float = 1e-4) -> Regret:
 
     Parameters
     ----------
-    history, tolerance
+    history, tolerance, progress
         As in `adaptive_regret`.
 
     Examples
@@ -256,7 +263,7 @@ def weak_adaptive_regret(history: History, tolerance: float = 1e-4) -> Regret:
     (7.359, True)
     """
     rounds = check_record(history)
-    return WindowSearch(history, tolerance).run(Windows((0, rounds - 1), (1, rounds)))
+    return WindowSearch(history, tolerance).run(Windows((0, rounds - 1), (1, rounds)), progress)
 
 
 def violation(history: History, tau: int | None = None) -> float:
@@ -435,12 +442,18 @@ class WindowSearch:
         self._excess = self._suffered - self._floors
         self._best = Regret(-math.inf)
 
-    def run(self, windows: Windows) -> Regret:
+    def run(self, windows: Windows, progress: bool | None) -> Regret:
         """Return the largest regret on any of these windows, certified."""
         self._offer(*windows.best(self._beyond_origin), self._origin)
         root, order, ceiling = _Node(windows, (0, 0), 0.0, self._origin), count(), -math.inf
         heap = [(-self._upper(root), next(order), root)]
+        from tqdm import tqdm  # slow to import
+
+        hidden = None if progress is None else not progress
+        bar = tqdm(unit="minimum", leave=False, delay=1.0, disable=hidden)
         while heap and -heap[0][0] > self._best + self._accuracy:
+            bar.set_postfix_str(f"gap {-heap[0][0] - self._best:.3g}", refresh=False)
+            bar.update()
             negative, _, node = heapq.heappop(heap)
             upper, (start, end) = -negative, node.windows.core
             if node.windows.single:
@@ -453,6 +466,7 @@ class WindowSearch:
             for child in children:
                 bound = min(upper, self._upper(child))
                 heapq.heappush(heap, (-bound, next(order), child))
+        bar.close()
         if heap:
             ceiling = max(ceiling, -heap[0][0])
         best = self._best
