@@ -9,9 +9,11 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import (
+    AbsoluteEntries,
     FunctionLoss,
     HingeLoss,
     LinearLoss,
+    LogisticLoss,
     SquaredDistance,
 )
 from driftwolfe.regret import function_variation, path_length
@@ -71,13 +73,62 @@ def test_opposed_hinges_differ_by_what_both_change():
         losses = [one, other] * (rounds // 2) + [one] * (rounds % 2)
         variation = function_variation(losses, dw.LinfBall(1))
         assert variation == pytest.approx(2.0 * (rounds - 1))
-        assert variation.gap == pytest.approx(0.0, abs=1e-12)  # by slopes, which are opposed
+        assert variation.gap == pytest.approx(0.0, abs=1e-12)
     # In more dimensions, with other slopes and a larger set: 2 |<a, x>| up to |a|_1 R each.
     features = np.array([[0.5, -2.0]])
     pair = [HingeLoss(features, [1]), HingeLoss(features, [-1])]
     wide = function_variation(pair, dw.LinfBall(2, 0.3))
     assert wide == pytest.approx(2 * 2.5 * 0.3)
     assert wide.upper >= wide
+
+
+def test_the_bound_by_ranges_counts_where_it_is_the_smaller():
+    # |x| and |x - 0.1| on [-1, 1]: by slopes 0.1 + (1 + 1); by ranges at most 1.1, in either order.
+    near = [AbsoluteEntries([0], [0], [target]) for target in (0.0, 0.1)]
+    for losses in (near, near[::-1]):
+        variation = function_variation(losses, dw.LinfBall((1, 1)))
+        assert variation.upper == pytest.approx(1.1)
+        assert variation == pytest.approx(0.1)
+    # |x| against |x| - 5, whose least value is -5: by slopes 5 + (1 + 1), by ranges 1 + 5.
+    low = [
+        FunctionLoss(lambda x: abs(x[0]), np.sign, lipschitz=1.0),
+        FunctionLoss(lambda x: abs(x[0]) - 5.0, np.sign, lipschitz=1.0),
+    ]
+    for losses in (low, low[::-1]):
+        assert function_variation(losses, dw.LinfBall(1)).upper == pytest.approx(6.0)
+        assert function_variation(losses, dw.LinfBall(1)) == pytest.approx(5.0)
+
+
+def _any_loss(rng):
+    """A loss of two numbers, of any kind that knows its slopes."""
+    features, labels = rng.standard_normal((2, 2)), rng.choice([-1, 1], 2)
+    target = rng.standard_normal(2)
+    return [
+        LinearLoss(target, constant=float(rng.standard_normal())),
+        SquaredDistance(target, weight=float(rng.choice([0.5, 2.0]))),
+        HingeLoss(features, labels),
+        LogisticLoss(features, labels),
+        FunctionLoss(
+            lambda x: float(np.abs(x - target).sum()) - 3.0,
+            lambda x: np.sign(x - target),
+            lipschitz=2**0.5,
+        ),
+    ][rng.integers(5)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_interval_holds_the_largest_differences_on_a_grid(seed):
+    rng = np.random.default_rng(seed)
+    radius = float(rng.choice([0.3, 1.0, 2.5]))
+    losses = [_any_loss(rng) for _ in range(6)]
+    line = np.linspace(-radius, radius, 41)  # with the corners and the origin
+    points = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    values = np.array([[loss.value(x) for x in points] for loss in losses])
+    found = np.abs(np.diff(values, axis=0)).max(axis=1).sum()
+    variation = function_variation(losses, dw.LinfBall(2, radius))
+    # The search tries the origin and corners, which are points of this grid.
+    assert variation <= found + 1e-9
+    assert found <= variation.upper + 1e-9
 
 
 def test_what_the_oracle_may_miss_is_part_of_the_interval():

@@ -364,8 +364,12 @@ def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
     rise, new_rise = before.lipschitz(domain), now.lipschitz(domain)
     if rise is None or new_rise is None:
         return largest, math.inf
+    # By the slopes of the difference, or by the ranges of both, whichever is smaller.
     old, new = (loss.value(domain.origin()) for loss in (before, now))
-    return largest, abs(new - old) + (rise + new_rise) * domain.radius
+    by_slopes = abs(new - old) + (rise + new_rise) * domain.radius
+    highest, new_highest = old + rise * domain.radius, new + new_rise * domain.radius
+    by_ranges = max(highest - floor(now, domain), new_highest - floor(before, domain))
+    return largest, min(by_slopes, by_ranges)
 
 
 # -- the worst window ---------------------------------------------------------------------------------
