@@ -186,8 +186,9 @@ def test_what_does_not_go_together_is_refused():
     ):
         with pytest.raises(ValueError, match=told):
             make()
-    with pytest.raises(TypeError, match=r"give driftwolfe\.CachedDomain\(domain, 3\)"):
-        dw.POLA(ball, lazy=3)
+    for former in (lambda: dw.Oracle(cache=3), lambda: dw.POLA(ball, lazy=3)):
+        with pytest.raises(TypeError, match=r"give driftwolfe\.CachedDomain\(domain, 3\)"):
+            former()
     assert dw.learners.OneOracleAder(ball, 10, oracle="corrective").lmo_budget == 1.0
 
 

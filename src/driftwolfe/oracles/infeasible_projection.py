@@ -63,6 +63,11 @@ class Oracle:
     tolerance_scale: float | None = None
     seed: int = 0
 
+    def __new__(cls, *given: Any, **named: Any) -> Oracle:
+        if "cache" in named:
+            raise TypeError(CACHE_MOVED.format("Oracle", named["cache"]))
+        return object.__new__(cls)  # `super` would name the class without slots
+
     def __post_init__(self) -> None:
         checks.one_of(self.method, "method", ("auto", *METHODS))
         checks.one_of(self.schedule, "schedule", ("blocks", "even"))
