@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import softmax
+from scipy.linalg import block_diag
+from scipy.special import expit, softmax
 
 from driftwolfe import losses
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.losses.base import dense_features
+from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.rows import FeatureLoss
 from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
@@ -46,10 +48,15 @@ class Objective:
         classes = {type(term.loss) for term in terms}
         self._known = [_KNOWN.get(type(term.loss), _Known()) for term in terms]
         self.linear = classes <= {losses.LinearLoss}
-        self.has_hessian = classes <= {losses.MulticlassLogistic}
+        # One projection minimises it.
+        self.quadratic = classes <= {losses.LinearLoss, losses.SquaredDistance}
         self.kinked = any(known.smoothed for known in self._known)  # has kinks that can be smoothed
         self.unknown = not classes <= _WELL_KNOWN  # may have kinks anywhere
         self.lower_bound = constant if classes <= _NONNEGATIVE else -math.inf
+
+    def has_hessian(self, size: int) -> bool:
+        """Whether `hessian` works and is cheap for points of that many entries."""
+        return size <= 256 and all(known.hessian for known in self._known)
 
     def value(self, x: Point) -> float:
         return self.constant + math.fsum(term.weight * term.loss.value(x) for term in self.terms)
@@ -68,8 +75,8 @@ class Objective:
     def hessian(self, x: Array) -> Array:
         """Return the matrix of second derivatives, for x flattened."""
         matrix = np.zeros((x.size, x.size))
-        for term in self.terms:
-            matrix += term.weight * _multiclass_hessian(cast(Any, term.loss), x)
+        for term, known in zip(self.terms, self._known, strict=True):
+            matrix += term.weight * known.hessian(term.loss, x)  # type: ignore[misc]
         return matrix
 
     def smoothed(self, smoothing: float) -> Objective:
@@ -148,6 +155,32 @@ def _smoothed_absolute(term: Term, smoothing: float) -> Term:
     return Term(term.weight / width, smooth, blur=0.5 * rows)
 
 
+def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
+    curvatures: Any = 2.0
+    if isinstance(loss, losses.HuberEntries):
+        curvatures = np.abs(loss.errors(loss.scores(x))) < loss.width
+    diagonal = np.zeros(x.size)
+    np.add.at(diagonal, loss.rows * x.shape[1] + loss.cols, curvatures)
+    return np.diag(diagonal)
+
+
+def _row_hessian(loss: Any, x: Array) -> Array:
+    """One block per output."""
+    scores, features = loss.scores(x), dense_features(loss.features)
+    if isinstance(loss, losses.LogisticLoss):
+        probabilities = expit(loss.labels * scores)
+        curvatures = probabilities * (1.0 - probabilities)
+    elif isinstance(loss, SmoothHinge):
+        lacking = 1.0 - loss.labels * scores
+        curvatures = ((lacking > 0.0) & (lacking < loss.width)) / loss.width
+    elif isinstance(loss, losses.HuberRows):
+        curvatures = 1.0 * (np.abs(loss.errors(scores)) < loss.width)
+    else:
+        curvatures = np.full(scores.shape, 2.0)
+    own = np.atleast_2d(curvatures / features.shape[0])
+    return block_diag(*((features.T * each) @ features for each in own))
+
+
 def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
     """The sum over rows a with probabilities p of (diag(p) - p p^T) times a a^T, by Kronecker."""
     features = dense_features(loss.features)
@@ -210,6 +243,7 @@ class _Known(NamedTuple):
 
     data: tuple[str, ...] = ()  # arguments to stack, where losses with equal options are joined
     options: tuple[str, ...] = ()
+    hessian: Callable[[Any, Array], Array] | None = None
     smoothed: Callable[[Term, float], Term] | None = None
     join: Callable[[Sequence[Any]], tuple[Term, float]] = _joined
 
@@ -218,18 +252,20 @@ _ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")
 _TARGETS = ("features", "targets")
 _KNOWN: dict[type[Loss], _Known] = {
     losses.AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
-    losses.HuberEntries: _Known(_ENTRIES, ("width", "shape")),
-    losses.SquaredEntries: _Known(_ENTRIES, ("shape",)),
+    losses.HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
+    losses.SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
     losses.AbsoluteRows: _Known(_TARGETS, smoothed=_smoothed_absolute),
-    losses.HuberRows: _Known(_TARGETS, ("width",)),
-    losses.SquaredRows: _Known(_TARGETS),
+    losses.HuberRows: _Known(_TARGETS, ("width",), _row_hessian),
+    losses.SquaredRows: _Known(_TARGETS, (), _row_hessian),
     losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
-    SmoothHinge: _Known(),
-    losses.LogisticLoss: _Known(_ROWS),
-    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes",)),
+    SmoothHinge: _Known(hessian=_row_hessian),
+    losses.LogisticLoss: _Known(_ROWS, hessian=_row_hessian),
+    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes",), _multiclass_hessian),
     losses.FunctionLoss: _Known(join=_sum_of_functions),
-    losses.LinearLoss: _Known(join=_sum_of_linear),
-    losses.SquaredDistance: _Known(join=_sum_of_squared_distances),
+    losses.LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
+    losses.SquaredDistance: _Known(
+        hessian=lambda f, x: 2.0 * f.weight * np.eye(x.size), join=_sum_of_squared_distances
+    ),
 }
 _WELL_KNOWN = _KNOWN.keys() - {losses.FunctionLoss}
 _NONNEGATIVE = _WELL_KNOWN - {losses.LinearLoss}

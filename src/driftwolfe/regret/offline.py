@@ -21,8 +21,6 @@ from driftwolfe.regret.objective import Objective, Tangent, pool
 
 #: Twice as many gradients of a user's own functions are tried before the bundle method takes over.
 _TRIAL = 10
-#: Numbers of a point up to which Newton steps are the quickest, on multiclass logistic losses.
-_NEWTON = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +53,9 @@ def offline_minimum(
     r"""Minimise a sum of losses over a set: :math:`\min_{x \in K} \sum_t f_t(x)`.
 
     Losses of one class are joined first: a thousand rounds cost one matrix product per evaluation.
-    Then, whichever fits: one LMO call for linear losses; accelerated projected gradient steps (Nesterov
-    2005, Smooth minimization of non-smooth functions), where projections are cheap, after Newton steps
-    for small multiclass logistic losses; else fully corrective Frank-Wolfe (Jaggi 2013, Revisiting
+    Then, whichever fits: one LMO call for linear losses; Newton steps over the set, for up to 256
+    entries, and accelerated projected gradient steps (Nesterov 2005, Smooth minimization of non-smooth
+    functions), where projections are cheap; else fully corrective Frank-Wolfe (Jaggi 2013, Revisiting
     Frank-Wolfe). Absolute and hinge losses are smoothed, less and less; your own functions go on with
     a bundle method where gradient steps do not reach the tolerance.
 
@@ -151,8 +149,8 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
             bracket.offer(x, smooth.value(x))
         else:
             solve = accelerated if domain.affordable_projection else corrective
-            if solve is accelerated and smooth.has_hessian and x.size <= _NEWTON:
-                x = newton(smooth, x, bracket)
+            if solve is accelerated and smooth.has_hessian(math.prod(domain.shape)):
+                x = x if smooth.quadratic else newton(smooth, x, bracket)
             x = solve(smooth, x, bracket)
             if objective.unknown:
                 first, bracket.limit = bracket.gap, min(limit, bracket.evaluations + _TRIAL)
