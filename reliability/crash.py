@@ -195,7 +195,7 @@ def whole(path: Path) -> bool:
 
 
 class Game(Victim):
-    """A learner on vectors with a checkpoint after every round and full records."""
+    """A learner on vectors with a checkpoint after every round."""
 
     name = "game, vectors"
     every = 1
@@ -212,8 +212,7 @@ class Game(Victim):
 
     def play(self, path: Path | None = None) -> tuple[dw.History, dw.Learner]:
         learner = self.make_learner()
-        options: dict[str, Any] = {"record_decisions": True, "record_weights": True}
-        history = dw.play(learner, self.losses, checkpoint=path, every=self.every, **options)
+        history = dw.play(learner, self.losses, checkpoint=path, every=self.every)
         return history, learner
 
     def run(self) -> tuple[dw.History, dw.Learner]:
@@ -249,11 +248,10 @@ class FactoredGame(Game):
 
 def fingerprint(history: dw.History, learner: dw.Learner) -> list[bytes]:
     """A history without its seconds, and the learner's state, as bytes."""
-    points = [*history.decisions, learner.decision]
-    dense = [x.toarray() if hasattr(x, "toarray") else x for x in points]
-    calls = history.oracle_calls.values()
-    weights = [] if learner.expert_weights is None else [*history.weights, learner.expert_weights]
-    return [array.tobytes() for array in (history.losses, *calls, *dense, *weights)]
+    x, calls = learner.decision, history.oracle_calls.values()
+    weights = [] if learner.expert_weights is None else [learner.expert_weights]
+    dense = x.toarray() if hasattr(x, "toarray") else x
+    return [array.tobytes() for array in (history.losses, *calls, dense, *weights)]
 
 
 class Here(ThreadPoolExecutor):

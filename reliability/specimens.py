@@ -160,20 +160,20 @@ def _pola() -> Any:
 def _write_game(path: Path) -> None:
     learner = _pola()
     losses = losses_on(learner.domain, 23, seed=1)
-    dw.play(learner, losses, checkpoint=path, record_decisions=True, record_weights=True)
+    dw.play(learner, losses, checkpoint=path)
 
 
 def _load_game(path: Path) -> Any:
     learner = _pola()
-    return learner, Checkpoint(path, learner, [True, True]).resume(learner), path
+    return learner, Checkpoint(path, learner).resume(learner), path
 
 
 def _use_game(loaded: Any) -> None:
-    learner, record, path = loaded
+    learner, rows, path = loaded
     use_learner(learner)
     again = _pola()
-    losses = losses_on(again.domain, len(record.rows) + 5, seed=1)
-    history = dw.play(again, losses, checkpoint=path, record_decisions=True, record_weights=True)
+    losses = losses_on(again.domain, len(rows) + 5, seed=1)
+    history = dw.play(again, losses, checkpoint=path)
     require(np.isfinite(history.losses).all(), "the history holds losses that are not finite")
     require(len(history) == len(losses), "the game is not complete")
 

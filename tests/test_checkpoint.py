@@ -55,7 +55,7 @@ def stop_after(rounds):
 
 def same(one, other):
     """Whether two histories are the same, but for their seconds."""
-    names = ("losses", "lmo", "projection", "gauge", "membership", "decisions", "weights")
+    names = ("losses", "lmo", "projection", "gauge", "membership")
     found = [differences(getattr(one, name), getattr(other, name)) for name in names]
     assert len(one.seconds) == len(other.seconds) == len(one)
     assert (one.seconds >= 0).all()
@@ -68,8 +68,7 @@ def same(one, other):
 def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_path):
     make, losses = GAMES[name]
     path, calm = tmp_path / "game.safetensors", make()
-    options = {"record_decisions": True, "record_weights": True}
-    history, stored = dw.play(calm, losses, **options), options | {"every": every}
+    history, stored = dw.play(calm, losses), {"every": every}
     rng = np.random.default_rng(every)
     for rounds in sorted(rng.choice(np.arange(1, len(losses)), 2, replace=False).tolist()):
         with pytest.raises(StoppedError):
@@ -143,10 +142,10 @@ def test_it_is_written_every_so_many_rounds_and_at_the_end(tmp_path, monkeypatch
 
 def test_a_game_that_is_over_is_read_and_not_played(tmp_path):
     losses, seen, learner = distances(), [], dw.POLA(dw.L1Ball(3))
-    path, options = tmp_path / "game.safetensors", {"record_weights": True}
-    history = dw.play(dw.POLA(dw.L1Ball(3)), losses, checkpoint=path, **options)
+    path = tmp_path / "game.safetensors"
+    history = dw.play(dw.POLA(dw.L1Ball(3)), losses, checkpoint=path)
     content, note = path.read_bytes(), lambda learner, loss: seen.append(loss)
-    again = dw.play(learner, losses, [note], checkpoint=path, **options)
+    again = dw.play(learner, losses, [note], checkpoint=path)
     assert same(again, history)
     np.testing.assert_array_equal(again.seconds, history.seconds)
     assert learner.t == ROUNDS
@@ -167,19 +166,6 @@ def test_callbacks_are_called_for_new_rounds_only_and_a_bar_shows_all(tmp_path, 
     assert [loss for _, _, loss in seen] == history.losses[20:].tolist()
 
 
-def test_a_record_of_vectors_is_few_arrays(tmp_path):
-    """A file with an array for each of a million rounds could not be read."""
-    path, options = tmp_path / "game", {"record_decisions": True, "record_weights": True}
-    counts = []
-    for rounds in (20, 60):
-        history = dw.play(dw.POLA(dw.L1Ball(3)), distances(rounds), checkpoint=path, **options)
-        counts.append(len(dw.storage.read_archive(path).arrays))
-        again = dw.play(dw.POLA(dw.L1Ball(3)), distances(rounds), checkpoint=path, **options)
-        assert same(again, history)
-        assert len({weights.size for weights in again.weights}) > 3
-    assert counts[0] == counts[1] < 20
-
-
 # -- files of other games --------------------------------------------------------------------------
 
 
@@ -198,19 +184,16 @@ def _pold(domain, **options):
 
 
 ARGUMENTS, SET = "made with other arguments", "made with another set"
-RECORDED = "recorded with other record_decisions or record_weights"
 OTHERS = {
-    "another learner": (lambda: dw.Ader(_box(2.0), horizon=50), {}, "holds a POLD, not a Ader"),
-    "another horizon": (_pold(_box(2.0), horizon=51), {}, ARGUMENTS),
-    "no horizon": (_pold(_box(2.0), horizon=None), {}, ARGUMENTS),
-    "another grid": (_pold(_box(2.0), grid="paper"), {}, ARGUMENTS),
-    "another set": (_pold(dw.L1Ball(3)), {}, SET),
-    "another size": (_pold(dw.L1Ball(4)), {}, SET),
-    "other numbers": (_pold(_box(2.5)), {}, SET),
-    "set of one's own": (_pold(dw.LMODomain(3, _box(2.0).lmo, radius=3.0)), {}, SET),
-    "with decisions": (_pold(_box(2.0)), {"record_decisions": True}, RECORDED),
-    "with weights": (_pold(_box(2.0)), {"record_weights": True}, RECORDED),
-    "moved on": (_moved_on, {}, "began with round 0, and this learner has played 1 rounds already"),
+    "another learner": (lambda: dw.Ader(_box(2.0), horizon=50), "holds a POLD, not a Ader"),
+    "another horizon": (_pold(_box(2.0), horizon=51), ARGUMENTS),
+    "no horizon": (_pold(_box(2.0), horizon=None), ARGUMENTS),
+    "another grid": (_pold(_box(2.0), grid="paper"), ARGUMENTS),
+    "another set": (_pold(dw.L1Ball(3)), SET),
+    "another size": (_pold(dw.L1Ball(4)), SET),
+    "other numbers": (_pold(_box(2.5)), SET),
+    "set of one's own": (_pold(dw.LMODomain(3, _box(2.0).lmo, radius=3.0)), SET),
+    "moved on": (_moved_on, "began with round 0, and this learner has played 1 rounds already"),
 }
 
 
@@ -219,11 +202,11 @@ def test_the_file_of_another_game_is_refused_and_nothing_changes(name, tmp_path)
     path = tmp_path / "game.safetensors"
     dw.play(dw.POLD(_box(2.0), horizon=50), distances(20), checkpoint=path)
     content = path.read_bytes()
-    make, options, why = OTHERS[name]
+    make, why = OTHERS[name]
     learner = make()
     before = learner.clone()
     with pytest.raises(ValueError, match=why) as refused:
-        dw.play(learner, distances(), checkpoint=path, **options)
+        dw.play(learner, distances(), checkpoint=path)
     assert str(refused.value).startswith(f"{path} is no checkpoint of this game: it")
     assert str(refused.value).endswith("; remove it to start anew")
     assert differences(learner, before, sets=False) == []

@@ -177,8 +177,9 @@ def test_refused_learners(tmp_path):
 
 def test_refused_delays(tmp_path):
     learner = dw.OGD(dw.L1Ball(3), horizon=30)
-    with pytest.raises(ValueError, match="delay or checkpoint"):
-        dw.play(learner, stream(), delay=2, checkpoint=tmp_path / "game")
+    for name, given in {"delay": 2, "record_decisions": True, "record_weights": True}.items():
+        with pytest.raises(ValueError, match=f"give {name} or checkpoint, not both"):
+            dw.play(learner, stream(), checkpoint=tmp_path / "game", **{name: given})
     with pytest.raises(ValueError, match="delay"):
         dw.play(learner, stream(), delay=-1)
     assert learner.t == 0 and learner.tickets == []

@@ -14,7 +14,8 @@ import driftwolfe as dw
 from benchmarks.data import movielens
 from benchmarks.measure import Skipped, medians, race, read_speed, threads
 from benchmarks.ratio import Ratio
-from driftwolfe.points import FactoredMatrix, leading_triplet
+from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.lanczos import leading_triplet
 
 ROW = "linear_oracle"
 SHAPE, RADIUS, RANK, STORED = (943, 1682), 1e4, 100, 100_000

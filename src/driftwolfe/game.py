@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.ops import POINTS
 from driftwolfe.state import Field, Reader, check_fields
 from driftwolfe.storage import Archive, refused, require
 
@@ -152,20 +151,6 @@ def player(given: Any, domain: Domain | None) -> Learner:
     return Guest(learner, domain)
 
 
-@dataclass(eq=False)
-class GameRecord:
-    """What has been recorded of a game so far."""
-
-    rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss, `CALLS` of rounds
-    decisions: list[Point] = field(default_factory=list)
-    weights: list[Array] = field(default_factory=list)
-    experts: list[tuple[str, ...]] = field(default_factory=list)
-
-    @property
-    def table(self) -> Array:
-        return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
-
-
 def play(
     learner: Any,
     losses: Iterable[Any],
@@ -192,7 +177,8 @@ def play(
         One loss per round, any iterable, also one that reacts to the learner; and functions called
         after every round with the learner and what it suffered.
     record_decisions, record_weights, keep_losses
-        Keep the points played, the expert weights, and the losses, which the regret measures need.
+        Keep the points played, the expert weights, and the losses, which the regret measures need. The
+        first two not with `checkpoint`.
     progress
         Show a progress bar; by default only on a terminal.
     delay
@@ -204,7 +190,7 @@ def play(
         to learners that take them (`LongTerm`, `CutBOGDIP`), and their values at the decisions are kept
         for `regret.violation`. Not with `checkpoint`.
     checkpoint, every
-        A file that the learner and the record are written to, every so many rounds and at the end. If it
+        A file that the learner and its losses are written to, every so many rounds and at the end. If it
         exists, the game resumes: call again with a learner made the same way and the same losses from
         their start. But for its seconds the history is that of an uninterrupted game. Losses that react
         to the learner cannot be resumed.
@@ -219,32 +205,31 @@ def play(
     """
     learner = player(learner, getattr(losses, "domain", None))
     guest = learner if isinstance(learner, Guest) else None
-    recording = [record_decisions, record_weights]
     late, period = checks.count(delay, "delay", least=0), checks.count(every, "every")
-    saved, record = None, GameRecord()
+    saved, rows = None, list[tuple[float, ...]]()  # seconds, loss, `CALLS` of rounds
+    decisions, weights, experts = list[Point](), list[Array](), list[tuple[str, ...]]()
     if checkpoint is not None:
         if guest:
             raise ValueError("only a driftwolfe.Learner has checkpoints: derive yours from it")
-        for name, given in (("a delay", late > 1), ("constraints", constraints is not None)):
+        others = {"delay": late > 1, "constraints": constraints is not None}
+        others |= {"record_decisions": record_decisions, "record_weights": record_weights}
+        for name, given in others.items():
             if given:
                 raise ValueError(
-                    f"a game with {name} has no checkpoints: give {name.split()[-1]} or checkpoint, "
-                    "not both"
+                    f"a game with {name} has no checkpoints: give {name} or checkpoint, not both"
                 )
-        saved = Checkpoint(checkpoint, learner, recording)
-        record = saved.resume(learner)
+        saved = Checkpoint(checkpoint, learner)
+        rows = saved.resume(learner)
     stream = iter(losses)
     if sys.stderr.isatty() if progress is None else progress:
         from tqdm import tqdm  # slow to import
 
         stream = iter(tqdm(losses, unit="round", leave=False))
     # The losses before the checkpoint.
-    functions: list[Any] = [
-        loss if keep_losses else None for loss in islice(stream, len(record.rows))
-    ]
-    if len(functions) < len(record.rows):
+    functions: list[Any] = [loss if keep_losses else None for loss in islice(stream, len(rows))]
+    if len(functions) < len(rows):
         raise ValueError(
-            f"the checkpoint has {len(record.rows):,} rounds, but there are only {len(functions):,} "
+            f"the checkpoint has {len(rows):,} rounds, but there are only {len(functions):,} "
             "losses; give the whole stream again, from its start"
         )
     if not keep_losses:
@@ -255,14 +240,15 @@ def play(
     known: Any = losses if hasattr(losses, "__len__") and hasattr(losses, "__getitem__") else ()
     quicker = learner.runs_ahead or (len(known) > 0 and getattr(known[0], "remote", False))
     single, waiting = late > 1 or limits is not None, deque[Any]()
-    ahead = len(known) > 0 and quicker and not (single or callbacks or any(recording))
+    watched = callbacks or record_decisions or record_weights
+    ahead = len(known) > 0 and quicker and not (single or watched)
     size, unsaved = min(_BATCH, period) if ahead else 1, 0
     while (batch := list(islice(stream, size))) or waiting:
         if batch and record_decisions:
-            record.decisions.append(learner.decision)  # x_t
-        if batch and record_weights and (weights := learner.expert_weights) is not None:
-            record.weights.append(weights)
-            record.experts.append(tuple(learner.expert_names or map(str, range(len(weights)))))
+            decisions.append(learner.decision)  # x_t
+        if batch and record_weights and (now := learner.expert_weights) is not None:
+            weights.append(now)
+            experts.append(tuple(learner.expert_names or map(str, range(len(now)))))
         if single:
             for loss in batch:
                 told = {} if limits is None else _constraint(learner, limits, values)
@@ -278,23 +264,23 @@ def play(
         else:
             rounds = learner.update_many(batch)
         seconds = (time.perf_counter() - started) / len(batch)
-        record.rows.extend((seconds, *outcome) for outcome in rounds)
+        rows.extend((seconds, *outcome) for outcome in rounds)
         if keep_losses:
             functions += batch
         for callback in callbacks:
             callback(guest.learner if guest else learner, rounds[0].value)
         unsaved += len(batch)
         if saved is not None and unsaved >= period:
-            saved.save(learner, record)
+            saved.save(learner, rows)
             unsaved = 0
     if saved is not None and unsaved:
-        saved.save(learner, record)
+        saved.save(learner, rows)
 
-    spent, suffered, *counts = record.table.T
+    spent, suffered, *counts = _table(rows).T
     kept = 0 if guest and not hasattr(guest.learner, "oracle_calls") else None
     lmo, projection, gauge, membership = (each.astype(np.int64)[:kept] for each in counts)
     made = (learner.domain, suffered, spent, lmo, projection, gauge)
-    recorded = (functions, record.decisions, record.weights, membership, record.experts)
+    recorded = (functions, decisions, weights, membership, experts)
     return History(*made, *recorded, np.array(values))
 
 
@@ -314,24 +300,17 @@ def _constraint(learner: Learner, limits: Iterator[Any], values: list[float]) ->
 GAME = archive.LEARNER | {
     "learner": Field(str),
     "first": Field(int, least=0),
-    "recording": Field(list, (2,), items=Field(bool)),
-    **dict.fromkeys(("decisions", "weights"), Field((dict, list))),
-    **dict.fromkeys(("experts", "rows"), Field(dict)),
+    "rows": Field(dict),
 }
-#: Its record: seconds, loss and four counts of calls of each round, and points.
-EACH = Field(list, items=Field(POINTS))
-RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": EACH, "weights": EACH}
-#: Dense points: how many rows each has, and all of them end to end.
-PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
-#: Names of experts, each once, and which has each weight.
-NAMED = {"names": Field(list, items=Field(str)), "numbers": Field(np.int64, (None,), 0)}
+#: Its record: seconds, loss and four counts of calls of each round.
+RECORD = {"rows": Field(np.float64, ("rounds", 6))}
 
 
 class Checkpoint:
     """A file that holds a learner and the record of its game; a kill leaves the last whole one."""
 
-    def __init__(self, path: storage.PathLike, learner: Learner, recording: list[bool]) -> None:
-        self.path, self.first, self.recording = Path(path), learner.t, recording
+    def __init__(self, path: storage.PathLike, learner: Learner) -> None:
+        self.path, self.first = Path(path), learner.t
         self._refused = partial(
             refused, f"{path} is no checkpoint of this game", advice="; remove it to start anew"
         )
@@ -339,46 +318,38 @@ class Checkpoint:
         with storage.explained(self.path):
             storage.destination(self.path)
 
-    def resume(self, learner: Learner) -> GameRecord:
+    def resume(self, learner: Learner) -> list[tuple[float, ...]]:
         """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
-            return GameRecord()
+            return []
         saved = storage.read_archive(self.path, self._check)
         with storage.enough_memory(self.path), self._refused():
             reached = archive.restored(learner, saved)
-            record = _read_record(saved)
-            if reached.t != self.first + len(record.rows):
+            rows = Reader(archive.ensemble_kinds(), saved).read(saved.settings["rows"])
+            rounds = check_fields(RECORD, {"rows": rows}, "game")["rounds"]
+            require((rows[:, 2:] >= 0).all(), "calls")
+            if reached.t != self.first + rounds:
                 raise ValueError("its rounds do not add up")
         writes(lambda learner: learner.__dict__.update(reached.__dict__))(learner)
-        return record
+        return [tuple(row) for row in rows.tolist()]
 
-    def save(self, learner: Learner, record: GameRecord) -> None:
+    def save(self, learner: Learner, rows: list[tuple[float, ...]]) -> None:
         """Write where the game is; refuse if something else moved the learner meanwhile."""
-        reads_whole(self._write)(learner, record)
+        reads_whole(self._write)(learner, rows)
 
-    def _write(self, learner: Learner, record: GameRecord) -> None:
-        rounds = len(record.rows)
-        if learner.t != self.first + rounds:
+    def _write(self, learner: Learner, rows: list[tuple[float, ...]]) -> None:
+        if learner.t != self.first + len(rows):
             raise RuntimeError(
-                f"the game has played {rounds:,} rounds from round {self.first:,} on, but its learner "
-                f"is at round {learner.t:,}: a callback or another thread has moved it; {self.path} "
-                "stays as it was"
+                f"the game has played {len(rows):,} rounds from round {self.first:,} on, but its "
+                f"learner is at round {learner.t:,}: a callback or another thread has moved it; "
+                f"{self.path} stays as it was"
             )
-        writer, names = archive.learner_writer(), dict.fromkeys(chain(*record.experts))
-        numbers = {name: number for number, name in enumerate(names)}
-        numbered = [numbers[name] for each in record.experts for name in each]
-        held = {
-            "decisions": _packed(record.decisions),
-            "weights": _packed(record.weights),
-            "experts": (list(names), np.array(numbered, dtype=np.int64)),
-            "rows": record.table,
-        }
+        writer = archive.learner_writer()
         settings = {
             **archive.learner_settings(learner, writer),
             "learner": type(learner).__name__,
             "first": self.first,
-            "recording": self.recording,
-            **{name: writer.write(each, f"game/{name}") for name, each in held.items()},
+            "rows": writer.write(_table(rows), "game/rows"),
         }
         storage.write_archive(self.path, "Game", settings, writer.arrays)
 
@@ -393,35 +364,8 @@ class Checkpoint:
                     f"it began with round {str(first)[:40]}, and this learner has played {self.first} "
                     "rounds already; give one made anew"
                 )
-            if saved.settings.get("recording") != self.recording:
-                raise ValueError("it was recorded with other record_decisions or record_weights")
             archive.check_settings(saved, GAME, "game")
 
 
-def _packed(points: list[Any]) -> Any:
-    """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
-    if not points or not all(isinstance(point, np.ndarray) for point in points):
-        return points
-    return np.array([len(point) for point in points]), np.concatenate(points)
-
-
-def _read_record(saved: Archive) -> GameRecord:
-    reader = Reader(archive.ensemble_kinds(), saved)
-    held = {name: reader.read(saved.settings[name]) for name in RECORD}
-    for name in ("decisions", "weights"):
-        if isinstance(held[name], tuple):
-            lengths, numbers = held[name]
-            check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
-            require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
-            held[name] = np.split(numbers, np.cumsum(lengths)[:-1])
-    rounds, rows = check_fields(RECORD, held, "game")["rounds"], held["rows"]
-    require((rows[:, 2:] >= 0).all(), "calls")
-    decisions, weights = held["decisions"], held["weights"]
-    require({len(decisions), len(weights)} <= {0, rounds}, "records of points")
-    names, numbers = reader.read(saved.settings["experts"])
-    check_fields(NAMED, {"names": names, "numbers": numbers}, "game")
-    sizes = list(map(len, weights))
-    require(numbers.size == sum(sizes) and (numbers < len(names)).all(), "experts")
-    each = map(names.__getitem__, numbers.tolist())
-    experts = [tuple(islice(each, size)) for size in sizes]
-    return GameRecord([tuple(row) for row in rows.tolist()], decisions, weights, experts)
+def _table(rows: list[tuple[float, ...]]) -> Array:
+    return np.array(rows, dtype=np.float64).reshape(-1, 6)

@@ -104,10 +104,7 @@ def _fits_size(expected: Any, size: Any, sizes: dict[str, int]) -> bool:
 def check_fields(
     fields: Mapping[str, Field], values: Any, what: str, **sizes: int
 ) -> dict[str, int]:
-    """Raise ValueError unless named values are what a table of fields says; return the named sizes.
-
-    Of arrays that have not been read yet (`StoredArray`), types and shapes are checked.
-    """
+    """Raise ValueError unless values, read or not, are what a table of fields says; return the named sizes."""
     if not isinstance(values, dict) or values.keys() != fields.keys():
         raise ValueError(f"this archive does not hold the state of a {what}")
     for name, field in fields.items():
@@ -125,12 +122,6 @@ class Stateful:
     A part is a class of this kind, a tuple of such, a named tuple of fields, `Growing` or a dict of such
     tuples, or a class that says by ``SAVED``, ``saved`` and ``read`` what it is in a file. Names of sizes
     mean the same in all, unless a part is annotated with other names for them, or has its own.
-
-    >>> class Mean(Stateful):
-    ...     count: Count
-    ...     total: Annotated[Any, Field(np.float64, ("n",))]
-    >>> list(declared(Mean))
-    ['count', 'total']
     """
 
     def derive(self) -> None:
@@ -207,10 +198,10 @@ class Growing(Generic[T]):
 
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
-    """Add rows and columns of zeros."""
+    """Add rows and columns of zeros; new rows take no memory before they are used."""
     more = zip(table.shape, (rows, columns), strict=False)
     wider = np.zeros([size + added for size, added in more], table.dtype)
-    wider[tuple(map(slice, table.shape))] = table  # new rows take no memory before they are used
+    wider[tuple(map(slice, table.shape))] = table
     return wider
 
 
@@ -220,11 +211,6 @@ class Nested(NamedTuple):
     kind: Any = Stateful  # its class, or one that it inherits from
     holder: Any = None  # `Growing`, dict or tuple
     sizes: Mapping[str, Any] = {}  # other names, or numbers, for its sizes; {} is the key in a dict
-
-
-def declared(cls: Any) -> dict[str, Field | Nested]:
-    """Return what the annotations of a class and its bases declare, by name."""
-    return _declared(cls)
 
 
 @cache
@@ -237,6 +223,10 @@ def _declared(cls: Any) -> dict[str, Field | Nested]:
             if spec is not None:
                 found[name] = spec
     return found
+
+
+#: Return what the annotations of a class and its bases declare, by name.
+declared: Callable[[Any], dict[str, Field | Nested]] = _declared
 
 
 def _evaluated(hint: str, cls: type) -> Any:
@@ -372,10 +362,9 @@ class Kind(NamedTuple):
 
 
 class Writer:
-    """Turns values into JSON, and collects their arrays; tensors are written as arrays.
+    """Turns values into JSON, and collects their arrays; what appears twice is written once, and is one when read.
 
-    An array, or an object of a known kind, that appears twice is written once, and is one again
-    when it is read. A class that is saved like another names its kind in ``SAVED_AS``.
+    A class that is saved like another names its kind in ``SAVED_AS``.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
@@ -550,10 +539,9 @@ def read_state(
     parts: Mapping[str, Any],
     optional: str = "",
 ) -> list[Any]:
-    """Return the settings and then the parts, of these classes, that `write_state` wrote.
+    """Return the settings and the parts, of these classes, that `write_state` wrote; None for an optional one.
 
-    Names, types and shapes are checked before any array is read, and limits before a part is made. An
-    optional part of which the file has nothing is None.
+    Names, types and shapes are checked before any array is read, and limits before a part is made.
     """
     fields = {**settings, "state": Field(dict)}
 

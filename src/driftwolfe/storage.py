@@ -90,10 +90,7 @@ def explained(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, locked while it is written, and removed at the end unless it was renamed.
-
-    One without a lock was left by a killed process, and is removed too.
-    """
+    """A new file beside `path`, locked while it is written; those that killed processes left are removed."""
     # Hidden, not too long for the system, and a name that nobody else gives.
     start, end = f".{path.stem[:100]}.driftwolfe-", path.suffix
     name = re.compile(f"{re.escape(start)}[0-9a-f]{{16}}{re.escape(end)}")
@@ -185,10 +182,7 @@ class StoredArray(NamedTuple):
 def write_archive(
     path: PathLike, kind: str, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write arrays and settings to one file: whole, or not at all.
-
-    It is a safetensors file whose header has the version, kind, settings and a SHA-256 sum over all of it.
-    """
+    """Write arrays and settings to a safetensors file, whole or not at all, with a SHA-256 sum over all of it."""
     if not isinstance(path, InMemory) and not os.fspath(path):
         raise ValueError("path must name a file, got ''")
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}

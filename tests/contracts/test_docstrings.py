@@ -30,12 +30,10 @@ PUBLIC = (
     "driftwolfe.plot",
 )
 
-_PROTOCOL = "a protocol: there is nothing to make, its methods say what is asked"
 #: Names without an example, and why.
 NO_EXAMPLE = {
     "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
     "driftwolfe.losses.from_torch": "needs PyTorch: see from_jax",
-    "driftwolfe.regret.Record": _PROTOCOL,
 }
 
 #: A class with documented fields, such as a NamedTuple, has them as parameters too.

@@ -10,8 +10,9 @@ from contracts.hostile import hidden, nested
 from driftwolfe import estimators
 from driftwolfe.estimators import TraceNormClassifier
 from driftwolfe.estimators.core.ids import check_keys, encode_keys
-from driftwolfe.points import FactoredMatrix, checks, leading_triplet
+from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.checks import sound_sparse
+from driftwolfe.points.lanczos import leading_triplet
 
 #: Rows, columns; both even, for blocks.
 SHAPE = (12, 6)
@@ -116,7 +117,6 @@ BOUNDARIES = {
         np.ones((SHAPE[0], 1)), np.ones(1), np.ones((SHAPE[1], 1)), S
     ),
     "product with a FactoredMatrix": lambda S: LOW_RANK @ S,
-    "leading_triplet": lambda S: leading_triplet(S),
     "MulticlassLogistic": lambda S: dw.losses.MulticlassLogistic(S, LABELS, 2),
     "LogisticLoss": lambda S: dw.losses.LogisticLoss(S, 2.0 * LABELS - 1.0),
     "HingeLoss": lambda S: dw.losses.HingeLoss(S, 2.0 * LABELS - 1.0),

@@ -9,7 +9,7 @@ import driftwolfe as dw
 from driftwolfe.ensemble import leaders as module
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.oracles import frank_wolfe
+from driftwolfe.oracles.frank_wolfe import approach, run_together
 from driftwolfe.points import FactoredMatrix, inner
 
 SHAPE, RADIUS = (60, 50), 30.0
@@ -116,7 +116,7 @@ def test_vertices_of_one_singular_value_are_all_found():
     ball = dw.TraceNormBall(SHAPE, RADIUS, representation="factored")
     places = np.arange(12)
     y = FactoredMatrix.from_entries(SHAPE, places, places, np.ones(12))
-    run = frank_wolfe(ball, ball.origin(), y, gap=3.0)
+    [run] = run_together(ball, [approach(ball.radius, ball.origin(), y, 3.0)])
     away = run.point.toarray() - y.toarray()
     reach = RADIUS * np.linalg.svd(away, compute_uv=False)[0]
     assert np.vdot(away, run.point.toarray()) + reach <= 3.0 * (1 + 1e-9)

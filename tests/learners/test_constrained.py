@@ -313,7 +313,6 @@ def test_late_constraints_count_at_the_decisions_played(make):
     )
     assert learner.violation == pytest.approx(by_hand)
     assert dw.regret.violation(history) == pytest.approx(by_hand)
-    assert dw.regret.violation(history, walls) == pytest.approx(by_hand)
     assert by_hand > 0.0
     for tau in (1, 13, T):
         found = [
@@ -359,8 +358,6 @@ def test_what_is_refused():
     history = dw.play(dw.OGD(ball), [loss] * 2)
     with pytest.raises(ValueError, match="played without constraints"):
         dw.regret.violation(history)
-    with pytest.raises(ValueError, match="record_decisions"):
-        dw.regret.violation(history, [loss] * 2)
     history = dw.play(dw.OGD(ball), [loss] * 2, constraints=[loss] * 2)
     with pytest.raises(ValueError, match="tau must be at most"):
         dw.regret.violation(history, tau=3)

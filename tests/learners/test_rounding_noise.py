@@ -15,7 +15,8 @@ from contracts.test_learner_contract import stream as contract_stream
 from driftwolfe.ensemble import AdaNormalHedge, MultiplicativeWeights
 from driftwolfe.ensemble.ball import surrogate
 from driftwolfe.losses import LinearLoss, SquaredDistance, SquaredEntries
-from driftwolfe.points import FactoredMatrix, ProductPoint, leading_triplet
+from driftwolfe.points import FactoredMatrix, ProductPoint
+from driftwolfe.points.lanczos import leading_triplet
 from learners.families import play_all
 
 ROUNDS, ALLOWED = 36, 1e-6

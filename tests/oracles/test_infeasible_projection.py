@@ -8,7 +8,8 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.oracles import methods
-from driftwolfe.points import FactoredMatrix, clip_to_ball, devices, distance, inner, norm
+from driftwolfe.points import FactoredMatrix, devices, distance, inner, norm
+from driftwolfe.points.ops import clip_to_ball
 
 
 def hard_pair(domain, seed, scale=1.0):

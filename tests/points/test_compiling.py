@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import importlib
 import io
 import os
 import shutil
@@ -18,8 +19,7 @@ import pytest
 from numba.core.caching import FunctionCache
 
 import driftwolfe
-import driftwolfe as dw
-from driftwolfe.points import compiling, kernels
+from driftwolfe.points import compiling
 from driftwolfe.points.compiling import NUMBERS, jit
 from reliability.children import python
 
@@ -110,29 +110,31 @@ def test_the_search_for_garbage_is_as_it_was_after_compiling(collects):
         (gc.enable if was else gc.disable)()
 
 
-def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(tmp_path):
+def test_code_in_the_cache_is_fresh_while_all_that_it_is_made_of_is_the_same(tmp_path, monkeypatch):
     texts = {
-        "numbers_": "FACTOR = 2.0",
+        "told": "FACTOR = 2.0",
         "inner": "from driftwolfe.points.compiling import *\n"
         "@jit()\ndef inner(x):\n    return x + 10.0",
         "outer": "from driftwolfe.points.compiling import *\nfrom inner import inner\n"
-        "from numbers_ import FACTOR\n"
+        "from told import FACTOR\n"
         "@jit(NUMBER)\ndef outer(x):\n    return FACTOR * inner(x) + 100.0",
     }
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    path = os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])
-    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    code = "from outer import outer; print(outer(1.0), sum(outer.stats.cache_hits.values()))"
-    told, steps = [], ((None, 122), (None, 122), ("inner", 132), ("numbers_", 148), ("outer", 153))
-    for changed, answer in steps:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    steps = ((None, 122), (None, 122), ("inner", 132), ("told", 148), ("outer", 153))
+    for place, (changed, answer) in enumerate(steps):
         if changed:
             text = texts[changed].replace("0.0", "5.0").replace("2.0", "3.0")
             (tmp_path / f"{changed}.py").write_text(text)
-        value, hits = python("-c", code, env=environment).stdout.split()
-        assert float(value) == answer
-        told.append(hits)
-    assert told == ["0", "1", "0", "0", "0"]
+        compiling._made_of.cache_clear()
+        for name in texts:
+            sys.modules.pop(name, None)
+        outer = importlib.import_module("outer").outer
+        assert outer(1.0) == answer
+        assert sum(outer.stats.cache_hits.values()) == (place == 1)
 
 
 def test_what_cannot_be_compiled_is_an_error_not_a_warning():
@@ -268,31 +270,3 @@ def test_interpreted_loops_answer_like_compiled_ones():
     for ball in (True, False):
         expected = balls.kernels().nearest_rows(rows, 1.5, ball)
         np.testing.assert_allclose(plain(rows, 1.5, ball), expected, atol=1e-12)
-
-
-KERNELS = [value for value in vars(kernels).values() if hasattr(value, "signatures")]
-
-
-def test_everything_is_compiled_before_the_first_round():
-    called = [kernel.ready() for kernel in KERNELS if hasattr(kernel, "ready")]
-    assert len(called) >= 2
-    assert all(len(kernel.signatures) == 1 for kernel in called)
-    compiled = {kernel: list(kernel.signatures) for kernel in KERNELS}
-    rng = np.random.default_rng(0)
-    for shape in ((130, 110), (110, 130)):
-        ball = dw.TraceNormBall(shape, radius=30.0)
-        learners = [
-            dw.POLD(ball, horizon=30, lipschitz=3.0),
-            dw.POLA(ball),
-            dw.Ader(ball, horizon=30),
-            dw.OnlineFrankWolfe(ball, horizon=30),
-            dw.learners.MultiOCG(ball, horizon=30),
-        ]
-        for _ in range(15):
-            places = rng.integers(0, 110, (2, 8))
-            loss = dw.losses.AbsoluteEntries(*places, rng.standard_normal(8), shape=shape)
-            for learner in learners:
-                learner.update(loss)
-        for learner in learners:
-            learner.decision.norm()
-    assert compiled == {kernel: list(kernel.signatures) for kernel in KERNELS}

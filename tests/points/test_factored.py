@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices import EVERYWHERE
-from driftwolfe.points import FactoredMatrix, distance, inner, leading_triplet, norm
+from driftwolfe.points import FactoredMatrix, distance, inner, norm
 from driftwolfe.points.devices import device_named, device_of, to_host
+from driftwolfe.points.lanczos import leading_triplet
 from points.factored_cases import RELATIVE, close, lives_on, parts
 from reliability.children import python
 
@@ -314,7 +315,8 @@ LARGE = """
 import resource
 import numpy as np
 import driftwolfe as dw
-from driftwolfe.points import FactoredMatrix, leading_triplet
+from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.lanczos import leading_triplet
 
 rng = np.random.default_rng(0)
 shape, stored, rank = (150_000, 60_000), 400_000, 20

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
@@ -68,7 +69,6 @@ def test_drifting_targets(seed, tau):
     regret = adaptive_regret(history, tau, tolerance=1e-6)
     assert_same(regret, brute_force(history, [tau]))
     assert regret.gap <= 1e-5 * (1 + abs(regret))
-    assert regret.lengths == (tau,)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -76,18 +76,6 @@ def test_weak_adaptive_regret_over_all_windows(seed):
     history = drifting(24, seed)
     regret = weak_adaptive_regret(history, tolerance=1e-6)
     assert_same(regret, brute_force(history, range(1, 25)))
-    assert list(regret.lengths) == list(range(1, 25))
-
-
-def test_weak_adaptive_regret_over_some_lengths():
-    history = drifting(24, 0)
-    grid = weak_adaptive_regret(history, "geometric", tolerance=1e-6)
-    assert list(grid.lengths) == [1, 2, 4, 8, 16, 24]
-    assert_same(grid, brute_force(history, grid.lengths))
-    some = weak_adaptive_regret(history, [7, 3, 7], tolerance=1e-6)
-    assert list(some.lengths) == [3, 7]
-    each = [adaptive_regret(history, tau, tolerance=1e-6) for tau in (3, 7)]
-    assert some == pytest.approx(max(each), rel=1e-5)
 
 
 def test_one_window_is_static_regret():
@@ -139,10 +127,6 @@ def test_refusals_say_why():
         adaptive_regret(history, 9)
     with pytest.raises(ValueError, match="tau must be a whole number"):
         adaptive_regret(history, 0)
-    with pytest.raises(ValueError, match='"all", "geometric"'):
-        weak_adaptive_regret(history, "some")
-    with pytest.raises(ValueError, match="from 1 to 8"):
-        weak_adaptive_regret(history, [3, 9])
     history.functions.clear()
     with pytest.raises(ValueError, match="keep_losses=True"):
         adaptive_regret(history, 2)
@@ -222,17 +206,18 @@ def test_own_functions_have_the_regret_of_the_same_built_in_loss_in_few_calls():
     assert len(calls) < 150_000  # 70,000; where gradient steps go on at kinks, 360,000
 
 
-@pytest.mark.parametrize("progress", [False, True])
-def test_a_search_that_is_cut_off_has_a_certified_gap(progress, capsys):
-    mine, theirs, _ = own_and_built_in()
-    known = adaptive_regret(theirs, 40, 1e-6)
-    for limit in (0.0, 0.05):
-        for measure in (lambda h, **how: adaptive_regret(h, 40, **how), weak_adaptive_regret):
-            started = time.monotonic()
-            found = measure(mine, time_limit=limit, progress=progress)
-            assert time.monotonic() - started < limit + 5.0
-            assert found <= found.upper < np.inf
-    found = adaptive_regret(mine, 40, time_limit=0.0, progress=False)
-    assert found <= known.upper and known <= found.upper and found.gap > 0.1
-    with pytest.raises(ValueError, match="time_limit"):
-        adaptive_regret(mine, 40, time_limit=-1.0)
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("progress", [None, False, True])
+def test_a_bar_shows_the_gap_where_it_is_asked_for_or_on_a_terminal(
+    progress, terminal, monkeypatch, capsys
+):
+    class Eager(tqdm):
+        def __init__(self, **options):
+            super().__init__(**options | {"delay": 0, "mininterval": 0})
+
+    monkeypatch.setattr("tqdm.tqdm", Eager)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    for measure in (lambda *given, **how: adaptive_regret(*given, 4, **how), weak_adaptive_regret):
+        measure(drifting(12, 0), progress=progress)
+        shown = terminal if progress is None else progress
+        assert ("gap" in capsys.readouterr().err) == shown

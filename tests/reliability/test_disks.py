@@ -156,7 +156,7 @@ TROUBLES = {
 
 
 def marks(name, number, needed):
-    slow = name == "report" and number  # all write in the same way; figures take seconds to draw
+    slow = name == "report"  # all write in the same way; figures take seconds to draw
     return [*([needed] if needed else []), *([pytest.mark.slow] if slow else [])]
 
 

@@ -3,6 +3,7 @@
 import json
 import pickle
 import resource
+import signal
 import sys
 from pathlib import Path
 
@@ -21,10 +22,35 @@ def faults(outcomes):
     return [outcome for outcome in outcomes if outcome.verdict == "fault"]
 
 
-def test_a_sample_of_mutations():
-    outcomes = fuzz.run(80, processes=1)
+@pytest.fixture
+def little_memory():
+    """No more than 1 GiB beyond what there is."""
+    if sys.platform != "linux":
+        pytest.skip("limits memory")
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.fixture
+def loader(tmp_path, little_memory):
+    """What a worker process has."""
+    before = signal.signal(signal.SIGPROF, fuzz._too_long)
+    yield fuzz.Loader(tmp_path)
+    signal.signal(signal.SIGPROF, before)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sample_of_mutations(loader):
+    for specimen in SPECIMENS:
+        loader.check(specimen)
+    outcomes = [
+        fuzz.Outcome(specimen.name, number, *loader.outcome(specimen, number))
+        for number, specimen in enumerate((SPECIMENS * 3)[:80])
+    ]
     assert faults(outcomes) == []
-    assert len(outcomes) == 80
     assert {outcome.specimen for outcome in outcomes} == {each.name for each in SPECIMENS}
     verdicts = [outcome.verdict for outcome in outcomes]
     assert verdicts.count("refused") > 40
@@ -37,18 +63,6 @@ def test_ten_thousand_mutations():
     outcomes = fuzz.run(10_000)
     assert len(outcomes) == 10_000
     assert faults(outcomes) == []
-
-
-@pytest.fixture
-def little_memory():
-    """No more than 1 GiB beyond what there is."""
-    if sys.platform != "linux":
-        pytest.skip("limits memory")
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def assert_refused(model, folder, change, why):

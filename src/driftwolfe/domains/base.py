@@ -267,8 +267,7 @@ class Domain(checks.Constructed, ABC):
         raise NotImplementedError(f"{type(self).__name__} has no cheap projection; {instead}")
 
     def _gauge(self, y: Point) -> float:
-        instead = "use contains, or driftwolfe.oracles.gauge_by_bisection, which needs only that"
-        raise NotImplementedError(f"{type(self).__name__} has no cheap gauge; {instead}")
+        raise NotImplementedError(f"{type(self).__name__} has no cheap gauge; use contains")
 
     def _gauge_subgradient(self, y: Point) -> Point:
         instead = "use a method that needs only its lmo, such as POLA in place of PAMO"

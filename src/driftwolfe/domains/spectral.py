@@ -13,10 +13,15 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.domains.balls import NormBall, kernels, load_kernels, threshold_to_sum
 from driftwolfe.domains.base import LMO, Answer, Domain
 from driftwolfe.domains.boxes import Simplex
-from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
+from driftwolfe.points import FactoredMatrix, checks, devices, norm
 from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, compiled
-from driftwolfe.points.lanczos import leading_triplet_of_each, threshold_falling
+from driftwolfe.points.lanczos import (
+    Triplet,
+    leading_triplet,
+    leading_triplet_of_each,
+    threshold_falling,
+)
 
 factored_kernels = compiled("driftwolfe.points.kernels")
 

@@ -23,10 +23,10 @@ from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
-from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
+from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array, Point, compiled
-from driftwolfe.points.ops import POINTS, trimmed
+from driftwolfe.points.ops import POINTS, clip_to_ball, trimmed
 from driftwolfe.state import POINT, POSITIVE, Count, Field, Size, State, Stateful
 from driftwolfe.storage import require
 

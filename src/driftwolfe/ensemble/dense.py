@@ -21,11 +21,11 @@ from driftwolfe.ensemble.experts import (
 from driftwolfe.ensemble.plan import ADAPTIVE, LAZY, OPTIMISTIC, VERTEX, Plan, ProjectionConfig
 from driftwolfe.ensemble.weights import Totals
 from driftwolfe.losses import Loss
-from driftwolfe.oracles import gauge_by_bisection
-from driftwolfe.points import checks, clip_to_ball, norm
+from driftwolfe.oracles.infeasible_projection import gauge_by_bisection
+from driftwolfe.points import checks, norm
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
-from driftwolfe.points.ops import TIE
+from driftwolfe.points.ops import TIE, clip_to_ball
 from driftwolfe.state import Field, Size
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")

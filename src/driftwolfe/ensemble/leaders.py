@@ -103,7 +103,7 @@ class Leaders(Experts):
         experts, runs = [self._seen(*each, largest) for each in given], dict[int, Any]()
         for i, expert in enumerate(experts):
             if expert.rounds and (gap := self._gap(expert, largest)) > 0 and largest > 0:
-                how = self._target(expert), gap, self.max_calls, None, expert.memory
+                how = self._target(expert), gap, self.max_calls, expert.memory
                 runs[i] = approach(self.domain.radius, expert.x, *how)
         for i, end in zip(runs, run_together(self.domain, list(runs.values())), strict=True):
             experts[i] = replace(experts[i], x=end.point, memory=end.memory)

@@ -21,10 +21,10 @@ from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
 from driftwolfe.oracles.frank_wolfe import HalfspaceRun, Stopping
 from driftwolfe.oracles.methods import in_hull, infeasible_projections
-from driftwolfe.points import FactoredMatrix, clip_to_ball, distance
+from driftwolfe.points import FactoredMatrix, distance
 from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Indices, Point
-from driftwolfe.points.ops import POINTS, trimmed
+from driftwolfe.points.ops import POINTS, clip_to_ball, trimmed
 from driftwolfe.state import POINT, Count, Field
 from driftwolfe.storage import require
 

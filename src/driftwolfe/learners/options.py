@@ -21,8 +21,9 @@ from driftwolfe.ensemble.plan import (
     budgeted_plan,
     projection_eps,
 )
-from driftwolfe.oracles import DEFAULT_ACCURACY, Oracle
+from driftwolfe.oracles import Oracle
 from driftwolfe.oracles.infeasible_projection import CACHE_MOVED
+from driftwolfe.oracles.methods import DEFAULT_ACCURACY
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 

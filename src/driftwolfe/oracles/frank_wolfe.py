@@ -23,7 +23,7 @@ LMORequests: TypeAlias = Generator[tuple[Point, float, float | None], tuple[Poin
 #: ||x||^2, <x, y>, ||y||^2.
 Scalars: TypeAlias = tuple[float, float, float]
 
-#: Largest error of a vertex, as a fraction of the gap, that `frank_wolfe` does not try to avoid.
+#: Largest error of a vertex, as a fraction of the gap, that `approach` does not try to avoid.
 _ERROR_FRACTION = 0.03
 #: A gap of at most this fraction of ||x - y||^2 makes y' = x' nearer to every point of K than y is.
 COLLAPSE = 0.5
@@ -150,64 +150,12 @@ class Memory(NamedTuple):
 
 
 class Approach(NamedTuple):
-    r"""The end of a Frank-Wolfe run towards y.
-
-    Attributes
-    ----------
-    point, lmo_calls, memory
-        The point x of the set, the LMO calls made, and what to pass to the next run.
-    gap
-        A bound on :math:`\max_{v \in K}\langle x - y, x - v\rangle`, a squared distance; one step before
-        x where `max_lmo_calls` ended the run.
-
-    Examples
-    --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> end = frank_wolfe(dw.L1Ball(2), np.zeros(2), np.array([2.0, 0.5]), gap=1e-6)
-    >>> end.gap <= 1e-6, end.lmo_calls
-    (True, 2)
-    """
+    """The end of a Frank-Wolfe run: x, a bound on <x - y, x - v> one step before it at most, calls, `Memory`."""
 
     point: Point
     gap: float
     lmo_calls: int
     memory: Memory
-
-
-def frank_wolfe(
-    domain: Domain,
-    x: Point,
-    y: Point,
-    gap: float,
-    max_lmo_calls: int | None = None,
-    accuracy: float | None = None,
-    memory: Memory | None = None,
-) -> Approach:
-    r"""Move from x towards y inside the set until the Frank-Wolfe gap is small.
-
-    Minimises :math:`\tfrac12\lVert x - y\rVert^2` by exact line searches until
-    :math:`\langle x - y, x - v\rangle \le gap`: at most :math:`27 D^2/(4 gap)` LMO calls. The error of
-    an inexact vertex counts towards the gap; errors below 3 % of it are accepted.
-
-    Parameters
-    ----------
-    domain, x, y
-        The set, the start (one of its points) and the point to move towards; none is changed.
-    gap, accuracy
-        Where to stop: a squared distance, positive, or also a fraction of :math:`\lVert x - y\rVert^2`.
-    max_lmo_calls
-        Limit on the LMO calls, at least 1; None for no limit.
-    memory
-        That of an earlier run which ended in this x; it only saves work.
-
-    Examples
-    --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> frank_wolfe(dw.L1Ball(2), np.zeros(2), np.array([2.0, 0.5]), gap=1e-6).point
-    array([1., 0.])
-    """
-    run = approach(domain.radius, x, y, gap, max_lmo_calls, accuracy, memory or Memory())
-    return run_together(domain, [run])[0]
 
 
 def run_together(domain: Domain, runs: Sequence[LMORequests[R]]) -> list[R]:
@@ -233,31 +181,34 @@ def approach(
     x: Point,
     y: Point,
     gap: float,
-    max_lmo_calls: int | None,
-    accuracy: float | None,
-    known: Memory,
+    max_lmo_calls: int | None = None,
+    known: Memory | None = None,
 ) -> LMORequests[Approach]:
-    """Run as `frank_wolfe` does on a set of that radius; yields the LMO calls."""
+    r"""Move from x towards y inside a set of that radius until the gap is small; yields the LMO calls.
+
+    At most :math:`27 D^2/(4 gap)` of them, by exact line searches; the error of an inexact vertex counts towards
+    the gap, and errors below 3 % of it are accepted.
+    """
+    known = known or Memory()
     pair, calls = Pair(x, y, known.scalars, known.buffer), 0
     careful = gap / (8.0 * radius**2)
     hint = careful if known.hint is None else known.hint
     while True:
-        enough = max(gap, (accuracy or 0.0) * pair.squared)
         # Where calls are limited, each is to bring what it can.
-        spare = pair.enough(enough) if max_lmo_calls is None else None
+        spare = pair.enough(gap) if max_lmo_calls is None else None
         vertex, error = yield pair.direction(), hint, spare
         calls += 1
         rough, error = error == math.inf, error if error < math.inf else 0.0
         reached = pair.gap_at(vertex) + error
         spent = max_lmo_calls is not None and calls >= max_lmo_calls
         if not pair.dense:
-            wanted, size = _ERROR_FRACTION * max(reached, enough), abs(pair.slope)
+            wanted, size = _ERROR_FRACTION * max(reached, gap), abs(pair.slope)
             asked = min(_ERROR_FRACTION, wanted / size) if size > 0 else _ERROR_FRACTION
             # Where the last error was larger than asked, as far from the origin, ask for less.
             hint = asked if error <= wanted else min(asked, hint * wanted / error)
-            if reached <= 2.0 * enough:  # the next gap may end the run
+            if reached <= 2.0 * gap:  # the next gap may end the run
                 hint = min(hint, careful)
-        if (reached <= enough and not rough) or not pair.step() or spent:
+        if (reached <= gap and not rough) or not pair.step() or spent:
             break
     if pair.dense:
         return Approach(pair.x, reached, calls, Memory())
@@ -314,14 +265,9 @@ class Stopping(NamedTuple):
 class Run:
     r"""A projection under way: its points, the LMO calls made, and the ways to end it.
 
-    With :math:`d = \lVert x - y\rVert` and a certified gap g,
-    :math:`\lVert x - z\rVert^2 \le \lVert y - z\rVert^2 - d^2 + 2g` for all z in K. So it may return
-
-    - (x, x) once :math:`g \le gap`, where that is all that is asked for;
-    - (x, y) once :math:`d^2 \le tolerance`;
-    - (x, x) once :math:`g \le accuracy \cdot \min(d^2, largest\_squared)`, if accuracy <= 1/2;
-    - else x and the half-space step :math:`y' = y + (1 - g/d^2)(x - y)`, the projection of y on a
-      half-space that holds K, once :math:`g \le \sqrt{tolerance}\, d` and any accuracy is reached.
+    With :math:`d = \lVert x - y\rVert` and a certified gap g, it may return (x, x) once g is at most the gap asked
+    for, or `accuracy`, at most 1/2, times :math:`d^2`; (x, y) once :math:`d^2 \le tolerance`; else x and the
+    half-space step :math:`y + (1 - g/d^2)(x - y)`, once :math:`g \le \sqrt{tolerance}\, d`.
     """
 
     def __init__(self, domain: Domain, stop: Stopping, method: str, pair: Pair) -> None:
@@ -475,9 +421,7 @@ class Atoms(Stateful):
 class HalfspaceRun(Run):
     r"""One Frank-Wolfe run and one half-space step, by one LMO call at a time.
 
-    At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the error asked of
-    it: the run continues to a finer `accuracy` as long as this cap allows, and else returns what was within the
-    tolerance before. Where the gap decides, it is plain Frank-Wolfe: at most :math:`6.75\, D^2/gap` calls.
+    At most :math:`2.6\, D^2/tolerance` calls, or :math:`6.75\, D^2/gap` of plain Frank-Wolfe where the gap decides.
     """
 
     def __init__(

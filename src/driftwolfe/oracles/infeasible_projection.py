@@ -154,33 +154,11 @@ def infeasible_projection(
     return infeasible_projections(domain, [asked.checked(domain)])[0]
 
 
-def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> float:
-    r"""Return the gauge of y about the centre by bisection on membership, from above.
+def gauge_by_bisection(domain: Domain, y: Point, accuracy: float) -> float:
+    """Return the gauge of y about the centre by bisection on membership, from above.
 
-    :math:`\inf\{t : c + (y - c)/t \in K\}` lies in :math:`[\lVert y - c\rVert/R,\ \lVert y - c\rVert/r]`;
-    :math:`\lceil\log_2(1/accuracy)\rceil` membership tests halve the interval for 1/t. The answer is at
-    most `accuracy` times the width too large, so that c + (y - c)/t is in K.
-
-    Parameters
-    ----------
-    domain, y
-        The set, whose `inner_radius` r must be known, and a point of its affine hull.
-    accuracy
-        Width at which to stop, relative to the first interval.
-
-    Examples
-    --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> round(gauge_by_bisection(dw.L2Ball(2), np.array([3.0, 4.0])), 6)
-    5.0
+    At most `accuracy` times the width of the first interval for 1/t too large: c + (y - c)/t is in the set.
     """
-    y = domain.check_point(y, "y")
-    accuracy = checks.positive(accuracy, "accuracy")
-    if domain.inner_radius <= 0:
-        raise ValueError(
-            f"{type(domain.unwrapped).__name__} has no known inner_radius, which bisection starts "
-            "from; give the set one, or use a method that needs only its lmo"
-        )
     offset = domain._from_center(y)
     length = norm(offset)
     if length == 0:

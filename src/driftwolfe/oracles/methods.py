@@ -23,10 +23,11 @@ from driftwolfe.oracles.frank_wolfe import (
     Stopping,
     run_together,
 )
-from driftwolfe.points import FactoredMatrix, checks, clip_to_ball, distance, inner, norm
+from driftwolfe.points import FactoredMatrix, checks, distance, inner, norm
 from driftwolfe.points.devices import HOST, device_of, is_array, namespace, svd
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.lanczos import ritz_space, threshold_falling
+from driftwolfe.points.ops import clip_to_ball
 
 #: Gap, as a fraction of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
@@ -150,15 +151,9 @@ def halfspace(domain: Domain, asked: Request) -> InfeasibleProjection:
 
 
 def paper(domain: Domain, asked: Request) -> InfeasibleProjection:
-    r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (COLT 2022).
+    r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (COLT 2022), eps a third of the tolerance.
 
-    Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,
-    :math:`y \leftarrow y - \gamma(y - x)`, :math:`\gamma = 2\epsilon/\lVert x_0 - y_0\rVert^2`, until
-    :math:`\lVert x - y\rVert^2 \le 3\epsilon`, the tolerance. At most n runs call the oracle,
-    :math:`n = \lceil \ln(\rho/3) / (-2\ln(1 - 2/\rho))\rceil`, :math:`\rho = \lVert x_0 - y_0\rVert^2/\epsilon`,
-    each at most :math:`4D^2/\epsilon` times.
-
-    The distance is tested before the LMO call, not after as in the paper's listing, which saves one call per run.
+    The distance is tested before the LMO call, not after as in their listing, which saves one call per run.
     """
     y = clip_to_ball(asked.y, domain.center, domain.radius)
     pair, eps = Pair(asked.x, y), asked.tolerance / 3.0
@@ -185,12 +180,9 @@ def paper(domain: Domain, asked: Request) -> InfeasibleProjection:
 
 
 def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
-    r"""Project infeasibly by fully corrective Frank-Wolfe.
+    """Project infeasibly by fully corrective Frank-Wolfe: x becomes the nearest point in all that was found.
 
-    After every LMO call x becomes the nearest point to y in everything found so far: the convex hull
-    of x and the vertices (Wolfe's min-norm-point method) or, on a trace-norm ball, all matrices of
-    the ball whose row and column spaces lie in those of x and the vertices. The distance falls at
-    least as fast as with line search, so every bound on the calls holds; on polytopes it is finite.
+    That is the hull of x and the vertices or, on a trace-norm ball, a `Span`.
     """
     y = in_hull(domain, asked.y)
     if (inside := _at_once(domain, asked, "corrective", y)) is not None:
@@ -228,9 +220,7 @@ def corrective(domain: Domain, asked: Request) -> InfeasibleProjection:
 class Span:
     r"""Row and column spaces of the matrices found, and the nearest point to y inside them.
 
-    With orthonormal bases L and R of the spaces, the nearest matrix to y among
-    :math:`\{L C R^\top : \lVert C\rVert_* \le radius\}` is :math:`L\,P(L^\top y R)\,R^\top`, P the
-    projection of a small matrix. Directions that it does not use are dropped.
+    With orthonormal bases L and R that is :math:`L\,P(L^\top y R)\,R^\top`, P the projection of a small matrix.
     """
 
     def __init__(self, x: Point, y: Point, radius: float) -> None:
@@ -300,13 +290,9 @@ _SAFE_ACCURACY = 0.1
 def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
     r"""Project nearly exactly onto a trace-norm ball by warm-started block power iteration.
 
-    From the right singular space of x and a few random columns, products with y and its transpose
-    give Ritz triplets :math:`(u_i, \sigma_i, v_i)` with :math:`U^\top y = \mathrm{diag}(\sigma)
-    V^\top` exactly. Thresholding them, :math:`x' = U\,\mathrm{diag}((\sigma - \theta)_+)\,V^\top`,
-    is the projection once they hold all triplets above theta; until then the block grows. The gap is
-    :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the vertex joins the
-    block. Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent. With a
-    factored x and a dense y the answer is factored.
+    Singular triplets in the space of x and of random columns are thresholded, and one LMO call certifies the gap,
+    :math:`radius\,(\sigma_1(y - x') - \theta)`; while that is too large, the block grows. With a factored x and a
+    dense y the answer is factored. See docs/theory/oracles.md.
     """
     x, y, stop = asked.x, in_hull(domain, asked.y), _stopping(domain, asked)
     if (inside := _at_once(domain, asked, "block", y)) is not None:
@@ -380,10 +366,7 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
 
 
 def _right_vectors(x: Point, y: Point, radius: float) -> tuple[Any, bool]:
-    """Right vectors to start from, and whether they need no power iteration.
-
-    They are those of x; where y is x and a few entries, of both parts' those above their common threshold.
-    """
+    """Right vectors to start from, those of x and of few entries that y has beside it; whether they will do."""
     x = x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)
     if not (x.device is HOST and isinstance(y, FactoredMatrix) and np.array_equal(x.s, y.s)):
         return x.V, False
@@ -421,13 +404,7 @@ def _with_random_columns(
 
 
 def separation(domain: Domain, asked: Request) -> InfeasibleProjection:
-    r"""Project infeasibly by moving y onto half-spaces that hold the set.
-
-    Each separates y from the set where the segment from the centre to y leaves it, so y moves by at least half of
-    :math:`(1 - s) r`, where :math:`x' = c + s(y - c)` is in K. There are at most
-    :math:`\lceil 8\kappa^2 \ln(2\kappa\, dist(y, K)/\sqrt{tolerance})\rceil^+ + 1` cuts, :math:`\kappa = R/r`
-    (proof: `docs/theory/bandit.md`). Every cut brings y nearer to all of K.
-    """
+    r"""Project infeasibly by moving y onto half-spaces that hold the set (proof: `docs/theory/bandit.md`)."""
     if asked.gap is not None:
         raise ValueError('method "separation" has no gap to stop at; use another method or learner')
     if not domain.can("separate"):

@@ -65,7 +65,6 @@ def minimise(
     gap: float = 1e-6,
     *,
     method: str = "auto",
-    lazy: bool = True,
     start: Any = None,
     max_lmo_calls: int = 10_000,
 ) -> Minimum:
@@ -82,14 +81,13 @@ def minimise(
         The set K, which needs only its LMO, and when to stop: once the value is proved to be within
         this of the minimum, in units of f.
     method
-        ``"vanilla"`` steps towards vertices. The others hold x as a mean of vertices and converge linearly
-        on polytopes: ``"away"`` also steps away from the worst one, ``"pairwise"`` moves weight from the
+        ``"vanilla"`` steps towards vertices. The others hold x as a mean of vertices, converge linearly
+        on polytopes, and call the LMO only where the vertices held promise less than a quarter of the
+        last gap: ``"away"`` also steps away from the worst one, ``"pairwise"`` moves weight from the
         worst one to another, ``"blended"`` does so among those held and steps to a new one where that
         gains more. ``"corrective"`` moves all weights at once, to the minimum of a quadratic model of f
         (BFGS): by far the fewest gradients, and LMO calls. Beyond 200 vertices it goes on as blended.
         ``"auto"``: corrective, but vanilla for factored points.
-    lazy
-        Whether to call the LMO only where the vertices held promise less than a quarter of the last gap.
     start
         A point of K where f is finite; by default `domain.origin()`.
     max_lmo_calls
@@ -116,15 +114,13 @@ def minimise(
         raise ValueError(f"minimise needs linear minimisation, which {kind} lacks; use LMODomain")
     checks.one_of(method, "method", METHODS)
     gap, limit = checks.positive(gap, "gap"), checks.count(max_lmo_calls, "max_lmo_calls")
-    first = domain.origin() if start is None else domain.check_point(start, "start")
-    if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
-        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
+    first = domain.origin() if start is None else checked_start(domain, start)
     if method == "auto":
         method = "vanilla" if isinstance(first, FactoredMatrix) else "corrective"
     run, calls, enough = _Run(f, domain, first, method), 0, math.inf
     while run.gap > gap:
         spread, best, held = float(np.ptp(run.slopes)), int(run.slopes.argmin()), True
-        if not lazy or spread < enough:
+        if spread < enough:
             if calls == limit:
                 break
             calls, vertex = calls + 1, run.ask()
@@ -138,6 +134,14 @@ def minimise(
     atoms = [atom.reshape(run.shape) if run.dense else atom for atom in run.atoms[used]]
     done = calls, run.iterations, run.method, run.gap <= gap, atoms, run.weights[used]
     return Minimum(run.x.copy(), run.value, run.gap, *done)
+
+
+def checked_start(domain: Domain, start: Any) -> Point:
+    """Return a point to start from, which must be of the set."""
+    first = domain.check_point(start, "start")
+    if domain.cheap_membership and not domain.contains(first, atol=1e-6):
+        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
+    return first
 
 
 class _Run:

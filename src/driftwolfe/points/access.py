@@ -1,8 +1,4 @@
-"""Reject concurrent calls: many threads may read an object, or one may write.
-
-A rejected call raises RuntimeError at once: with waiting, results would depend on who came first. A
-thread never rejects itself.
-"""
+"""Reject concurrent calls at once: many threads may read an object, or one may write, and call itself."""
 
 from __future__ import annotations
 
@@ -41,10 +37,7 @@ _ACCESS: dict[int, _Access] = {}
 
 
 def writes(method: Method) -> Method:
-    """Mark a method that changes its object: one thread at a time, and none that reads.
-
-    After an interrupt in its middle (Ctrl-C) the object refuses all marked methods, as half written.
-    """
+    """Mark a method that changes its object, one thread at a time; an interrupt leaves it half written."""
     return _guarded(method, writing=True)
 
 

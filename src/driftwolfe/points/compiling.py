@@ -153,9 +153,9 @@ class PlainCompiler(compiler.CompilerBase):
 def jit(*types: Any, allocates: bool = True, **options: Any) -> Any:
     """Return the decorator that compiles for these types when first called; without any, for compiled callers only.
 
-    A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call. A loop that
-    makes no arrays, nor calls one that does, and has no array expressions, exceptions or names of several types,
-    is compiled in half the time if it says so.
+    `loop.ready` compiles it now; `loop.unchecked` is quicker to call. A loop that makes no arrays, nor calls one
+    that does, and has no array expressions, exceptions or names of several types, is to say so: it compiles in half
+    the time.
     """
     # What is for compiled callers is in their code, which is cached.
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}

@@ -235,11 +235,11 @@ def _finite(stored: Any) -> Any:
 HOST = Device()
 
 
-def _scale_of(matrix: Array) -> float:
-    """Return the largest size of an entry, or 1; refuse entries that are not numbers."""
+def _in_range(matrix: Array) -> Array:
+    """Return a matrix that LAPACK's quick routine failed on; refuse entries that are not numbers."""
     if not checks.all_finite(matrix):
         raise ValueError("a matrix leaves the range of numbers; use other units")
-    return HOST.largest(matrix) or 1.0
+    return matrix
 
 
 def svd(matrix: Array) -> tuple[Array, Array, Array]:
@@ -250,9 +250,8 @@ def svd(matrix: Array) -> tuple[Array, Array, Array]:
         if matrix.ndim > 2:
             U, s, Vt = map(np.stack, zip(*map(svd, matrix), strict=True))
         else:
-            scale = _scale_of(matrix)
-            U, s, Vt = scipy.linalg.svd(matrix / scale, full_matrices=False, lapack_driver="gesvd")
-            s = s * scale
+            how: dict[str, Any] = {"full_matrices": False, "lapack_driver": "gesvd"}
+            U, s, Vt = scipy.linalg.svd(_in_range(matrix), **how)
     return U, s, Vt
 
 
@@ -269,9 +268,7 @@ def eigh(symmetric: Array) -> tuple[Array, Array]:
     try:
         values, vectors = np.linalg.eigh(symmetric)
     except np.linalg.LinAlgError:
-        scale = _scale_of(symmetric)
-        values, vectors = scipy.linalg.eigh(symmetric / scale, driver="ev")
-        values = values * scale
+        values, vectors = scipy.linalg.eigh(_in_range(symmetric), driver="ev")
     return values, vectors
 
 
@@ -293,11 +290,7 @@ def count_products(number: int) -> None:
 
 
 def counted_products() -> int:
-    """Return the products that this thread has made: the work of oracles on trace-norm balls.
-
-    Two per step of Lanczos, or per column and round of block power iteration. A full decomposition counts
-    the columns of its Gram matrix and the vectors then formed; one of factors, their columns.
-    """
+    """Return the products that this thread has made, or as many as decompositions count for."""
     return getattr(_products, "made", 0)
 
 

@@ -84,9 +84,7 @@ def _row_times(data, indices, first, last, q):
 def lanczos_step(low_rank, stored, basis, inner, images, work, k):
     """Take one step of Lanczos on A^T A, A = U diag(s) V^T + S; return diagonal and off-diagonal.
 
-    Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its direction in row k
-    + 1. `inner` holds V^T q for every row q, updated the same way; row k of `images` becomes A q. U and V are read
-    once, up to the last column that has a value: free columns of a `FactorBuffer` follow.
+    Row k of `basis` becomes row k of `images`, A q, and row k + 1, orthogonal to all before; `inner` holds V^T q.
     """
     (U, s, V), (indptr, indices, data) = low_rank, stored
     q, image, product, inner_product = basis[k], images[k], basis[k + 1], inner[k + 1]

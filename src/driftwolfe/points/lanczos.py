@@ -44,10 +44,7 @@ def orthonormal(block: Array) -> Array:
 
 
 class RitzSpace(NamedTuple):
-    r"""A left space, its image :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top`, and their triplets: QW, s, V.
-
-    Values s are lower bounds of the leading singular values, exact where Q holds the leading left vectors.
-    """
+    r"""A left space, its image :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top`, and their triplets: QW, s, V."""
 
     basis: Array  # Q, in orthonormal columns
     image: Array  # A^T Q
@@ -154,6 +151,8 @@ _GOOD, _SHARE = 0.1, 0.5
 _STARTS = 6
 #: Size of the Krylov basis at which it is restarted from its best vector.
 _LARGEST_BASIS = 240
+#: Products with a matrix or its transpose after which the best triplet so far is returned.
+_MOST_PRODUCTS = 2000
 #: Numbers of a matrix that seed the random directions, and the scale at which their leading digits are
 #: rounded: irrational, so that round numbers lie never halfway.
 _FEW, _DIGITS = 500, 1000.0 * math.sqrt(2.0)
@@ -172,75 +171,42 @@ _EPSILON = float(np.finfo(np.float64).eps)
 class Triplet(NamedTuple):
     """A leading singular triplet: unit vectors u and v with A v = s u.
 
-    Attributes
-    ----------
-    u, v
-        Left and right singular vector.
-    s
-        The singular value.
-    error
-        At least the norm of the residual A^T u - s v: some singular value lies within `error` of `s`.
-        For a tolerance of 0.05 or more, no singular value exceeds ``s + error`` with probability
-        0.999; for a smaller one, none exceeds ``1.05 * s`` with that probability.
-    products
-        Products with the matrix or its transpose.
-
-    Examples
-    --------
-    >>> found = leading_triplet(np.diag([1.0, 5.0]))
-    >>> found.s, abs(found.v)
-    (5.0, array([0., 1.]))
+    The norm of the residual A^T u - s v is at most `error`: some singular value lies within `error` of s. For a
+    tolerance of 0.05 or more, none exceeds s + error with probability 0.999; for a smaller one, none 1.05 s.
     """
 
     u: Array
     s: float
     v: Array
     error: float
-    products: int
+    products: int  # with the matrix or its transpose
 
 
-def leading_triplet(operator: Any, *, tolerance: float = 1e-8, max_products: int = 2000) -> Triplet:
-    r"""Return the leading singular triplet of a matrix that is known by its products.
+def leading_triplet(operator: Any, *, tolerance: float = 1e-8) -> Triplet:
+    """Return the leading singular triplet of a `FactoredMatrix` or a dense array.
 
-    Lanczos with full reorthogonalisation on :math:`A^\top A`, until the residual
-    :math:`\lVert A^\top u - s v\rVert \le` `tolerance` :math:`\cdot s`; a full decomposition where the
-    shorter side is at most 48. The numbers of the operator seed the random start: calls repeat exactly,
-    and a method that takes out what was found starts from another direction.
-
-    Parameters
-    ----------
-    operator
-        A `FactoredMatrix`, a dense array, a scipy sparse matrix or linear operator.
-    tolerance
-        Relative size of the residual at which to stop.
-    max_products
-        Products with A or its transpose after which the best triplet so far is returned; `error`
-        says how good it is.
-
-    Examples
-    --------
-    >>> round(leading_triplet(np.diag([3.0, 2.0, 1.0])).s, 9)
-    3.0
+    Lanczos with full reorthogonalisation on A^T A, until |A^T u - s v| <= tolerance * s or 2,000 products are
+    made; a full decomposition where the shorter side is at most 48. Numbers of the matrix seed the random start:
+    calls repeat exactly, and a method that takes out what was found starts from another direction.
     """
-    checks.refuse_masked(operator, "operator")
     tolerance = checks.nonnegative(tolerance, "tolerance")
-    m, n = operator.shape
-    small, seed = min(m, n) <= _SMALL_SIDE, _seed(operator)
-    if isinstance(operator, FactoredMatrix):
+    factored = isinstance(operator, FactoredMatrix)
+    matrix = operator if factored else checks.real_array(to_host(operator), "operator")
+    (m, n), seed = matrix.shape, _seed(matrix)
+    small, side = min(m, n) <= _SMALL_SIDE, min(m, n)
+    put = (operator.device if factored else device_of(operator)).put
+    if factored:
         if not small:
             first = _starts(n, seed, operator.device, tolerance)
-            return lanczos([operator], [first], [tolerance], max_products)[0]
-        operator = operator.toarray()
-    put = device_of(operator).put
-    matrix, side = checks.sound_sparse(to_host(operator), "operator"), min(m, n)
+            return lanczos([operator], [first], [tolerance])[0]
+        matrix = to_host(operator.toarray())
     if m < n:  # start on the shorter side, which a basis can fill
         matrix = matrix.T
     if small:
-        U, s, Vt = devices.svd(matrix @ np.eye(side))
+        U, s, Vt = devices.svd(matrix)
         found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), side)
     else:
-        first = _starts(side, seed, HOST, tolerance)
-        found = lanczos([matrix], [first], [tolerance], max_products)[0]
+        found = lanczos([matrix], [_starts(side, seed, HOST, tolerance)], [tolerance])[0]
     u, v = (found.v, found.u) if m < n else (found.u, found.v)
     return found._replace(u=put(u), v=put(v))
 
@@ -268,8 +234,8 @@ def _seed(operator: Any) -> int:
     if isinstance(operator, FactoredMatrix):
         parts = [operator.s, to_host(operator.stored_arrays[2][-_FEW:])]
     else:
-        parts = [to_host(operator.ravel()[:_FEW])] if is_array(operator) else []
-    largest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
+        parts = [to_host(operator.ravel()[:_FEW])]
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in parts)
     digits = [np.rint(part / largest * _DIGITS) for part in parts] if largest > 0 else []
     return zlib.crc32(b"".join(part[part != 0].tobytes() for part in digits))
 
@@ -278,7 +244,6 @@ def lanczos(
     matrices: Sequence[Any],
     starts: Sequence[Any],
     tolerances: Sequence[float],
-    max_products: int = 2000,
     enough: Sequence[float] = (),
 ) -> list[Triplet]:
     r"""Return the leading triplet of a matrix, or of several of one shape that share a device's calls.
@@ -294,12 +259,12 @@ def lanczos(
     least = _FAILURE ** (1.0 / number) * math.sqrt(math.pi / (2.0 * n))
     units, luck = [_unit(start) for start in starts], -math.log(least)
     enough = enough or [math.inf] * len(matrices)
-    runs = _run(matrices, units, tolerances, max_products // 2, luck, enough)
+    runs = _run(matrices, units, tolerances, _MOST_PRODUCTS // 2, luck, enough)
     triplets = []
     for matrix, run, tolerance in zip(matrices, runs, tolerances, strict=True):
         spent = run.products
-        while tolerance * run.s < run.error < math.inf and spent + 2 <= max_products:
-            most, none = (max_products - spent) // 2, [math.inf]
+        while tolerance * run.s < run.error < math.inf and spent + 2 <= _MOST_PRODUCTS:
+            most, none = (_MOST_PRODUCTS - spent) // 2, [math.inf]
             run = _run([matrix], [run.v[None]], [tolerance], most, 0.0, none)[0]
             spent += run.products
         u = _unit(run.u) if run.s > 0 else device_of(run.u).put(np.eye(1, len(run.u))[0])

@@ -79,22 +79,7 @@ def distance(a: Point, b: Point) -> float:
 
 
 def clip_to_ball(y: Point, center: Point | None, radius: float) -> Point:
-    r"""Return the nearest point of a ball: :math:`c + (y - c)\min(1, R/\lVert y - c\rVert)`.
-
-    Parameters
-    ----------
-    y
-        The point; it is returned itself where it lies in the ball.
-    center
-        The ball's centre c; None for 0.
-    radius
-        Its radius R, in units of the points.
-
-    Examples
-    --------
-    >>> clip_to_ball(np.array([3.0, 4.0]), None, 1.0)
-    array([0.6, 0.8])
-    """
+    """Return the nearest point to y of a ball, y itself where it is inside; None is the centre 0."""
     offset = y if center is None else y - center
     length = norm(offset)
     if length <= radius:
@@ -212,8 +197,7 @@ def in_kind_of(gradient: Point, like: Point) -> Point:
 class FactorBuffer:
     """Factors U and V that end in free columns, so that rank-one matrices are added without a copy.
 
-    Matrices that share a buffer differ in their values s only. A column is written once, while no
-    matrix has a value there, so earlier matrices never change.
+    Matrices that share one differ in their values s only; a column is written while no matrix has a value there.
     """
 
     U: Any

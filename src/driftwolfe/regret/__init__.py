@@ -2,7 +2,6 @@
 
 from driftwolfe.regret.measures import (
     Certified,
-    Record,
     Regret,
     adaptive_regret,
     dynamic_regret,
@@ -15,7 +14,7 @@ from driftwolfe.regret.measures import (
 )
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
 
-__all__ = ["Certified", "OfflineMinimum", "Record", "Regret", "offline_minimum"]
+__all__ = ["Certified", "OfflineMinimum", "Regret", "offline_minimum"]
 __all__ += ["adaptive_regret", "dynamic_regret", "static_regret", "violation"]
 __all__ += ["function_variation", "path_length"]
 __all__ += ["weak_adaptive_regret", "worst_case_dynamic_regret"]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import heapq
 import math
-import sys
-import time
 from collections.abc import Sequence
 from itertools import count, pairwise
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.game import History
-from driftwolfe.learners.base import as_loss
 from driftwolfe.losses import LinearLoss, Loss, SquaredDistance
 from driftwolfe.points import checks, distance
 from driftwolfe.points.kinds import Array, Point
@@ -25,15 +22,7 @@ from driftwolfe.regret.offline import Bracket, OfflineMinimum, minimise, offline
 Window: TypeAlias = tuple[int, int]
 
 
-class Record(Protocol):
-    """A finished game, as the measures need it; `driftwolfe.game.History` is one."""
-
-    domain: Domain
-    losses: Array  # of the decisions
-    functions: list[Loss]
-
-
-def check_record(history: Record, on_set: bool = True) -> int:
+def check_record(history: History, on_set: bool = True) -> int:
     """Return the number of rounds, or raise `ValueError` if the game cannot be measured."""
     if on_set and history.domain is None:
         raise ValueError("the game names no set; play a Stream with its domain")
@@ -88,9 +77,8 @@ class Regret(Certified):
     ----------
     value, gap
         The regret against `comparators`, and how much larger it may be, in units of the loss.
-    window, comparators, lengths
-        The rounds ``losses[start:end]`` it was measured on; a point for each, or one for all; and the
-        lengths of the windows among which this one has the largest regret, empty for the whole game.
+    window, comparators
+        The rounds ``losses[start:end]`` it was measured on; and a point for each, or one for all.
 
     Examples
     --------
@@ -100,7 +88,6 @@ class Regret(Certified):
 
     window: Window
     comparators: tuple[Point, ...]
-    lengths: Sequence[int]
 
     def __new__(
         cls,
@@ -108,17 +95,16 @@ class Regret(Certified):
         gap: float = 0.0,
         window: Window = (0, 0),
         comparators: tuple[Point, ...] = (),
-        lengths: Sequence[int] = (),
     ) -> Self:
         regret = super().__new__(cls, value, gap)
-        regret.window, regret.comparators, regret.lengths = window, comparators, lengths
+        regret.window, regret.comparators = window, comparators
         return regret
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, window={self.window})"
 
 
-def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
+def static_regret(history: History, tolerance: float = 1e-6) -> Regret:
     r"""Return the regret against the best fixed point in hindsight.
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \min_{x \in K} \sum_{t=1}^T f_t(x)
@@ -143,7 +129,7 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
     return _regret(history, [offline_minimum(history.domain, history.functions, None, tolerance)])
 
 
-def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Regret:
+def dynamic_regret(history: History, comparators: Sequence[Point] | Array) -> Regret:
     r"""Return the regret against a sequence of comparators, exact up to rounding.
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T f_t(u_t)
@@ -172,7 +158,7 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
     return _regret(history, [OfflineMinimum(u, loss.value(u), 0.0, 0) for loss, u in pairs])
 
 
-def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regret:
+def worst_case_dynamic_regret(history: History, tolerance: float = 1e-4) -> Regret:
     r"""Return the regret against the minimiser of every single round.
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T \min_{x \in K} f_t(x)
@@ -201,7 +187,7 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
     return _regret(history, best)
 
 
-def _regret(history: Record, best: Sequence[OfflineMinimum]) -> Regret:
+def _regret(history: History, best: Sequence[OfflineMinimum]) -> Regret:
     """Return the regret on the whole game against minima that add up to it."""
     value = math.fsum(history.losses) - math.fsum(each.value for each in best)
     points = tuple(each.point for each in best)
@@ -209,12 +195,7 @@ def _regret(history: Record, best: Sequence[OfflineMinimum]) -> Regret:
 
 
 def adaptive_regret(
-    history: Record,
-    tau: int,
-    tolerance: float = 1e-4,
-    *,
-    time_limit: float | None = None,
-    progress: bool | None = None,
+    history: History, tau: int, tolerance: float = 1e-4, *, progress: bool | None = None
 ) -> Regret:
     r"""Return the largest regret on any window of `tau` rounds, against its own best fixed point.
 
@@ -227,8 +208,12 @@ def adaptive_regret(
 
     Parameters
     ----------
-    history, tau, tolerance, time_limit, progress
-        As in `weak_adaptive_regret`, and the length of the windows, in rounds.
+    history, tau
+        A game with its losses kept, and the length of the windows, in rounds.
+    tolerance
+        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+    progress
+        Whether to show a progress bar with the gap, by default only on a terminal.
 
     Examples
     --------
@@ -239,8 +224,10 @@ def adaptive_regret(
     >>> round(regret, 3), regret.window, regret.gap < 1e-2
     (7.359, (20, 30), True)
     """
-    length = _window(tau, check_record(history))
-    return WindowSearch(history, tolerance, time_limit, progress).run((length,))
+    rounds = check_record(history)
+    length = _window(tau, rounds)
+    windows = Windows.of_length(length, 0, rounds - length)
+    return WindowSearch(history, tolerance).run(windows, progress)
 
 
 def _window(tau: int, rounds: int) -> int:
@@ -250,12 +237,7 @@ def _window(tau: int, rounds: int) -> int:
 
 
 def weak_adaptive_regret(
-    history: Record,
-    lengths: str | Sequence[int] = "all",
-    tolerance: float = 1e-4,
-    *,
-    time_limit: float | None = None,
-    progress: bool | None = None,
+    history: History, tolerance: float = 1e-4, *, progress: bool | None = None
 ) -> Regret:
     r"""Return the largest regret on any window, against its own best fixed point.
 
@@ -263,45 +245,28 @@ def weak_adaptive_regret(
               - \min_{x \in K} \sum_{t=s}^{e} f_t(x)\Big)
 
     The result is the regret on its `window` against the point found there; the maximum over all
-    windows of its `lengths` is at most `gap` larger (Hazan, Seshadhri 2009, Efficient learning
-    algorithms for changing environments).
+    windows is at most `gap` larger (Hazan, Seshadhri 2009, Efficient learning algorithms for
+    changing environments).
 
     Parameters
     ----------
-    history, lengths
-        A game with its losses kept; and ``"all"``, ``"geometric"`` for 1, 2, 4, ... and T, or some
-        lengths, in rounds. Over fewer of them the search is faster, and the result can only be smaller.
-    tolerance
-        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
-    time_limit, progress
-        Seconds after which the search ends, with the gap reached so far, or None; whether to show a
-        progress bar with the gap, by default only on a terminal.
+    history, tolerance, progress
+        As in `adaptive_regret`.
 
     Examples
     --------
     >>> import driftwolfe as dw
     >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in [1.0] * 20 + [-1.0] * 20]
     >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
-    >>> regret = dw.regret.weak_adaptive_regret(history, lengths="geometric")
-    >>> round(regret, 3), regret.window, regret.lengths
-    (7.359, (20, 28), [1, 2, 4, 8, 16, 32, 40])
+    >>> regret = dw.regret.weak_adaptive_regret(history)
+    >>> round(regret, 3), regret.gap < 1e-2
+    (7.359, True)
     """
     rounds = check_record(history)
-    chosen: Sequence[int] = range(1, rounds + 1)
-    if not isinstance(lengths, str):
-        chosen = sorted({checks.count(length, "every length") for length in lengths})
-        if not chosen or chosen[-1] > rounds:
-            raise ValueError(f"lengths must be some numbers from 1 to {rounds}, got {lengths!r}")
-    elif lengths == "geometric":
-        chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
-    elif lengths != "all":
-        raise ValueError(f'lengths must be "all", "geometric" or some numbers, got {lengths!r}')
-    return WindowSearch(history, tolerance, time_limit, progress).run(chosen)
+    return WindowSearch(history, tolerance).run(Windows((0, rounds - 1), (1, rounds)), progress)
 
 
-def violation(
-    history: History, constraints: Sequence[Any] | None = None, tau: int | None = None
-) -> float:
+def violation(history: History, tau: int | None = None) -> float:
     r"""Return how much the decisions of a game violated the constraints, in units of the constraints.
 
     .. math:: \sum_t \max(g_t(x_t), 0), \qquad\text{or}\qquad
@@ -310,10 +275,8 @@ def violation(
     Parameters
     ----------
     history, tau
-        A game played with constraints, or with its decisions recorded; rounds of a window, for the
-        largest violation on any window of that length.
-    constraints
-        One function g per round, or None for a round without one; those of the game if not given.
+        A game played with constraints; and rounds of a window, for the largest violation on any
+        window of that length.
 
     Examples
     --------
@@ -324,21 +287,9 @@ def violation(
     >>> dw.regret.violation(history), dw.regret.violation(history, tau=2)
     (1.5, 1.0)
     """
-    rounds = len(history.losses)
-    if constraints is None:
-        values = history.constraint_values
-        if len(values) != rounds:
-            raise ValueError("the game was played without constraints: give them here or to play")
-    else:
-        decisions = history.decisions
-        if not len(constraints) == len(decisions) == rounds:
-            raise ValueError(
-                f"a game of {rounds} rounds needs a constraint and a recorded decision for each, got "
-                f"{len(constraints)} constraints and {len(decisions)} decisions; play with "
-                "record_decisions=True"
-            )
-        pairs = zip(constraints, decisions, strict=True)
-        values = np.array([-np.inf if g is None else as_loss(g).value(x) for g, x in pairs])
+    rounds, values = len(history.losses), history.constraint_values
+    if len(values) != rounds:
+        raise ValueError("the game was played without constraints: give them to play")
     positive = np.maximum(values, 0.0)
     if tau is None:
         return math.fsum(positive)
@@ -481,20 +432,10 @@ class _Node(NamedTuple):
 
 
 class WindowSearch:
-    r"""Best-first branch and bound over windows.
+    r"""Best-first branch and bound: a minimum over rounds that windows share bounds the regrets of all of them."""
 
-    A window W with the core C has :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`.
-    So a certified minimum over the rounds that windows share bounds all their regrets from above, and its
-    minimiser one from below. The set with the largest bound comes first: its core is solved, then it is split.
-    """
-
-    def __init__(
-        self, record: Record, tolerance: float, time_limit: float | None, progress: bool | None
-    ) -> None:
-        limit = math.inf if time_limit is None else checks.nonnegative(time_limit, "time_limit")
-        self._deadline = time.monotonic() + limit
+    def __init__(self, record: History, tolerance: float) -> None:
         self._tolerance = checks.nonnegative(tolerance, "tolerance")
-        self._progress = sys.stderr.isatty() if progress is None else progress
         self._domain, self._functions = record.domain, record.functions
         self._origin = self._domain.origin()
         at_origin = [function.value(self._origin) for function in self._functions]
@@ -505,24 +446,16 @@ class WindowSearch:
         self._excess = self._suffered - self._floors
         self._best = Regret(-math.inf)
 
-    def run(self, lengths: Sequence[int]) -> Regret:
-        """Return the largest regret on any window of one of these lengths, certified."""
-        heap: list[tuple[float, int, _Node]] = []
-        order, rounds = count(), len(self._functions)
-        roots = [Windows.of_length(length, 0, rounds - length) for length in lengths]
-        if len(lengths) == rounds:  # all windows: one set of them is searched with fewer minima
-            roots = [Windows((0, rounds - 1), (1, rounds))]
-        for windows in roots:
-            self._offer(*windows.best(self._beyond_origin), self._origin)
-            node = _Node(windows, (0, 0), 0.0, self._origin)
-            heapq.heappush(heap, (-self._upper(node), next(order), node))
+    def run(self, windows: Windows, progress: bool | None) -> Regret:
+        """Return the largest regret on any of these windows, certified."""
+        self._offer(*windows.best(self._beyond_origin), self._origin)
+        root, order, ceiling = _Node(windows, (0, 0), 0.0, self._origin), count(), -math.inf
+        heap = [(-self._upper(root), next(order), root)]
         from tqdm import tqdm  # slow to import
 
-        ceiling = -math.inf
-        bar = tqdm(unit="minimum", leave=False, delay=1.0, disable=not self._progress)
+        hidden = None if progress is None else not progress
+        bar = tqdm(unit="minimum", leave=False, delay=1.0, disable=hidden)
         while heap and -heap[0][0] > self._best + self._accuracy:
-            if time.monotonic() >= self._deadline:
-                break
             bar.set_postfix_str(f"gap {-heap[0][0] - self._best:.3g}", refresh=False)
             bar.update()
             negative, _, node = heapq.heappop(heap)
@@ -541,7 +474,7 @@ class WindowSearch:
         if heap:
             ceiling = max(ceiling, -heap[0][0])
         best = self._best
-        return Regret(best, max(0.0, ceiling - best), best.window, best.comparators, lengths)
+        return Regret(best, max(0.0, ceiling - best), best.window, best.comparators)
 
     @property
     def _accuracy(self) -> float:
@@ -561,7 +494,6 @@ class WindowSearch:
             self._domain,
             absolute=accuracy,
             lower=_on(core, self._floors),
-            deadline=self._deadline,
             # If the minimum is at least this, no window of the node can beat the best one.
             target=self._upper(node._replace(core=core, lower=0.0)) - self._best - self._accuracy,
         )

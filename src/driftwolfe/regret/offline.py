@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from driftwolfe import oracles
 from driftwolfe.domains import Domain, Simplex, TraceNormBall
 from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.oracles.minimise import checked_start
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Objective, Tangent, pool
@@ -46,18 +46,9 @@ class OfflineMinimum:
     gap: float
     iterations: int
 
-    @property
-    def lower(self) -> float:
-        """The certified lower bound."""
-        return self.value - self.gap
-
 
 def offline_minimum(
-    domain: Domain,
-    losses: Sequence[Loss],
-    start: Any = None,
-    tolerance: float = 1e-6,
-    max_iterations: int = 2000,
+    domain: Domain, losses: Sequence[Loss], start: Any = None, tolerance: float = 1e-6
 ) -> OfflineMinimum:
     r"""Minimise a sum of losses over a set: :math:`\min_{x \in K} \sum_t f_t(x)`.
 
@@ -74,9 +65,9 @@ def offline_minimum(
     ----------
     domain, losses, start
         The set K, the losses :math:`f_t`, and a point of K to start from, else `domain.origin()`.
-    tolerance, max_iterations
-        Gap to stop at, relative to the larger of the absolute minimum and sum at the origin; and most
-        gradients of the sum to evaluate, after which the gap may be larger.
+    tolerance
+        Gap to stop at, relative to the larger of the absolute minimum and sum at the origin. After 2,000
+        gradients of the sum the gap may be larger.
 
     Examples
     --------
@@ -88,16 +79,14 @@ def offline_minimum(
     (array([1., 1.]), 3.0, True)
     """
     origin = domain.origin()
-    first = origin if start is None else domain.check_point(start, "start")
-    if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
-        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
+    first = origin if start is None else checked_start(domain, start)
     if not losses:
         raise ValueError("losses must hold at least one loss, got none")
     for loss in losses:
         loss.check_shape(domain.shape)
-    objective, limit = pool(losses), checks.count(max_iterations, "max_iterations")
-    accuracy, scale = checks.nonnegative(tolerance, "tolerance"), abs(objective.value(origin))
-    bracket = Bracket(domain, accuracy, scale, limit=limit, lower=objective.lower_bound)
+    objective, accuracy = pool(losses), checks.nonnegative(tolerance, "tolerance")
+    scale = abs(objective.value(origin))
+    bracket = Bracket(domain, accuracy, scale, lower=objective.lower_bound)
     minimise(objective, first, bracket)
     return OfflineMinimum(bracket.point, bracket.value, bracket.gap, bracket.evaluations)
 
@@ -185,10 +174,7 @@ def _dense(x: Point) -> Point:
 
 @dataclass(eq=False)
 class Bracket:
-    r"""The best point found and the best lower bound proved, by evaluations at x and the LMO.
-
-    .. math:: \min_K F \ge F(x) + \min_{v \in K} \langle g, v - x\rangle
-    """
+    r"""The best point found, and the lower bound proved, :math:`F(x) + \min_{v \in K} \langle g, v - x\rangle`."""
 
     domain: Domain
     tolerance: float = 0.0
@@ -196,7 +182,6 @@ class Bracket:
     absolute: float = 0.0
     target: float = math.inf  # the search ends once the minimum is known to be at least this,
     limit: int = 2000  # or after that many evaluations
-    deadline: float = math.inf  # or at that time, by time.monotonic()
     lower: float = -math.inf
     value: float = math.inf
     point: Point = None
@@ -215,7 +200,7 @@ class Bracket:
     def is_open(self) -> bool:
         """Whether it is still too wide, and evaluations are left."""
         done = self.gap <= self.allowed or self.lower >= self.target
-        return not done and self.evaluations < self.limit and time.monotonic() < self.deadline
+        return not done and self.evaluations < self.limit
 
     def has_work(self) -> bool:
         """Whether more evaluations of the objective at hand will help."""
@@ -242,10 +227,8 @@ class Bracket:
 
 
 def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
-    r"""Minimise by accelerated projected gradient steps (Auslender and Teboulle 2006).
+    """Minimise by accelerated projected gradient steps (Auslender and Teboulle 2006) that never leave the set.
 
-    With :math:`y = (1-\theta) x + \theta z`, z becomes :math:`\Pi_K(z - \nabla F(y)/(\theta L))`, and x
-    :math:`(1-\theta) x + \theta z`: no point leaves the set, so every evaluation is a certificate.
     Momentum is dropped whenever it points uphill (O'Donoghue and Candès 2015).
     """
     relax = 0.8  # factor by which the curvature estimate falls after a step that it allowed
@@ -312,11 +295,7 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
 def minimise_quadratic(
     domain: Domain, gradient: Array, hessian: Array, x: Array, accuracy: float
 ) -> Array:
-    """Minimise a quadratic function over the set to a Frank-Wolfe gap of `accuracy`.
-
-    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1), for badly
-    conditioned Hessians, where projected gradient steps crawl.
-    """
+    """Minimise a quadratic function, badly conditioned perhaps, to a Frank-Wolfe gap (ADMM: Boyd et al. 2011)."""
     values, vectors = np.linalg.eigh(hessian)
     values = np.maximum(values, 0.0)
     if values[-1] == 0.0:
@@ -363,10 +342,26 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
 def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     r"""Minimise by proximal steps on the model :math:`\max_i c_i + \langle g_i, z\rangle` of all tangents.
 
-    A single slope certifies nothing at a kink; the mixture :math:`\sum_i \lambda_i g_i` that the dual
-    of a step ends with does (Kiwiel 1990, Proximity control in bundle methods).
+    At a kink a mixture of slopes gives the certificate (Kiwiel 1990, Proximity control in bundle methods).
     """
-    here = objective.evaluate(x)
+
+    def nearest(weights: Array) -> Array:
+        """Return the minimiser over the set of the step with this mixture of cuts."""
+        y = x - length * (weights @ slopes).reshape(x.shape)
+        if domain.can("project"):
+            return domain.project(y)
+        how: dict[str, Any] = {"method": "corrective", "accuracy": 1e-8}
+        near = 1e-16 * domain.radius**2
+        return oracles.infeasible_projection(domain, domain.origin(), y, near, **how).feasible
+
+    def dual(weights: Array) -> Tangent:
+        """Return minus the dual of the step, whose minimum is the gain that the step predicts."""
+        point = nearest(weights)
+        cuts, move = offsets - value + slopes @ point.ravel(), point - x
+        gain = -float(weights @ cuts) - float(np.vdot(move, move)) / (2.0 * length)
+        return Tangent(gain, -cuts)
+
+    domain, here = bracket.domain, objective.evaluate(x)
     value, ahead = here.value, x
     offsets, slopes, weights = np.empty(0), np.empty((0, x.size)), np.empty(0)
     length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
@@ -374,15 +369,14 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
         # The tangent at the last point evaluated is a new cut.
         offsets = np.append(offsets, here.value - np.vdot(here.gradient, ahead))
         slopes = np.vstack((slopes, here.gradient.reshape(1, -1)))
-        dual = _Dual(bracket.domain, x, offsets - value, slopes, length)
         # From the last weights, half of them on the new cut.
         weights = np.append(0.5 * weights, 0.5) if weights.size else np.ones(1)
         if (number := len(offsets)) > 1:  # to 5 % of the gain that the model predicts
             absolute = 0.05 * bracket.allowed
             inside = Bracket(Simplex(number), 0.05, absolute=absolute, limit=300)
-            accelerated(dual, weights, inside)
+            accelerated(_Dual(dual), weights, inside)
             weights = np.asarray(inside.point)
-        ahead, mixed = dual.minimiser(weights), weights @ slopes
+        ahead, mixed = nearest(weights), weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
         bracket.gap_at(objective, x, Tangent(value, mixed.reshape(x.shape), tangent - value))
         predicted = value - float((offsets + slopes @ ahead.ravel()).max())
@@ -402,36 +396,14 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     return x
 
 
-@dataclass(eq=False)
 class _Dual(Objective):
-    r"""Minus the dual of a proximal step, a function of the weights of the cuts.
+    """A function of the weights of cuts, and its gradient."""
 
-    :math:`-\sum_i \lambda_i c_i - \min_{z \in K} \langle \sum_i \lambda_i g_i, z\rangle + \lVert z - x\rVert^2
-    / (2\,length)`; its minimum is the gain that the step predicts, as offsets are relative to F(x).
-    """
-
-    domain: Domain
-    center: Array
-    offsets: Array
-    slopes: Array
-    length: float
-
-    def minimiser(self, weights: Array) -> Array:
-        """Return the z of the inner minimum, by the set's projection or its LMO alone."""
-        y = self.center - self.length * (weights @ self.slopes).reshape(self.center.shape)
-        if self.domain.can("project"):
-            return self.domain.project(y)
-        origin, near = self.domain.origin(), 1e-16 * self.domain.radius**2
-        return oracles.infeasible_projection(
-            self.domain, origin, y, near, method="corrective", accuracy=1e-8
-        ).feasible
-
-    def value(self, x: Array) -> float:
-        return self.evaluate(x).value
+    def __init__(self, evaluate: Callable[[Array], Tangent]) -> None:
+        self._evaluate = evaluate
 
     def evaluate(self, x: Array) -> Tangent:
-        point = self.minimiser(x)
-        cuts = self.offsets + self.slopes @ point.ravel()
-        move = point - self.center
-        value = -float(x @ cuts) - float(np.vdot(move, move)) / (2.0 * self.length)
-        return Tangent(value, -cuts)
+        return self._evaluate(x)
+
+    def value(self, x: Array) -> float:
+        return self._evaluate(x).value

@@ -62,7 +62,7 @@ def play_game(path, rounds=ROUNDS):
     """A game with a checkpoint; return its learner and history."""
     learner = dw.POLA(dw.L1Ball(3))
     stream = losses(learner.domain, rounds)
-    return learner, dw.play(learner, stream, checkpoint=path, record_decisions=True)
+    return learner, dw.play(learner, stream, checkpoint=path)
 
 
 def learned_estimators():
