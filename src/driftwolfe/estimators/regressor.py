@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from driftwolfe.estimators.core.models import (
     SLACK,
     Looped,
     MappedLearner,
-    Radii,
-    RowModel,
-    checked_radii,
 )
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
@@ -26,7 +23,6 @@ from driftwolfe.estimators.core.rows import (
     longer,
     weights_of_rows,
 )
-from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.lanczos import threshold_falling
@@ -35,13 +31,12 @@ from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.regressor_kernels")
 
-#: Default radii, in units of the deviation of targets for a row of usual length.
+#: Radii of balls, in units of the deviation of targets for a row of usual length.
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-#: Random features use up to so many features each.
-MOST_INPUTS = 3
-MOST_RANDOM = 1 << 12
+#: Number of random features, and how many features each uses at most.
+RANDOM, MOST_INPUTS = 64, 3
 _REAL, _WINDOWS = np.float64, ("windows",)
 #: Arrays with a row for each feature, and for each window and feature.
 _BY_FEATURE, _BY_WINDOW = ("directions",), ("means", "moments", "cross", "narrow", "wide")
@@ -74,7 +69,7 @@ class RegressionState(NamedTuple):
 
 
 class RegressionLearner(MappedLearner, Looped):
-    r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
+    r"""A feature map and the experts on top of it: see `TraceNormRegressor`.
 
     The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
     :math:`\bar y + s Y z` with :math:`\bar y, s` the mean and deviation of the targets so far, and
@@ -82,22 +77,17 @@ class RegressionLearner(MappedLearner, Looped):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    RADII, LOSSES = RADII, "state"
-    radii: Radii
-    random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
     state: RegressionState
 
-    def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
-        self.radii = np.array(checked_radii(radii, RADII))
-        self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
-        super().__init__(features, True, seed)
+    def __init__(self, seed: int, features: int, outputs: int) -> None:
+        super().__init__(features, seed)
         self.state = self._empty(features, outputs)
         self.derive()
 
     def _empty(self, features: int, outputs: int) -> RegressionState:
         """Return the state before the first row, with random features of one to three features each."""
         rng, full = np.random.default_rng(self.seed), features if features <= FULL_FEATURES else 0
-        drawn, balls = self.random if full else 0, len(self.radii) * len(LENGTHS)
+        drawn, balls = RANDOM if full else 0, len(RADII) * len(LENGTHS)
         sizes = {"outputs": outputs, "experts": kernels().PLAIN + balls, "mapped": features + 1}
         sizes |= {"balls": balls, "balls outputs": balls * outputs, "full": full, "drawn": drawn}
         sizes |= {"windows": 2 * len(kernels().WINDOWS), "width": full + drawn}
@@ -115,7 +105,7 @@ class RegressionLearner(MappedLearner, Looped):
 
     def derive(self) -> None:
         # The radius and the step size of every expert in a ball.
-        self._radii: Array = np.repeat(self.radii, len(LENGTHS))
+        self._radii: Array = np.repeat(RADII, len(LENGTHS))
         self._limits = (1.0 + SLACK) * self._radii
         lengths = np.resize(LENGTHS, self._radii.size)
         self._steps: Array = self._radii / np.sqrt(self.outputs * lengths)
@@ -123,7 +113,7 @@ class RegressionLearner(MappedLearner, Looped):
     def check(self) -> None:
         super().check()
         loops, state, full = kernels(), self.state, self.map.mean.size
-        drawn, balls = self.random if full else 0, self._radii.size
+        drawn, balls = RANDOM if full else 0, self._radii.size
         sizes = len(state.points), state.norms.shape[1], state.offsets.size, state.totals.size
         expected = self.map.features + 1, balls, drawn, 2 * len(loops.WINDOWS)
         require(sizes == expected and balls > 0, "features or experts")
@@ -136,6 +126,10 @@ class RegressionLearner(MappedLearner, Looped):
     @property
     def t(self) -> int:
         return int(self.state.clock.item(0))
+
+    @property
+    def losses(self) -> Array:
+        return self.state.losses
 
     @property
     def outputs(self) -> int:
@@ -157,7 +151,7 @@ class RegressionLearner(MappedLearner, Looped):
             wide = ["ridge with random features"] if k >= loops.FIRST_WIDE else []
             kinds = ("mean", "ridge", *wide, "ridge of changes")
             found += [f"{kind}, {rows}" for kind in kinds]
-        return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
+        return found + [f"radius {r:g}, {n:,} rows" for r in RADII for n in LENGTHS]
 
     def _ended(self, t: int) -> bool:
         return bool((self.state.norms[0] <= self._limits).all())
@@ -228,30 +222,15 @@ class RegressionLearner(MappedLearner, Looped):
             changed = {name: getattr(empty, name) for name in names}
         self.state = state._replace(**changed)
 
-    @classmethod
-    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
-        radii, random = checked_radii(options["radii"], RADII), options["random_features"]
-        same = learner is None or (radii, random) == (tuple(learner.radii.tolist()), learner.random)
-        require(same, "options")
-
     def __getstate__(self) -> dict[str, Any]:
         points = self.state.points[: self.map.features + 1]  # without room to grow
         return super().__getstate__() | {"state": self.state._replace(points=points)}
 
 
-class RegressModel(RowModel):
-    """What regressors of rows share."""
-
-    OPTIONS: ClassVar[dict[str, Any]] = {**RowModel.OPTIONS, "random_features": Field(int, least=0)}
-    random_features: Any
-
-    def _new_learner(self, seed: Any, features: int, outputs: int) -> RegressionLearner:
-        return RegressionLearner(self.radii, self.random_features, seed, features, outputs)
-
-    def _checked(self, targets: Array, given: Any, what: str) -> tuple[Indices, Array, Array]:
-        """Return the rows of positive weight, their targets and their weights."""
-        if not (np.abs(targets) <= LARGEST).all():
-            raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}, no NaN: rescale it")
-        weights = weights_of_rows(given, len(targets), what)
-        order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
-        return order, targets[order], weights[order]
+def with_weight(targets: Array, given: Any) -> tuple[Indices, Array, Array]:
+    """Return the rows of positive weight, their targets and their weights."""
+    if not (np.abs(targets) <= LARGEST).all():
+        raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}, no NaN: rescale it")
+    weights = weights_of_rows(given, len(targets), "sample_weight")
+    order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
+    return order, targets[order], weights[order]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from river import base
@@ -15,11 +15,8 @@ from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
-    MOST_CATEGORIES,
     PLAIN,
     Columns,
-    Table,
-    frame_table,
     in_order,
     is_plain,
     number_of,
@@ -29,51 +26,49 @@ from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, p
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
+from driftwolfe.estimators.regressor import RegressionLearner, with_weight
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
-from driftwolfe.points.kinds import Array
-from driftwolfe.state import Field, check_fields
 from driftwolfe.storage import require
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class _PairModel(Guarded, Watched, Ranker):
-    """What models of (user, item) pairs share."""
+    """What models of (user, item) pairs share, around one that is none of river's."""
 
-    MODEL: ClassVar[str]  # the attribute that is the model behind it
+    KIND: ClassVar[Any]  # its class
+    _scores: Any  # returns the predictions for pairs
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = self.KIND()
 
     def _alarm(self) -> DriftAlarm:
-        return getattr(self, self.MODEL).alarm_
-
-    def predict_many(self, pairs: Any) -> Any:
-        """Return what `predict_one` does for each of several (user, item) pairs."""
-        return getattr(self, self.MODEL).predict(pairs)
+        return self.model.alarm_
 
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
         """Return the items in the order of their predictions for a user, best first; equal ones as given."""
         given = several(items, "items")
-        scores = self.predict_many([(user, item) for item in given])
+        scores = self._scores([(user, item) for item in given])
         return [given[place] for place in (-scores).argsort(kind="stable").tolist()]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, as `save` of the model behind it does."""
+        self.model._write(path, type(self).__name__)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        loaded = cls()
+        loaded.model, _ = cls.KIND._read(path, cls.__name__)
+        return loaded
 
 
 class RiverMatrixCompleter(_PairModel):
-    """`MatrixCompleter` for river: one rating at a time, or several.
-
-    Parameters
-    ----------
-    loss, learner, radii, weighting, memory, keep_seen
-        As for `MatrixCompleter`.
-    n_factors
-        `rank` of `MatrixCompleter`; here that is the method that ranks.
-    seed
-        As for `MatrixCompleter`; None is 0.
+    """`MatrixCompleter` for river, one rating at a time.
 
     Attributes
     ----------
-    completer
+    model
         The `MatrixCompleter` behind it.
 
     Examples
@@ -85,64 +80,26 @@ class RiverMatrixCompleter(_PairModel):
     ['up', 'heat']
     """
 
-    MODEL = "completer"
-
-    def __init__(
-        self,
-        loss: str = "huber",
-        learner: str = "both",
-        radii: Sequence[float] = (0.3, 1.0),
-        n_factors: int = 4,
-        weighting: float = 0.75,
-        memory: int = 131_072,
-        seed: int | None = None,
-        keep_seen: bool = True,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.loss, self.learner, self.radii, self.n_factors = loss, learner, radii, n_factors
-        self.weighting, self.memory, self.keep_seen = weighting, memory, keep_seen
-        same = ("loss", "learner", "radii", "weighting", "memory", "keep_seen")
-        options = {name: getattr(self, name) for name in same}
-        self.completer = MatrixCompleter(**options, rank=n_factors, seed=seed or 0)
+    KIND = MatrixCompleter
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
-        self.completer.learn_one(user, item, number_of(y, "a rating"))
+        self.model.learn_one(user, item, number_of(y, "a rating"))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Predict a rating, 0 before the first; x is not used."""
-        return self.completer.predict_one(user, item)
+        return self.model.predict_one(user, item)
 
-    def predict_many(self, pairs: Any) -> Any:
-        """Return what `predict_one` does for each of several (user, item) pairs."""
-        return self.completer._answers(pairs)
-
-    def learn_many(self, pairs: Any, y: Any) -> None:
-        """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
-        self.completer.partial_fit(pairs, y)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, as `MatrixCompleter.save` does."""
-        self.completer._write(path, type(self).__name__, wrapper={"seed": self.seed})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
-        """Read what `save` wrote."""
-        completer, settings = MatrixCompleter._read(path, cls.__name__)
-        own, options = settings["wrapper"], completer.settings
-        check_fields({"seed": Field(int, least=0, optional=True)}, own, cls.__name__)
-        require((own["seed"] or 0) == options["seed"], "seeds")
-        model = cls(n_factors=options.pop("rank"), **options | own)
-        model.completer = completer
-        return model
+    def _scores(self, pairs: list[Any]) -> Any:
+        return self.model._answers(pairs)
 
 
 class RiverRecommender(_PairModel):
-    """`Recommender` for river: events one at a time, or several.
+    """`Recommender` for river, one event at a time.
 
     Attributes
     ----------
-    recommender
+    model
         The `Recommender` behind it.
 
     Examples
@@ -154,34 +111,18 @@ class RiverRecommender(_PairModel):
     ['milk', 'jam']
     """
 
-    MODEL = "recommender"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.recommender = Recommender()
+    KIND = Recommender
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any = None, x: Any = None) -> None:
         """Learn an event of weight y: 1 if not given, 0 if the item was only seen; x is not used."""
-        self.recommender.partial_fit([(user, item)], weights=None if y is None else [y])
+        self.model.partial_fit([(user, item)], weights=None if y is None else [y])
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Return the probability that an item is the user's next new one; x is not used."""
-        return float(self.recommender.predict([(user, item)])[0])
+        return float(self._scores([(user, item)])[0])
 
-    def learn_many(self, pairs: Any, y: Any = None) -> None:
-        """Learn events of (user, item) pairs, in order: the same as one after the other."""
-        self.recommender.partial_fit(pairs, weights=y)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, as `Recommender.save` does."""
-        self.recommender._write(path, type(self).__name__)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverRecommender:
-        """Read what `save` wrote."""
-        model = cls()
-        model.recommender, _ = Recommender._read(path, cls.__name__)
-        return model
+    def _scores(self, pairs: list[Any]) -> Any:
+        return self.model.predict(pairs)
 
 
 #: Rows before a column that does not come can count as missing.
@@ -192,17 +133,10 @@ class _RowModel(RowModel):
     """What models of rows share; features are numbered as they appear."""
 
     OPTIONAL = "learner"
-    AIM: ClassVar[str]  # what is learned of a row
     _latest: Any = ((), (), None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:
         return self._learner.alarm if self._learner else DriftAlarm()
-
-    @property
-    @reads
-    def feature_names(self) -> list[Any]:
-        """The features seen so far, in order of appearance, those of one row sorted."""
-        return self._columns.labels
 
     @property
     @reads
@@ -211,11 +145,6 @@ class _RowModel(RowModel):
         if (learner := self._learner) is None:
             return {}
         return dict(zip(learner.names, learner.expert_weights.ravel().tolist(), strict=True))
-
-    @writes_or_undoes
-    def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
-        """Learn the rows of a frame, one after the other, with weights `w` if given."""
-        self._learn(frame_table(X), y, w)
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
@@ -290,44 +219,31 @@ class _RowModel(RowModel):
         row = self._row(x)
         if row is not None and (found := self._learner.predict(row)).size:
             return found.tolist()[0]
-        predicted = self._predict(record_table(x))
-        return None if predicted is None else predicted.tolist()[0]
-
-    def _predict(self, table: Table) -> Array | None:
-        """What is predicted for the rows of a table; None before anything was learned."""
+        table = record_table(x)
+        if self._learner is None:
+            return None
         table = table.with_gaps(self._absent(table.names))
-        return self._learner and self._learner.predict(self._columns.rows(table))
+        return self._learner.predict(self._columns.rows(table)).tolist()[0]
 
-    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
-        """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        limit, given = checks.count(self.max_categories, "max_categories"), list(y)
-        if len(given) != (number := len(table.numbers)):
-            raise ValueError(
-                f"y must hold a {self.AIM} for each of {number} rows, got {len(given)}"
-            )
-        learner, order, targets, parts, *more = self._taught(given, w)
-        if not order.size:
-            return
-        self._columns.limit, self._learner = limit, learner
-        # Columns that do not come may be missing, once enough rows are known.
-        cut = min(max(0, FIRST_USUAL - learner.t), order.size)
-        for own in slice(0, cut), slice(cut, order.size):
-            if own.stop > own.start:
-                some = table.taken(order[own])
-                some = some.with_gaps(self._absent(some.names))
-                self._learn_more(some, targets[own], parts[own], *more)
+    def _learn(self, x: Any, y: Any) -> None:
+        """Learn a row and its target, with all checks."""
+        table = record_table(x)
+        learner, order, targets, parts, *more = self._taught(y)
+        if order.size:
+            self._learner = learner
+            rows = table.with_gaps(self._absent(table.names)).taken(order)
+            self._learn_more(rows, targets, parts, *more)
 
 
-class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
+class RiverTraceNormClassifier(ClassModel, _RowModel, base.Classifier):
     """A classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
     Classes and features may appear at any time. A feature that does not come counts as missing if it was not 0
-    in half of all rows so far or more, else as 0. Labels are of any hashable type. Mini-batches are learned row
-    by row.
+    in half of all rows so far or more, else as 0. Labels are of any hashable type.
 
     Parameters
     ----------
-    radii, learner, fit_intercept, features, max_categories, class_weight
+    features, class_weight
         As for `TraceNormClassifier`.
     seed
         `random_state` of `TraceNormClassifier`.
@@ -342,41 +258,22 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
     """
 
     OPTIONS = SETTINGS = ClassModel.OPTIONS | {"seed": SEED_OPTION}
-    AIM = "label"
     PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "columns": Columns}
-
-    def __init__(
-        self,
-        radii: Any = "auto",
-        learner: str = "pola",
-        fit_intercept: bool = True,
-        features: str = "random",
-        seed: int = 0,
-        max_categories: int = MOST_CATEGORIES,
-        class_weight: str | None = None,
-    ) -> None:
-        self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
-        self.features, self.seed = features, seed
-        self.max_categories, self.class_weight = max_categories, class_weight
-        self._columns, self._classes = Columns(), Ids()
-        self._learner = None
-
     _multiclass = True
 
-    @property
-    @reads
-    def classes(self) -> list[Any]:
-        """The labels seen so far, in order of appearance."""
-        return list(self._classes.names)
+    def __init__(
+        self, features: str = "random", seed: int = 0, class_weight: str | None = None
+    ) -> None:
+        self.features, self.seed, self.class_weight = features, seed, class_weight
+        self._columns, self._classes, self._learner = Columns(), Ids(), None
 
     @writes_or_undoes
-    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn a row of features and its label, with weight `w`."""
-        number = self._classes.numbers.get(y) if w == 1.0 and type(y) in SIMPLE else None
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn a row of features and its label."""
+        number = self._classes.numbers.get(y) if type(y) in SIMPLE else None
         known = number is not None and self.class_weight is None
-        if known and self._learn_one(x, np.array((number,))):
-            return
-        self._learn(record_table(x), [y], None if w == 1.0 else w)
+        if not (known and self._learn_one(x, np.array((number,)))):
+            self._learn(x, y)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
@@ -384,36 +281,18 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
         found = self._predict_one(x)
         return {} if found is None else dict(zip(self._classes.names, found, strict=True))
 
-    @reads
-    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the probabilities of the labels seen so far, one column each."""
-        import pandas as pd
-
-        found = self._predict(frame_table(X))
-        return pd.DataFrame(found, index=getattr(X, "index", None), columns=pd.Index(self.classes))
-
-    @reads
-    def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Return the most probable label of every row; None before anything was learned."""
-        import pandas as pd
-
-        found = self.predict_proba_many(X).to_numpy()
-        best = found.argmax(axis=1) if found.size else []
-        labels = [self._classes.names[k] for k in best] or [None] * len(X)
-        return pd.Series(labels, index=getattr(X, "index", None))
-
-    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
-        labels = plain_keys(given, "a label")
-        if None in labels:
+    def _taught(self, label: Any) -> tuple[Any, ...]:
+        keys = plain_keys([label], "a label")
+        if None in keys:
             raise ValueError("a label is missing (None); leave such rows out or give it a name")
-        check_number(len(self._classes.numbers.keys() | set(labels)))
-        learner = self._learner or self._new_learner(self.seed, 1, 0)
-        numbers, _ = self._classes.number(labels)
-        order, *more = self._weighed(learner, labels, numbers, w, "w")
-        return learner, order, [labels[k] for k in order.tolist()], *more
+        check_number(len(self._classes.numbers.keys() | set(keys)))
+        learner = self._learner or ClassLearner(1, 0, self.features, self.seed)
+        numbers, _ = self._classes.number(keys)
+        order, *more = self._weighed(learner, keys, numbers, None)
+        return learner, order, keys * order.size, *more
 
 
-class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
+class RiverTraceNormRegressor(_RowModel, base.Regressor):
     """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
 
     Features may appear at any time. A feature that does not come counts as missing if it was not 0 in half of
@@ -422,8 +301,6 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    radii, random_features, max_categories
-        As for `TraceNormRegressor`.
     seed
         `random_state` of `TraceNormRegressor`.
 
@@ -436,28 +313,19 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
     MAE: 0.18...
     """
 
-    OPTIONS = SETTINGS = RegressModel.OPTIONS | {"seed": SEED_OPTION}
-    AIM = "target"
+    OPTIONS: ClassVar[dict[str, Any]] = {"seed": SEED_OPTION}
+    SETTINGS = OPTIONS
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
-    def __init__(
-        self,
-        radii: Any = "auto",
-        random_features: int = 64,
-        seed: int = 0,
-        max_categories: int = MOST_CATEGORIES,
-    ) -> None:
-        self.radii, self.random_features, self.seed = radii, random_features, seed
-        self.max_categories, self._columns = max_categories, Columns()
-        self._learner = None
+    def __init__(self, seed: int = 0) -> None:
+        self.seed, self._columns, self._learner = seed, Columns(), None
 
     @writes_or_undoes
-    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn a row of features and its target, with weight `w`."""
-        known = w == 1.0 and type(y) in PLAIN and abs(y) <= LARGEST
-        if known and self._learn_one(x, np.array([[y]], dtype=np.float64)):
-            return
-        self._learn(record_table(x), [y], None if w == 1.0 else w)
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn a row of features and its target."""
+        known = type(y) in PLAIN and abs(y) <= LARGEST
+        if not (known and self._learn_one(x, np.array([[y]], dtype=np.float64))):
+            self._learn(x, y)
 
     @reads
     def predict_one(self, x: Mapping[Any, Any]) -> float:
@@ -465,17 +333,8 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
         found = self._predict_one(x)
         return 0.0 if found is None else found[0]
 
-    @reads
-    def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Return the prediction for every row."""
-        import pandas as pd
-
-        found = self._predict(frame_table(X))
-        targets = np.zeros(len(X)) if found is None else found[:, 0]
-        return pd.Series(targets, index=getattr(X, "index", None))
-
-    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
-        checks.refuse_masked(given, "y")
-        targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
-        learner = self._learner or self._new_learner(self.seed, 0, 1)
-        return learner, *self._checked(targets, w, "w")
+    def _taught(self, target: Any) -> tuple[Any, ...]:
+        checks.refuse_masked([target], "y")
+        targets = np.array([[number_of(target, "a target")]])
+        learner = self._learner or RegressionLearner(self.seed, 0, 1)
+        return learner, *with_weight(targets, None)

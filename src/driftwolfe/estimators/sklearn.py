@@ -16,17 +16,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
-from driftwolfe.estimators.core.columns import (
-    MOST_CATEGORIES,
-    Columns,
-    Table,
-    in_range,
-    table_or_numbers,
-)
+from driftwolfe.estimators.core.columns import Columns, Table, in_range, table_or_numbers
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
-from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
+from driftwolfe.estimators.regressor import RegressionLearner, with_weight
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -56,11 +50,6 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     def _alarm(self) -> DriftAlarm:
         return self._fitted().alarm
-
-    @property
-    def t_(self) -> int:
-        """Rows learned, copies of weighted ones counted."""
-        return self._fitted().t
 
     @property
     @reads
@@ -157,7 +146,6 @@ class _RowEstimator(RowModel, BaseEstimator):
     def _start(self, names: Iterable[Any], plain: int) -> None:
         self._columns = Columns(names)
         self._columns.plain = plain
-        self._columns.limit = checks.count(self.max_categories, "max_categories")
 
     def _by_name(self, table: Table, reset: bool, learning: bool) -> Table:
         """Return a frame with the columns that are known, by name or, where these are no texts, by place."""
@@ -238,20 +226,10 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
 
     Parameters
     ----------
-    radii
-        Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual length:
-        ``"auto"`` for 10, 40 and 160, or a number, or several. A small radius keeps probabilities soft.
     features
         ``"random"`` for all views, ``"linear"`` for the first alone, two to four times as fast.
-    learner
-        ``"pola"`` adapts to drift. ``"pold"`` never restarts an expert and returns to lighter experts
-        more slowly; its interval lengths are only a grid of step sizes.
-    fit_intercept
-        Whether scores of the linear views have a constant part; up to 256 features are then centred.
     random_state
         Seed of the random features, a whole number; None is 0.
-    max_categories
-        How many texts or categories of a column have a feature each; later ones share these, by a hash.
     class_weight
         ``"balanced"`` weighs rows by the inverse frequency of their class so far: those of the rarest by 1,
         of others less. A dict gives a weight for each label, 1 if it has none.
@@ -317,18 +295,13 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
 
     def __init__(
         self,
-        radii: Any = "auto",
         *,
-        learner: str = "pola",
-        fit_intercept: bool = True,
         features: str = "random",
         random_state: Any = 0,
-        max_categories: int = MOST_CATEGORIES,
-        class_weight: str | None = None,
+        class_weight: Any = None,
     ) -> None:
-        self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
         self.features, self.random_state = features, random_state
-        self.max_categories, self.class_weight = max_categories, class_weight
+        self.class_weight = class_weight
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -444,9 +417,12 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
                 raise ValueError(f"labels must be like those so far, {known!r:.200}")
             self.classes_ = np.unique(np.concatenate((self.classes_, labels)))
         check_number(self.classes_.size)
-        sizes = max(1, len(self._classes)), self._columns.size
-        learner = self._new_learner(self.random_state, *sizes) if first else self._learner
-        order, *more = self._weighed(learner, keys, numbers, sample_weight, "sample_weight")
+        sizes, options = (
+            (max(1, len(self._classes)), self._columns.size),
+            (self.features, self.random_state),
+        )
+        learner = ClassLearner(*sizes, *options) if first else self._learner
+        order, *more = self._weighed(learner, keys, numbers, sample_weight)
         taught = [keys[k] for k in order.tolist()] if unknown else numbers[order]
         return learner, order, taught, *more
 
@@ -469,7 +445,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         return found[1:] - found[:1] if self.classes_.size == 2 else found
 
 
-class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
+class TraceNormRegressor(RegressorMixin, _RowEstimator):
     r"""Regression for streams that drift, with one or several outputs and nothing to tune.
 
     Features and targets are rescaled online. Several experts predict: the last target; means, ridge regressions
@@ -479,15 +455,8 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
 
     Parameters
     ----------
-    radii
-        Bounds on the trace norms of the matrices in balls, in units of the targets' standard
-        deviation for a row of usual length: ``"auto"`` for 4 and 32, or a number, or several.
-    random_features
-        Number of cosines of one to three features each, for what is not linear; 0 for none.
     random_state
-        Seed of these.
-    max_categories
-        How many texts or categories of a column have a feature each; later ones share these, by a hash.
+        Seed of the 64 random features: cosines of one to three features each, for what is not linear.
 
     Attributes
     ----------
@@ -540,22 +509,14 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     array([-5.,  5.])
     """
 
-    OPTIONS = RegressModel.OPTIONS | SEED
+    OPTIONS = SEED
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
     OWN = ("single",)
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, **KNOWN}
     TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
-    def __init__(
-        self,
-        radii: Any = "auto",
-        *,
-        random_features: int = 64,
-        random_state: int = 0,
-        max_categories: int = MOST_CATEGORIES,
-    ) -> None:
-        self.radii, self.random_features, self.random_state = radii, random_features, random_state
-        self.max_categories = max_categories
+    def __init__(self, *, random_state: int = 0) -> None:
+        self.random_state = random_state
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -582,10 +543,10 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
             self._single = targets.ndim == 1
         targets = targets.reshape(len(targets), -1)
         sizes = self._columns.size, targets.shape[1]
-        learner = self._new_learner(self.random_state, *sizes) if first else self._learner
+        learner = RegressionLearner(self.random_state, *sizes) if first else self._learner
         if (known := learner.outputs) != (given := targets.shape[1]):
             raise ValueError(f"y must have {known} outputs, as before, got {given}")
-        return learner, *self._checked(targets, sample_weight, "sample_weight")
+        return learner, *with_weight(targets, sample_weight)
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
