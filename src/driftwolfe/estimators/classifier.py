@@ -13,7 +13,6 @@ from driftwolfe.estimators.core.models import (
     NO_PARTS,
     SLACK,
     UNBOUND,
-    Looped,
     MappedLearner,
     RowModel,
 )
@@ -69,7 +68,7 @@ LEAST_BALANCE = 0.01
 BALANCE = 10.0
 
 
-class ClassLearner(MappedLearner, Looped):
+class ClassLearner(MappedLearner):
     r"""A feature map and experts for the multiclass logistic loss on top of it: see `TraceNormClassifier`.
 
     The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts softmax(Y z), takes

@@ -193,16 +193,6 @@ class AdaptiveThreshold(Guarded, GroupScale):
         return self
 
     @reads
-    def predict(self, X: Any) -> Any:
-        """Return what the model predicts."""
-        return self._verb("predict")(X)
-
-    @reads
-    def predict_one(self, x: Any) -> Any:
-        """Return what the model predicts for one row."""
-        return self._verb("predict_one")(*as_row(x))
-
-    @reads
     def group_offset(self, group: Any) -> float:
         r"""Return :math:`\theta` for the next row of a group."""
         return self._groups.get(plain_keys([group], "a group")[0], self).offset_
@@ -261,10 +251,6 @@ class AdaptiveThreshold(Guarded, GroupScale):
             distance = np.abs(each._levels - self._start).max()
             require(distance <= WIDEST * (1.0 + 1e-9), "radii")
         require(max(0, self.n_rows_ - FIRST) == self._radius.t, "rows")
-
-    def __repr__(self) -> str:
-        numbers = f"coverage={self.coverage:g}, gain={self.gain:g}, rows={self.n_rows_}"
-        return f"{type(self).__name__}({self.model!r}, {numbers})"
 
     def _learn_all(self, scales: list[GroupScale], scores: list[float], miss: bool = False) -> None:
         """Learn from a row's score, in all rows and in its group; whether it was missed in any case."""

@@ -6,14 +6,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
-from driftwolfe.estimators.core.models import (
-    BLOCK,
-    NO_PARTS,
-    NO_TABLE,
-    SLACK,
-    Looped,
-    MappedLearner,
-)
+from driftwolfe.estimators.core.models import BLOCK, NO_PARTS, NO_TABLE, SLACK, MappedLearner
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
@@ -68,7 +61,7 @@ class RegressionState(NamedTuple):
     losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: mean errors
 
 
-class RegressionLearner(MappedLearner, Looped):
+class RegressionLearner(MappedLearner):
     r"""A feature map and the experts on top of it: see `TraceNormRegressor`.
 
     The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
@@ -86,7 +79,10 @@ class RegressionLearner(MappedLearner, Looped):
 
     def _empty(self, features: int, outputs: int) -> RegressionState:
         """Return the state before the first row, with random features of one to three features each."""
-        rng, full = np.random.default_rng(self.seed), features if features <= FULL_FEATURES else 0
+        rng, full = (
+            np.random.default_rng(self.seed),
+            features if features <= FULL_FEATURES else 0,
+        )
         drawn, balls = RANDOM if full else 0, len(RADII) * len(LENGTHS)
         sizes = {"outputs": outputs, "experts": kernels().PLAIN + balls, "mapped": features + 1}
         sizes |= {"balls": balls, "balls outputs": balls * outputs, "full": full, "drawn": drawn}

@@ -278,39 +278,8 @@ def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[[], Any]) -> Boun
     return Bound(held, at.__array_interface__["data"][0], spare, at, latest=LoopPart.latest)
 
 
-class Looped(LoopPart):
-    """A part with experts that a compiled loop lets learn and predict."""
-
-    _bound: Any = UNBOUND  # no part of the state
-    _limits: Array  # to which norms experts may grow
-    _held: Any  # returns the arrays that the loop is given
-    _sizes: Any  # returns the sizes that the loop is given, and that of working memory
-    _follow: Any  # lets the loop learn rows, or predict those without labels or weights
-    project: Any  # projects the experts of norms above these limits onto their balls
-
-    def _given(self, learning: bool) -> tuple[int, Array]:
-        """Return the address of what the loop is given, and working memory."""
-        known = self._bound
-        if known.latest is not LoopPart.latest:
-            known = self._bound = bound(known, self._held(), self._sizes)
-        # Several threads may predict.
-        return known.at, known.spare if learning else np.empty(known.spare.size)
-
-    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
-        """Learn rows; return False, and do nothing, if the only one has a number out of range."""
-        done, count = 0, rows.number
-        while done < count:
-            found = self._follow(rows, targets, parts, done, NO_TABLE)
-            if found == done:
-                return False
-            if found < 0:
-                self.project(self._limits)
-            done = abs(found)
-        return True
-
-
 class MappedLearner(LoopPart):
-    """What learners on top of a feature map share.
+    """What learners share: a feature map, and experts on top of it that a compiled loop lets learn and predict.
 
     They have `names`, what each expert is; `expert_weights`, with a row for each output if there may be several;
     `sizes`, how many classes, if any, and features; `predict`, which returns nothing if a number is out of range.
@@ -322,7 +291,12 @@ class MappedLearner(LoopPart):
     renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
     alarm: DriftAlarm
     seed: Annotated[int, SEED_OPTION]  # of random features
-    _learn: Any  # learns rows of one round, those of many features mapped
+    _bound: Any = UNBOUND  # no part of the state
+    _limits: Array  # to which norms experts may grow
+    _held: Any  # returns the arrays that the loop is given
+    _sizes: Any  # returns the sizes that the loop is given, and that of working memory
+    _follow: Any  # lets the loop learn rows, or predict those without labels or weights
+    project: Any  # projects the experts of norms above these limits onto their balls
     _ended: Any  # counts the row that was learned, and returns whether no expert is to be projected
 
     def __init__(self, features: int, seed: Any) -> None:
@@ -371,6 +345,26 @@ class MappedLearner(LoopPart):
         t += 1
         quiet = number == 1 and self.map.full and t % BLOCK > 0 and t < self.renewal
         return quiet and self._ended(t)
+
+    def _given(self, learning: bool) -> tuple[int, Array]:
+        """Return the address of what the loop is given, and working memory."""
+        known = self._bound
+        if known.latest is not LoopPart.latest:
+            known = self._bound = bound(known, self._held(), self._sizes)
+        # Several threads may predict.
+        return known.at, known.spare if learning else np.empty(known.spare.size)
+
+    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
+        """Learn rows of one round, those of many features mapped."""
+        done, count = 0, rows.number
+        while done < count:
+            found = self._follow(rows, targets, parts, done, NO_TABLE)
+            if found == done:
+                return False
+            if found < 0:
+                self.project(self._limits)
+            done = abs(found)
+        return True
 
     def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""
