@@ -26,7 +26,7 @@ from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, p
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor import RegressionLearner, with_weight
+from driftwolfe.estimators.regressor import RegressionLearner, check_targets
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
 from driftwolfe.storage import require
@@ -228,11 +228,8 @@ class _RowModel(RowModel):
     def _learn(self, x: Any, y: Any) -> None:
         """Learn a row and its target, with all checks."""
         table = record_table(x)
-        learner, order, targets, parts, *more = self._taught(y)
-        if order.size:
-            self._learner = learner
-            rows = table.with_gaps(self._absent(table.names)).taken(order)
-            self._learn_more(rows, targets, parts, *more)
+        self._learner, *taught = self._taught(y)
+        self._learn_more(table.with_gaps(self._absent(table.names)), *taught)
 
 
 class RiverTraceNormClassifier(ClassModel, _RowModel, base.Classifier):
@@ -288,8 +285,7 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.Classifier):
         check_number(len(self._classes.numbers.keys() | set(keys)))
         learner = self._learner or ClassLearner(1, 0, self.features, self.seed)
         numbers, _ = self._classes.number(keys)
-        order, *more = self._weighed(learner, keys, numbers, None)
-        return learner, order, keys * order.size, *more
+        return learner, keys, *self._weights(learner, numbers)
 
 
 class RiverTraceNormRegressor(_RowModel, base.Regressor):
@@ -336,5 +332,5 @@ class RiverTraceNormRegressor(_RowModel, base.Regressor):
     def _taught(self, target: Any) -> tuple[Any, ...]:
         checks.refuse_masked([target], "y")
         targets = np.array([[number_of(target, "a target")]])
-        learner = self._learner or RegressionLearner(self.seed, 0, 1)
-        return learner, *with_weight(targets, None)
+        check_targets(targets)
+        return self._learner or RegressionLearner(self.seed, 0, 1), targets, ONE

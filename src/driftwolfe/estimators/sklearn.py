@@ -20,7 +20,7 @@ from driftwolfe.estimators.core.columns import Columns, Table, in_range, table_o
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
-from driftwolfe.estimators.regressor import RegressionLearner, with_weight
+from driftwolfe.estimators.regressor import RegressionLearner, check_targets
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -43,9 +43,9 @@ class _RowEstimator(RowModel, BaseEstimator):
     TARGETS: ClassVar[dict[str, Any]] = {}  # options of checks
 
     @writes_or_undoes
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn from scratch, going through the rows once, in their order."""
-        self._learn(X, y, sample_weight, True)
+        self._learn(X, y, True)
         return self
 
     def _alarm(self) -> DriftAlarm:
@@ -86,23 +86,20 @@ class _RowEstimator(RowModel, BaseEstimator):
             check_is_fitted(self)  # which takes longer, and says what to do
         return self._learner
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool, *more: Any) -> None:
+    def _learn(self, X: Any, y: Any, first: bool, *more: Any) -> None:
         """Check rows and what they are to teach, then let the learner, a new one the first time, learn them."""
         before = self.__dict__.copy()
         try:
             rows, targets = self._validated(X, sound(y, "y"), reset=first)
-            learner, order, *taught = self._taught(targets, sample_weight, first, *more)
-            if first and not (self._told or order.size):
-                raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-            given = rows.taken(order), *taught
+            learner, *taught = self._taught(targets, first, *more)
             if first:
                 self._learner = learner
-                self._learn_pieces(*given)
+                self._learn_pieces(rows, *taught)
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
         if not first:
-            self._learn_more(*given)
+            self._learn_more(rows, *taught)
 
     def _predict(self, X: Any) -> Array:
         """Return what is predicted for rows; one of the plainest kind needs no check."""
@@ -232,7 +229,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         Seed of the random features, a whole number; None is 0.
     class_weight
         ``"balanced"`` weighs rows by the inverse frequency of their class so far: those of the rarest by 1,
-        of others less. A dict gives a weight for each label, 1 if it has none.
+        of others less.
 
     Attributes
     ----------
@@ -258,9 +255,8 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     terms too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
     doubt labels descend on a loss that is not convex, and have none, nor have means.
 
-    Features are at most 1e100 in size; those below 1e-100 count as 0, of which a warning tells. A row of weight w,
-    a whole number up to 100, is the same as w copies of it. How rows are split into calls, and whether they are
-    sparse, makes no difference.
+    Features are at most 1e100 in size; those below 1e-100 count as 0, of which a warning tells. How rows are split
+    into calls, and whether they are sparse, makes no difference.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError. Work
     per row and memory grow with experts (15 to 30, and 8 in each further view) x classes x features (beyond 256,
@@ -298,21 +294,21 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         *,
         features: str = "random",
         random_state: Any = 0,
-        class_weight: Any = None,
+        class_weight: str | None = None,
     ) -> None:
         self.features, self.random_state = features, random_state
         self.class_weight = class_weight
 
     @writes_or_undoes
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn rows one by one, in their order.
 
         A new class joins with its first row, unless the first call names all that may ever come.
         """
         first = not self.__sklearn_is_fitted__()
         given = None if classes is None else self._checked_classes(classes, first)
-        if first or sample_weight is not None or not self._learn_one(X, y):
-            self._learn(X, y, sample_weight, first, given, first and classes is None)
+        if first or not self._learn_one(X, y):
+            self._learn(X, y, first, given, first and classes is None)
         return self
 
     @reads
@@ -395,7 +391,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         return given
 
     def _taught(
-        self, labels: Any, sample_weight: Any, first: bool, classes: Any = None, new: bool = False
+        self, labels: Any, first: bool, classes: Any = None, new: bool = False
     ) -> tuple[Any, ...]:
         """Classes given at first are all that may come; with `new`, the first ones join one by one."""
         check_classification_targets(labels)
@@ -422,9 +418,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
             (self.features, self.random_state),
         )
         learner = ClassLearner(*sizes, *options) if first else self._learner
-        order, *more = self._weighed(learner, keys, numbers, sample_weight)
-        taught = [keys[k] for k in order.tolist()] if unknown else numbers[order]
-        return learner, order, taught, *more
+        return learner, keys if unknown else numbers, *self._weights(learner, numbers)
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
@@ -472,7 +466,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     For one output let :math:`\hat y_t` be the prediction for row t as it was learned, :math:`f_t` Huber's loss in
     units of 1.33 times the running mean of errors (at least a quarter of the present one), N the number of
     experts, and :math:`\Delta_t` the range of their losses. For any sequence of experts :math:`e_t` with S
-    switches, from the second row on and for rows of weight 1,
+    switches, from the second row on,
 
     .. math:: \sum_t f_t(\hat y_t) - f_t(\hat y_{t, e_t}) \le
               \frac{(S + 1) \ln (N T)}{0.8} + 0.1 \sum_t \Delta_t^2
@@ -519,11 +513,11 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         self.random_state = random_state
 
     @writes_or_undoes
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn rows one by one, in their order."""
         first = not self.__sklearn_is_fitted__()
-        if first or sample_weight is not None or not self._learn_one(X, y):
-            self._learn(X, y, sample_weight, first)
+        if first or not self._learn_one(X, y):
+            self._learn(X, y, first)
         return self
 
     @reads
@@ -537,7 +531,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         require(learner.outputs == 1 or not settings["single"], "outputs")
         return super()._restored(settings, learner, *parts)
 
-    def _taught(self, given: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
+    def _taught(self, given: Any, first: bool) -> tuple[Any, ...]:
         targets = np.array(given, dtype=np.float64)
         if first:
             self._single = targets.ndim == 1
@@ -546,7 +540,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         learner = RegressionLearner(self.random_state, *sizes) if first else self._learner
         if (known := learner.outputs) != (given := targets.shape[1]):
             raise ValueError(f"y must have {known} outputs, as before, got {given}")
-        return learner, *with_weight(targets, sample_weight)
+        check_targets(targets)
+        return learner, targets, np.ones(len(targets))
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
