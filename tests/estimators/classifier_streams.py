@@ -20,9 +20,9 @@ def turning(rows=300, features=4, classes=3, seed=0):
     return X, (scores + rng.gumbel(size=scores.shape) / 4.0).argmax(axis=1)
 
 
-def experts_of(radii, classes, width, kind="linear"):
+def experts_of(radii, classes, width, kind="linear", base=ClassLearner):
     """A `ClassLearner` of other radii whose rows are z already."""
-    made = type("Own", (ClassLearner,), {"RADII": radii})(classes, width - 1, kind)
+    made = type("Own", (base,), {"RADII": radii})(classes, width - 1, kind)
     made.map.full = False
     return made
 

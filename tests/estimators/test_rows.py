@@ -14,10 +14,12 @@ from sklearn.preprocessing import OneHotEncoder
 
 from driftwolfe.estimators import (
     RiverTraceNormClassifier,
-    RiverTraceNormRegressor,
     TraceNormClassifier,
     TraceNormRegressor,
 )
+from driftwolfe.estimators.classifier import ClassLearner
+from driftwolfe.estimators.core.columns import Columns
+from driftwolfe.estimators.core.rows import as_rows
 
 NAN = np.nan
 
@@ -123,7 +125,7 @@ def test_a_key_that_usually_comes_is_missing_and_a_word_is_not():
     bag = feature_extraction.BagOfWords()
     for k, text in enumerate(["the cat", "a dog", "one bird", "no fish"] * 10):
         words.learn_one(bag.transform_one(text), k % 2)
-    assert not any("missing" in name for name in words.feature_names)
+    assert not any("missing" in name for name in words._columns.labels)
     assert words.predict_proba_one({"cat": 1}) == words.predict_proba_one({"cat": 1, "dog": 0})
 
 
@@ -144,17 +146,18 @@ def test_categories_are_one_hot():
     assert both.mean() > 0.97 and first.score(frame, y) > 0.9
 
 
-def test_many_categories_are_bounded_and_found_again():
+def test_many_categories_are_bounded_and_found_again(monkeypatch):
+    monkeypatch.setattr(Columns, "limit", 10)
     rng = np.random.default_rng(0)
     ids = rng.permutation(1000).astype(str)
     X = np.array([[name, 1.0] for name in ids], dtype=object)
     y = [int(name) % 2 for name in ids]
-    model = TraceNormClassifier(max_categories=10).partial_fit(X, y)
+    model = TraceNormClassifier().partial_fit(X, y)
     assert len(model.inner_names_) == 11
     learned = model.predict_proba(X)
     np.testing.assert_array_equal(model.predict_proba(X[::-1]), learned[::-1])
     assert len(np.unique(learned[:, 0])) == 10  # a later one shares the feature of one of the ten
-    fresh = TraceNormClassifier(max_categories=10)
+    fresh = TraceNormClassifier()
     for k in range(0, 1000, 7):  # however rows are split
         fresh.partial_fit(X[k : k + 7], y[k : k + 7])
     np.testing.assert_array_equal(fresh.predict_proba(X), learned)
@@ -177,28 +180,9 @@ def libraries(frame):
 def test_frames_of_all_libraries_are_the_same_rows():
     frame, y = stream()
     asked = TraceNormClassifier().partial_fit(frame, y).predict_proba(frame)
-    river = RiverTraceNormClassifier()
-    river.learn_many(frame, pd.Series(y))
-    told = river.predict_proba_many(frame).to_numpy()
     for what, other in libraries(frame):
         model = TraceNormClassifier().partial_fit(frame[:1], y[:1]).partial_fit(other[1:], y[1:])
         np.testing.assert_array_equal(model.predict_proba(other), asked, err_msg=what)
-        own = RiverTraceNormClassifier()
-        own.learn_many(other, y)
-        np.testing.assert_array_equal(own.predict_proba_many(frame).to_numpy(), told, err_msg=what)
-
-
-@pytest.mark.parametrize("Model", [RiverTraceNormClassifier, RiverTraceNormRegressor])
-def test_one_row_or_many(Model):
-    frame, y = stream(rows=120)
-    targets = pd.Series(y if Model is RiverTraceNormClassifier else (y == "yes").astype(float))
-    whole, single = Model(), Model()
-    whole.learn_many(frame, targets)
-    for x, target in zip(frame.to_dict("records"), targets, strict=True):
-        single.learn_one(dict(reversed(x.items())), target)
-    for x in frame.to_dict("records")[:20]:
-        one, other = single.predict_one(x), whole.predict_one(x)
-        assert one == other or one == pytest.approx(other, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +190,9 @@ def test_one_row_or_many(Model):
     [
         (pd.DataFrame({"a": [{}]}), "must be a number or a text"),
         (pd.DataFrame({"a": pd.to_datetime(["2024-01-01"])}), "numbers, texts or categories"),
+        (pd.DataFrame({"a": [np.inf]}), "feature 'a' must lie between"),
+        (pd.DataFrame({"a": [1j]}), "numbers, texts or categories"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "names a feature twice"),
         (pd.DataFrame({"a": [1.0], 1: [2.0]}), "all be texts"),
         (pd.DataFrame({"z": [1.0]}), "none of the columns"),
         (np.array([["u", 1.0]], dtype=object), "X has 2 features"),
@@ -248,9 +235,12 @@ def test_a_new_class_joins_unless_all_were_named(tmp_path):
     assert model.score(frame[300:], late[100:]) > 0.8
     np.testing.assert_allclose(model.predict_proba(frame).sum(axis=1), 1.0)
     river = RiverTraceNormClassifier()
-    river.learn_many(frame, pd.Series([*y[:200], *late]))
-    found = river.predict_proba_many(frame)[model.classes_.tolist()]
-    np.testing.assert_array_equal(model.predict_proba(frame), found)
+    for x, label in zip(frame.to_dict("records"), [*y[:200], *late], strict=True):
+        river.learn_one(x, label)
+    told = model.predict_proba(frame[:20])
+    for x, row in zip(frame[:20].to_dict("records"), told, strict=True):
+        found = river.predict_proba_one(x)
+        assert [found[label] for label in model.classes_] == row.tolist()
     assert model._classes.names != model.classes_.tolist()  # so the order is put to the test
     model.save(tmp_path / "model")
     loaded = TraceNormClassifier.load(tmp_path / "model")
@@ -262,8 +252,7 @@ def test_a_new_class_joins_unless_all_were_named(tmp_path):
         closed.partial_fit(frame[200:], late)
 
 
-@pytest.mark.parametrize("weight", ["balanced", {"no": 0.03}])
-def test_rare_classes_count_with_weights(weight):
+def test_rare_classes_count_with_weights():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(3000) < 0.03, "yes", "no")
     X = rng.normal(size=(3000, 2)) + 1.5 * (y == "yes")[:, None]
@@ -272,17 +261,9 @@ def test_rare_classes_count_with_weights(weight):
             y[1500:],
             TraceNormClassifier(class_weight=each).fit(X[:1500], y[:1500]).predict(X[1500:]),
         )
-        for each in (None, weight)
+        for each in (None, "balanced")
     ]
     assert scores[1] > scores[0] + 0.1 and scores[1] > 0.75
-
-
-def test_weights_of_rows_and_of_classes_are_multiplied():
-    rng = np.random.default_rng(1)
-    X, y, own = rng.normal(size=(60, 2)), rng.choice(["a", "b"], 60), rng.uniform(0.2, 1.0, 60)
-    told = TraceNormClassifier().partial_fit(X, y, sample_weight=own * np.where(y == "a", 0.5, 1.0))
-    both = TraceNormClassifier(class_weight={"a": 0.5}).partial_fit(X, y, sample_weight=own)
-    np.testing.assert_array_equal(both.predict_proba(X), told.predict_proba(X))
 
 
 def test_balanced_weights_are_those_of_their_formula():
@@ -293,11 +274,12 @@ def test_balanced_weights_are_those_of_their_formula():
         counts = np.bincount(y[: k + 1], minlength=3)
         rarest = max(counts[counts > 0].min(), counts.max() / 100)
         weights.append(min(1.0, (rarest + 10.0) / (counts[y[k]] + 10.0)))
-    told = TraceNormClassifier().partial_fit(X, y, sample_weight=weights)
-    balanced = TraceNormClassifier(class_weight="balanced")
+    learner, balanced = ClassLearner(3, 2), TraceNormClassifier(class_weight="balanced")
+    learner.learn(as_rows(X), y, np.array(weights))
     for part in (slice(0, 7), slice(7, 60)):
-        balanced.partial_fit(X[part], y[part])
-    np.testing.assert_allclose(balanced.predict_proba(X), told.predict_proba(X), rtol=1e-9)
+        balanced.partial_fit(X[part], y[part], classes=[0, 1, 2])
+    told = learner.predict(as_rows(X))
+    np.testing.assert_allclose(balanced.predict_proba(X), told, rtol=1e-9)
 
 
 def test_categories_of_any_type_are_saved_as_texts(tmp_path):

@@ -43,6 +43,8 @@ LEARNERS = {
 RATED = [(f"user {k % 3}", k % 4) for k in range(12)]
 RATINGS = np.arange(12) % 5 + 1.0
 ROWS = np.array([[1.0, 0.5], [-1.0, 0.2], [0.8, -0.3], [-0.7, -0.9]] * 4)
+#: Of more than 256 features, or regressors would have large files.
+WIDE = np.pad(ROWS, ((0, 0), (0, 255)))
 LABELS = ["up", "down"] * 8
 SURE = [{"up": k / 8.0, "down": 1.0 - k / 8.0} for k in range(8)]
 TARGETS = np.array([[1.0, 2.0], [-3.0, 0.5]])
@@ -67,16 +69,17 @@ def play_game(path, rounds=ROUNDS):
 
 def learned_estimators():
     """All of them, after a few records."""
-    river = estimators.RiverTraceNormClassifier(radii=20.0)
-    completer = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
+    river = estimators.RiverTraceNormClassifier(features="linear")
+    completer = estimators.RiverMatrixCompleter()
     events = estimators.RiverRecommender()
-    events.learn_many(RATED[:10], RATINGS[:10] - 1.0)
+    for (user, item), weight in zip(RATED[:10], (RATINGS[:10] - 1.0).tolist(), strict=True):
+        events.learn_one(user, item, weight)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
         river.learn_one(dict(zip("ab", row, strict=True)), label)
-    plain = {"random_features": 0}
-    numbers = estimators.RiverTraceNormRegressor(**plain)
+    numbers = estimators.RiverTraceNormRegressor()
     for row, target in zip(ROWS.tolist(), (ROWS @ TARGETS[:, 0]).tolist(), strict=True):
-        numbers.learn_one(dict(zip("ab", row, strict=True)), target)
+        zeros = {f"x{k}": 0.0 for k in range(255)}
+        numbers.learn_one(dict(zip("ab", row, strict=True)) | zeros, target)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
         completer.learn_one(user, item, rating)
     small, alarm = {"rank": 1, "memory": 64}, estimators.DriftAlarm(rate=0.2)
@@ -94,11 +97,11 @@ def learned_estimators():
         "Recommender": estimators.Recommender().partial_fit(RATED[:10], weights=RATINGS[:10] - 1.0),
         "RiverMatrixCompleter": completer,
         "RiverRecommender": events,
-        "TraceNormClassifier": estimators.TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(
+        "TraceNormClassifier": estimators.TraceNormClassifier(features="linear").partial_fit(
             ROWS, LABELS, classes=["down", "up"]
         ),
         "RiverTraceNormClassifier": river,
-        "TraceNormRegressor": estimators.TraceNormRegressor(**plain).fit(ROWS, ROWS @ TARGETS),
+        "TraceNormRegressor": estimators.TraceNormRegressor().fit(WIDE, ROWS @ TARGETS),
         "RiverTraceNormRegressor": numbers,
     }
 
@@ -111,20 +114,20 @@ def asked(name, model):
         offsets = [model.group_offset(group) for group in [None, *RATED[:8]]]
         return [*map(len, model.around(SURE)), *offsets]
     if name == "DriftAlarm":
-        return [model.evidence_, *model.changes_.tolist(), *model.starts_.tolist()]
+        return [*model.changes_.tolist(), *model.starts_.tolist()]
     if name == "TraceNormClassifier":
         return model.predict_proba(ROWS[:4]).ravel().tolist()
     if name == "RiverTraceNormClassifier":
         rows = [dict(zip("ab", row, strict=True)) for row in ROWS[:4].tolist()]
         return [model.predict_proba_one(row)[label] for row in rows for label in ("down", "up")]
     if name == "TraceNormRegressor":
-        return model.predict(ROWS[:4] + 0.1).ravel().tolist()
+        return model.predict(WIDE[:4] + 0.1).ravel().tolist()
     if name == "RiverTraceNormRegressor":
         return [model.predict_one({"a": a, "b": 0.1}) for a in (-1.0, 0.5, 2.0)]
     if name == "RiverMatrixCompleter":
         return [model.predict_one(*pair) for pair in RATED[:5]]
     if "Recommender" in name:
-        predict = model.predict if name == "Recommender" else model.predict_many
+        predict = getattr(model, "model", model).predict
         return predict([*RATED[10:], ("new", 1), ("new", 2)]).tolist()
     return model.predict(RATED[:5]).tolist()
 
