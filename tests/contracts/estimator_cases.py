@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -153,7 +154,7 @@ def asked_of_rivers_classifier(model):
 ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "AdaptiveIntervals": [
         EstimatorCase(
-            lambda settings=settings: estimators.AdaptiveIntervals(**settings),
+            lambda: estimators.AdaptiveIntervals(coverage=0.8),
             lambda model, part: model.observe(PAIRS[part, 0] / 4.0, RATINGS[part]),
             lambda model: np.append(model.around([0.0, 3.0]), model.offset_),
             (
@@ -162,7 +163,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *calls("predict_interval", ({"a": 1.0},), ([[1.0]],)),
             ),
         )
-        for settings in ({}, {"coverage": 0.5})
     ],
     "AdaptiveSets": [
         EstimatorCase(
@@ -186,7 +186,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         EstimatorCase(
             lambda settings=settings: estimators.DriftAlarm(**settings),
             lambda model, part: model.update_many(RATINGS[part]),
-            lambda model: np.append(model.starts_, model.n_updates_),
+            lambda model: np.append(copy.deepcopy(model).starts_, model.n_updates_),
             calls("update", *((wrong,) for wrong in (np.nan, np.inf, None, "1", 1j, [1.0])))
             + calls("update_many", ([1.0, np.nan],), ([[1.0]],), (None,), (1.0,), (["1"],)),
         )

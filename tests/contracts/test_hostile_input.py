@@ -271,6 +271,7 @@ def test_any_numbers_in_a_gradient(cls, data):
         assert_sound(learner)
 
 
+@pytest.mark.in_turn("cls name", "size")
 @pytest.mark.parametrize("size", [1e308, 1e200, 1e152, 1e147, 1e-150, 1e-320])
 @pytest.mark.parametrize(
     ("cls", "name"),
@@ -382,6 +383,7 @@ RATING_CALLS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", RATING_CALLS)
 @pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e9, 1e99])
 def test_completers_take_ratings_of_any_size(name, scale):
@@ -396,7 +398,6 @@ def test_completers_take_ratings_of_any_size(name, scale):
 
 
 @pytest.mark.parametrize("scale", [1e-110, 1e-99, 1e-9, 1e9, 1e99])
-@pytest.mark.filterwarnings("ignore:features smaller than")
 def test_classifiers_take_rows_of_any_size(scale):
     model = estimators.TraceNormClassifier()
     rows = X[:60] * np.where(np.arange(60) % 7 == 3, scale, 1.0)[:, None]

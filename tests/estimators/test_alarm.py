@@ -35,6 +35,7 @@ def test_bets_are_densities(k):
     assert quad(density, 0.0, 1.0)[0] == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("most", [300, 1 << 16])
 @pytest.mark.parametrize("kind", ["normal", "errors", "jumps", "few values"])

@@ -72,7 +72,6 @@ def test_nor_do_the_units_of_single_features():
 
 
 @pytest.mark.in_turn
-@pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 @pytest.mark.parametrize("features", [1, 2, 20, 260])
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_comes_probabilities_stay_probabilities(features, seed):

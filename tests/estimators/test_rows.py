@@ -88,7 +88,7 @@ def test_a_gap_counts_as_what_the_row_before_and_the_other_features_say(Model, m
     ("name", "Model", "least", "most"),
     [
         ("Phishing", TraceNormClassifier, 0.965, np.inf),  # of the fraction of labels
-        ("ImageSegments", TraceNormClassifier, 0.95, np.inf),
+        pytest.param("ImageSegments", TraceNormClassifier, 0.95, np.inf, marks=pytest.mark.slow),
         ("TrumpApproval", TraceNormRegressor, 0.0, 1.2),  # of the mean error
     ],
 )

@@ -12,7 +12,6 @@ from driftwolfe.estimators.core.models import (
     SLACK,
     UNBOUND,
     MappedLearner,
-    RowModel,
 )
 from driftwolfe.estimators.core.rows import (
     COUNT,
@@ -79,10 +78,9 @@ class ClassLearner(MappedLearner):
     rows s to e. An expert loses at most :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L`
     to any Z in its ball on each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
 
-    With random features there are three more views: one takes every label for drawn at random with probability 0.1,
-    the others see waves and ferns (`RandomViews`). The last two experts of each take no steps: every 64 rows they
-    move to the mean of the view's others by 64/512 or 64/4,096 of the way, by 16/t every 16 rows at first. While a
-    view rests, its experts keep their weights, as if they had said what the others say (Freund et al. 1997).
+    The last two experts of each other view take no steps: every 64 rows they move to the mean of the view's others
+    by 64/512 or 64/4,096 of the way, by 16/t every 16 rows at first. While a view rests, its experts keep their
+    weights, as if they had said what the others say (Freund et al. 1997).
     """
 
     #: For rows of usual length, scores range from soft to certain.
@@ -401,27 +399,22 @@ def check_number(classes: int) -> None:
         )
 
 
-class ClassModel(RowModel):
-    """What classifiers of rows share."""
+#: Options of classifiers, as files have them.
+OPTIONS: dict[str, Any] = {
+    "features": Field(str, among=KINDS),
+    "class_weight": Field(str, among=("balanced",), optional=True),
+}
 
-    OPTIONS: ClassVar[dict[str, Any]] = {
-        "features": Field(str, among=KINDS),
-        "class_weight": Field(str, among=("balanced",), optional=True),
-    }
-    features: Any
-    class_weight: Any
 
-    def _weights(self, learner: ClassLearner, labels: Indices) -> tuple[Array, dict[str, Array]]:
-        """Return the weights of rows with these labels, and how many of each class there are then."""
-        parts, counts = np.ones(labels.size), learner.counts
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = longer(counts, max(counts.size, labels.max(initial=-1) + 1))
-            for k, label in enumerate(labels.tolist()):
-                counts[label] += 1.0
-                rarest = max(counts[counts > 0.0].min(initial=np.inf), LEAST_BALANCE * counts.max())
-                parts[k] = min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
-        elif self.class_weight is not None:
-            raise ValueError(
-                f'class_weight must be None or "balanced", got {self.class_weight!r:.80}'
-            )
-        return parts, {"counts": counts}
+def weights(option: Any, learner: ClassLearner, labels: Indices) -> tuple[Array, dict[str, Array]]:
+    """Return the weights of rows with these labels, and how many of each class there are then."""
+    parts, counts = np.ones(labels.size), learner.counts
+    if isinstance(option, str) and option == "balanced":
+        counts = longer(counts, max(counts.size, labels.max(initial=-1) + 1))
+        for k, label in enumerate(labels.tolist()):
+            counts[label] += 1.0
+            rarest = max(counts[counts > 0.0].min(), LEAST_BALANCE * counts.max())
+            parts[k] = min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
+    elif option is not None:
+        raise ValueError(f'class_weight must be None or "balanced", got {option!r:.80}')
+    return parts, {"counts": counts}

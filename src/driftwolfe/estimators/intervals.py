@@ -321,7 +321,7 @@ class AdaptiveIntervals(AdaptiveThreshold):
     mix of running means of four memories (4, 16, 64 and 256 rows; 0 and the last three for the centre), mixed
     by `SAOL` on a simplex with pinball losses. A miss raises :math:`\theta` by 0.01 times the coverage, a hit
     lowers it by 0.01 times the rest; m is the running mean, over 40 rows, of misses less those wanted, and
-    g the gain. Nothing need be tuned, and nothing is assumed of the targets.
+    g the gain. Nothing is assumed of the targets.
 
     Parameters
     ----------

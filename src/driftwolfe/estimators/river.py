@@ -12,7 +12,7 @@ from river import base
 from river.reco.base import Ranker
 
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
+from driftwolfe.estimators.classifier import OPTIONS, ClassLearner, check_number, weights
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
     PLAIN,
@@ -232,7 +232,7 @@ class _RowModel(RowModel):
         self._learn_more(table.with_gaps(self._absent(table.names)), *taught)
 
 
-class RiverTraceNormClassifier(ClassModel, _RowModel, base.Classifier):
+class RiverTraceNormClassifier(_RowModel, base.Classifier):
     """A classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
     Classes and features may appear at any time. A feature that does not come counts as missing if it was not 0
@@ -254,7 +254,7 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.Classifier):
     Accuracy: 91...%
     """
 
-    OPTIONS = SETTINGS = ClassModel.OPTIONS | {"seed": SEED_OPTION}
+    OPTIONS = SETTINGS = OPTIONS | {"seed": SEED_OPTION}
     PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "columns": Columns}
     _multiclass = True
 
@@ -285,7 +285,7 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.Classifier):
         check_number(len(self._classes.numbers.keys() | set(keys)))
         learner = self._learner or ClassLearner(1, 0, self.features, self.seed)
         numbers, _ = self._classes.number(keys)
-        return learner, keys, *self._weights(learner, numbers)
+        return learner, keys, *weights(self.class_weight, learner, numbers)
 
 
 class RiverTraceNormRegressor(_RowModel, base.Regressor):

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
+from driftwolfe.estimators.classifier import OPTIONS, ClassLearner, check_number, weights
 from driftwolfe.estimators.core.columns import Columns, Table, in_range, table_or_numbers
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
@@ -27,10 +27,9 @@ from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field
 from driftwolfe.storage import refused, require
 
-#: Options of both besides those that river's have too, and what else their files have.
+#: An option of both, and what else their files have.
 SEED = {"random_state": SEED_OPTION}
 SHARED = {"width": Field(int, least=0), "plain": Field(bool)}
-KNOWN = {"names": Ids, "columns": Columns}
 
 
 class _RowEstimator(RowModel, BaseEstimator):
@@ -205,7 +204,7 @@ class _RowEstimator(RowModel, BaseEstimator):
         return model
 
 
-class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
+class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows descend on the
@@ -255,8 +254,8 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     terms too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
     doubt labels descend on a loss that is not convex, and have none, nor have means.
 
-    Features are at most 1e100 in size; those below 1e-100 count as 0, of which a warning tells. How rows are split
-    into calls, and whether they are sparse, makes no difference.
+    Features are at most 1e100 in size; those below 1e-100 count as 0. How rows are split into calls, and whether
+    they are sparse, makes no difference.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError. Work
     per row and memory grow with experts (15 to 30, and 8 in each further view) x classes x features (beyond 256,
@@ -283,10 +282,10 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     array([False,  True])
     """
 
-    OPTIONS = ClassModel.OPTIONS | SEED
+    OPTIONS = OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
     OWN = ("told",)
-    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, **KNOWN, "classes": Ids}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "names": Ids, "columns": Columns, "classes": Ids}
     _order: Any = None  # of the learner's classes, where `classes_` has another
 
     def __init__(
@@ -341,13 +340,13 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         With one row for two classes, as usual. Predictions differ: probabilities are averaged, not matrices, very
         long rows are shortened, and experts on random features may have weight (`expert_weights_`).
         """
-        return self._coefficient(0)
+        return self._coefficients()[0]
 
     @property
     @reads
     def intercept_(self) -> Array:
         """The constant parts of the scores in the mean of the linear experts, shape (n_classes,)."""
-        return self._coefficient(1)
+        return self._coefficients()[1]
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"labels": self.classes_.dtype.str}
@@ -418,7 +417,7 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
             (self.features, self.random_state),
         )
         learner = ClassLearner(*sizes, *options) if first else self._learner
-        return learner, keys if unknown else numbers, *self._weights(learner, numbers)
+        return learner, keys if unknown else numbers, *weights(self.class_weight, learner, numbers)
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
@@ -433,10 +432,10 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         number = number if self._order is None else self._order[number]
         return self._teach(self._learner, row, number, ONE)
 
-    def _coefficient(self, which: int) -> Array:
-        found: Array = self._fitted().coefficients()[which]
-        found = found if self._order is None else found[self._order]
-        return found[1:] - found[:1] if self.classes_.size == 2 else found
+    def _coefficients(self) -> list[Array]:
+        order = slice(None) if self._order is None else self._order
+        found = [each[order] for each in self._fitted().coefficients()]
+        return [each[1:] - each[:1] if self.classes_.size == 2 else each for each in found]
 
 
 class TraceNormRegressor(RegressorMixin, _RowEstimator):
@@ -478,8 +477,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     more. The other experts have no guarantee.
 
     Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a thousandth
-    of the targets' deviation. Features and targets are at most 1e100 in size; features below 1e-100 count as 0, of
-    which a warning tells.
+    of the targets' deviation. Features and targets are at most 1e100 in size; features below 1e-100 count as 0.
 
     Work per row grows with the square of the features up to 256; beyond, with the nonzero entries, and only means
     and experts in balls are left. Threads may predict or save at the same time, as for `TraceNormClassifier`.
@@ -506,7 +504,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     OPTIONS = SEED
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
     OWN = ("single",)
-    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, **KNOWN}
+    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "names": Ids, "columns": Columns}
     TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def __init__(self, *, random_state: int = 0) -> None:
