@@ -64,13 +64,6 @@ def test_the_unit_of_the_features_does_not_matter(features):
     np.testing.assert_allclose(thousand, plain, atol=1e-6)
 
 
-def test_nor_do_the_units_of_single_features():
-    X, y = turning()
-    units = 2.0 ** np.array([-20, 0, 5, 33])
-    plain = learned(X, y).predict_proba(X)
-    np.testing.assert_allclose(learned(X * units, y).predict_proba(X * units), plain, atol=1e-9)
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("features", [1, 2, 20, 260])
 @pytest.mark.parametrize("seed", range(4))
@@ -116,17 +109,6 @@ def test_fit_ends_with_the_latest_rule(features):
     assert model.score(X[2000:], y[2000:]) > 0.97
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_little_noise_moves_probabilities_a_little(seed):
-    rng = np.random.default_rng(seed)
-    X, y = turning(rows=1000, seed=seed)
-    X[:, 1] = np.round(X[:, 1])  # rows with equal values
-    plain = TraceNormClassifier().fit(X, y).predict_proba(X)
-    noise = 1.0 + 1e-14 * rng.normal(size=X.shape)
-    other = TraceNormClassifier().fit(X * noise, y).predict_proba(X)
-    assert np.abs(other - plain).max() < 1e-6
-
-
 def test_classes_come_with_the_first_call_and_stay():
     X, y = turning()
     with pytest.raises(ValueError, match="at least one class"):
@@ -166,13 +148,6 @@ def test_predictions_agree_with_each_other():
     assert two.predict(X).dtype == bool
     assert two.coef_.shape == (1, 4) and two.intercept_.shape == (1,)
     assert (two.predict(X) == (X @ two.coef_[0] + two.intercept_[0] > 0)).mean() > 0.9
-
-
-def test_many_rows_are_predicted_as_few():
-    X, y = turning(rows=9000)
-    model = learned(X[:300], y[:300])
-    apart = np.vstack([model.predict_proba(X[k : k + 1000]) for k in range(0, 9000, 1000)])
-    np.testing.assert_array_equal(model.predict_proba(X), apart)
 
 
 def test_experts_have_names_and_weights():
@@ -241,16 +216,6 @@ def test_on_small_tables_it_is_near_logistic_regression(load, margin):
     reference = cross_val_score(usual, X, y, cv=folds).mean()
     ours = cross_val_score(TraceNormClassifier(), X, y, cv=folds).mean()
     assert ours >= reference - margin
-
-
-def test_it_follows_a_turn():
-    X, y = turning(rows=4000)
-    model = learned(X[:2000], y[:2000])
-    wrong = (model.predict(X[2000:]) != y[2000:]).mean()
-    assert wrong > 0.6
-    for k in range(2000, 2400, 50):
-        model.partial_fit(X[k : k + 50], y[k : k + 50])
-    assert (model.predict(X[2400:]) != y[2400:]).mean() < 0.15
 
 
 @pytest.mark.parametrize(

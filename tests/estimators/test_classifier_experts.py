@@ -542,14 +542,6 @@ def test_a_feature_that_comes_late_or_rarely_has_its_scale_at_once(rare):
     assert 0.3 < learner.map.table[2, 2] * scale < 3.0
 
 
-def test_constant_features_are_left_alone():
-    learner = ClassLearner(2, 3)
-    X = np.random.default_rng(8).normal(size=(100, 3))
-    X[:, 1] = 0.1
-    learner.learn(*labelled(X, X[:, 0] > 0, np.random.default_rng(9).uniform(0.1, 1.0, 100)))
-    assert not learner.map.table[1].any() and not learner.map.table[:, 1].any()
-
-
 # --- both together ---------------------------------------------------------------------------
 
 

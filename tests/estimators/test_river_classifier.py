@@ -2,13 +2,11 @@
 
 import copy
 import pickle
-import statistics
 import time
 from decimal import Decimal
 
 import numpy as np
 import pytest
-from river import compose, datasets, evaluate, metrics, preprocessing
 
 from driftwolfe.estimators import TraceNormClassifier, classifier
 from driftwolfe.estimators.core.rows import FULL_FEATURES
@@ -134,22 +132,6 @@ def test_saving_an_empty_model_and_what_cannot_be_saved(tmp_path):
     strange.learn_one({"a": 1.0}, frozenset("b"))
     with pytest.raises(TypeError, match="can be saved as keys"):
         strange.save(path)
-
-
-def test_it_takes_part_in_pipelines_of_river():
-    model = compose.Pipeline(preprocessing.StandardScaler(), RiverTraceNormClassifier())
-    metric = metrics.Accuracy()
-    evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metric)
-    assert metric.get() > 0.8
-
-
-def test_one_row_takes_less_than_a_millisecond():
-    model, times = RiverTraceNormClassifier(), []
-    for x, y in stream(rows=1000, features=9, classes=3):
-        start = time.perf_counter()
-        model.learn_one(x, y)
-        times.append(time.perf_counter() - start)
-    assert statistics.median(times) < 1e-3
 
 
 def test_many_classes_one_by_one():

@@ -207,12 +207,12 @@ class _RowEstimator(RowModel, BaseEstimator):
 class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
-    Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows descend on the
-    logistic loss in trace-norm balls, and restart when their interval ends. There are four groups of them, called
-    views: on the features; on the features, taking one label in ten for drawn at random; on waves, cosines of two
-    or three features; and on ferns, the leaves of random trees; the last three with running means of the others.
-    Class probabilities are averaged, weighted by the probabilities that experts gave to the labels so far: those
-    of experts within each view, then those of the views.
+    Features are rescaled online. Experts for the radii 10, 40 and 160 and for intervals of 16, 64, 256, ... rows
+    descend on the logistic loss in trace-norm balls, and restart when their interval ends. There are four groups of
+    them, called views: on the features; on the features, taking one label in ten for drawn at random; on waves,
+    cosines of two or three features; and on ferns, the leaves of random trees; the last three with running means of
+    the others. Class probabilities are averaged, weighted by the probabilities that experts gave to the labels so
+    far: those of experts within each view, then those of the views.
 
     .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
               p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
@@ -285,18 +285,18 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     OPTIONS = OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
     OWN = ("told",)
-    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "names": Ids, "columns": Columns, "classes": Ids}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "learner": ClassLearner,
+        "names": Ids,
+        "columns": Columns,
+        "classes": Ids,
+    }
     _order: Any = None  # of the learner's classes, where `classes_` has another
 
     def __init__(
-        self,
-        *,
-        features: str = "random",
-        random_state: Any = 0,
-        class_weight: str | None = None,
+        self, *, features: str = "random", random_state: Any = 0, class_weight: str | None = None
     ) -> None:
-        self.features, self.random_state = features, random_state
-        self.class_weight = class_weight
+        self.features, self.random_state, self.class_weight = features, random_state, class_weight
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -335,10 +335,9 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     @property
     @reads
     def coef_(self) -> Array:
-        """The weighted mean of the linear experts in units of the features, (n_classes, n_features).
+        """The weighted mean of the linear experts in units of the features, a row for each class, one for two.
 
-        With one row for two classes, as usual. Predictions differ: probabilities are averaged, not matrices, very
-        long rows are shortened, and experts on random features may have weight (`expert_weights_`).
+        Predictions differ: probabilities are averaged, not matrices, and other experts may have weight.
         """
         return self._coefficients()[0]
 
@@ -444,7 +443,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     Features and targets are rescaled online. Several experts predict: the last target; means, ridge regressions
     and ridge regressions of changes (of the target from the row before, by those of the features) over the last 8,
     32, 128, 512 rows and over all; ridge regressions with random features; and gradient descent on Huber's loss in
-    trace-norm balls. Their predictions are averaged, weighted by their losses so far, for every output apart.
+    trace-norm balls of radii 4 and 32, in units of the targets' deviation. Their predictions are averaged, weighted
+    by their losses so far, for every output apart.
 
     Parameters
     ----------
@@ -504,7 +504,11 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     OPTIONS = SEED
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
     OWN = ("single",)
-    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "names": Ids, "columns": Columns}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "learner": RegressionLearner,
+        "names": Ids,
+        "columns": Columns,
+    }
     TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def __init__(self, *, random_state: int = 0) -> None:
