@@ -29,7 +29,8 @@ def learned(X, y, batch=50, classes=CLASSES, **options):
 def everything(model):
     """All that a model knows, byte by byte."""
     besides = "_learner", "_told"
-    known = {name: repr(value) for name, value in vars(model).items() if name not in besides}
+    pairs = [(name, getattr(value, "names", value)) for name, value in vars(model).items()]
+    known = {name: repr(value) for name, value in pairs if name not in besides}
     return known, state_of(model._learner) if hasattr(model, "_learner") else None
 
 

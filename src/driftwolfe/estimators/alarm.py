@@ -152,15 +152,11 @@ class DriftAlarm(Part, Guarded):
             given += (self._table, self._sizes, self._evidence, self._starts)
             found = kernels().follow.unchecked(some, *given)
             done, self.n_updates_ = done + abs(found), t + abs(found)
-            if found < 0:
-                self._sound(self.n_updates_)
+            if found < 0:  # note the alarm, and begin anew
+                sums = self._evidence.reshape(4, _BETS)[::2]
+                side = int(sums.mean(axis=1).argmax()) if self.two_sided else 0
+                start = self._starts[side * _BETS + sums[side].argmax()]
+                self.changes_ = np.append(self.changes_, self.n_updates_ - 1)
+                self.starts_ = np.append(self.starts_, start)
+                self._evidence[:], self._starts[:], self._sizes[:] = 0.0, self.n_updates_, 0
         return self.changes_[alarms:] - begin
-
-    def _sound(self, t: int) -> None:
-        """Note an alarm before update t, and begin anew."""
-        sums = self._evidence.reshape(4, _BETS)[::2]
-        side = int(sums.mean(axis=1).argmax()) if self.two_sided else 0
-        start = self._starts[side * _BETS + sums[side].argmax()]
-        self.changes_ = np.append(self.changes_, t - 1)
-        self.starts_ = np.append(self.starts_, start)
-        self._evidence[:], self._starts[:], self._sizes[:] = 0.0, t, 0

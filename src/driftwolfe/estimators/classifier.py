@@ -311,7 +311,7 @@ class ClassLearner(MappedLearner):
         self.rests[2:], self.last_rests[2:] = (0 if waves else FOREVER), 0
 
     def _stop_views(self) -> None:
-        self.random.stop()
+        self.random = RandomViews()
         self._see_views(0, 0)
 
     def _end_round(self) -> None:

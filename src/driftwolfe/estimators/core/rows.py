@@ -286,11 +286,6 @@ class FeatureMap(LoopPart):
         length = np.sqrt(self.totals[1] / self.totals[0])
         return np.vstack((intercepts, self._scales()[:, None] * weights)) * length
 
-    def trusted_scales(self) -> Array:
-        """The scales of the features, 0 where only rounding varies."""
-        scales = self._scales()
-        return np.where(scales > CONSTANT * np.abs(self.mean), scales, 0.0)
-
     def _scales(self) -> Array:
         """The scales of the features, 0 if unknown."""
         seen = np.maximum(self.seen, _TINY)
@@ -345,7 +340,9 @@ class RandomViews(LoopPart):
         """Draw waves and ferns for the features known by now."""
         rng, number = np.random.default_rng(seed), features.features
         self.tests = rng.integers(0, number, (FERNS, TESTS))
-        scales = features.trusted_scales()[self.tests]
+        scales = features._scales()
+        scales[scales <= CONSTANT * np.abs(features.mean)] = 0.0  # only rounding varies
+        scales = scales[self.tests]
         self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
         # Nothing is to be learned from a constant.
         self.cuts[scales == 0.0] = np.finfo(np.float64).max
@@ -359,10 +356,6 @@ class RandomViews(LoopPart):
         self.offsets = rng.uniform(0.0, 2.0 * np.pi, WAVES)
         self.waves = FeatureMap(WAVES)
         self.counts = np.zeros(FERNS << TESTS)
-
-    def stop(self) -> None:
-        """Forget waves and ferns."""
-        self.__init__()  # type: ignore[misc]
 
     @property
     def held(self) -> tuple[Any, ...]:
