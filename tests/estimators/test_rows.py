@@ -191,7 +191,7 @@ def test_frames_of_all_libraries_are_the_same_rows():
         (pd.DataFrame({"a": [{}]}), "must be a number or a text"),
         (pd.DataFrame({"a": pd.to_datetime(["2024-01-01"])}), "numbers, texts or categories"),
         (pd.DataFrame({"a": [np.inf]}), "feature 'a' must lie between"),
-        (pd.DataFrame({"a": [1j]}), "numbers, texts or categories"),
+        (pd.DataFrame({"a": [1j]}), "must be a number or a text"),
         (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "names a feature twice"),
         (pd.DataFrame({"a": [1.0], 1: [2.0]}), "all be texts"),
         (pd.DataFrame({"z": [1.0]}), "none of the columns"),
