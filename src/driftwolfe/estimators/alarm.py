@@ -57,9 +57,8 @@ class DriftAlarm(Part, Guarded):
 
     Notes
     -----
-    A loss is compared with at most 65,536 others; then these are forgotten, and comparisons begin anew.
-    Drift that is slow in comparison is not seen. docs/theory/alarm.md has the proof, and delays beside
-    those of other detectors.
+    A loss is compared with at most 65,536 others; then comparisons begin anew. Drift that is slow in comparison
+    is not seen. docs/theory/alarm.md has the proof, and delays beside those of other detectors.
 
     References
     ----------

@@ -326,9 +326,8 @@ class AdaptiveIntervals(AdaptiveThreshold):
     Parameters
     ----------
     model
-        A regressor with ``predict`` and ``partial_fit`` (scikit-learn, `MatrixCompleter`), or with
-        ``predict_one`` and ``learn_one`` (river). It learns what the intervals learn. None: give
-        predictions to `observe` and `around`.
+        A regressor with ``predict`` and ``partial_fit`` (scikit-learn, `MatrixCompleter`), or with ``predict_one``
+        and ``learn_one`` (river). It learns what the intervals learn. None: use `observe` and `around`.
     coverage
         The fraction of targets to be inside, between 0 and 1.
     gain
@@ -356,9 +355,8 @@ class AdaptiveIntervals(AdaptiveThreshold):
 
     so the fraction is wrong by at most the range of :math:`\theta` over 0.01 k. :math:`\theta` stays between the
     smallest and the largest :math:`\ln(|y - \hat y - c|/\rho) - g m`, up to one step, and within ±2, where
-    the equation ends: in practice after thousands of rows that a model predicts exactly. Not promised:
-    coverage for each x, or short intervals. `pinball_bound` is about :math:`\rho`. docs/howto/intervals.md has
-    proofs and measurements.
+    the equation ends. Not promised: coverage for each x, or short intervals. `pinball_bound` is about
+    :math:`\rho`. docs/howto/intervals.md has proofs and measurements.
 
     References
     ----------
@@ -448,9 +446,8 @@ class AdaptiveSets(AdaptiveThreshold):
     Parameters
     ----------
     model
-        A classifier with ``predict_proba`` and ``partial_fit`` (scikit-learn), or with
-        ``predict_proba_one`` and ``learn_one`` (river). It learns what the sets learn. None: give
-        probabilities to `observe` and `around`.
+        A classifier with ``predict_proba`` and ``partial_fit`` (scikit-learn), or with ``predict_proba_one`` and
+        ``learn_one`` (river). It learns what the sets learn. None: use `observe` and `around`.
     coverage, gain, group
         As of `AdaptiveIntervals`; its attributes, too.
 

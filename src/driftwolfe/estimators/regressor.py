@@ -77,10 +77,8 @@ class RegressionLearner(MappedLearner):
 
     def _empty(self, features: int, outputs: int) -> RegressionState:
         """Return the state before the first row, with random features of one to three features each."""
-        rng, full = (
-            np.random.default_rng(self.seed),
-            features if features <= FULL_FEATURES else 0,
-        )
+        rng = np.random.default_rng(self.seed)
+        full = features if features <= FULL_FEATURES else 0
         drawn, balls = RANDOM if full else 0, len(RADII) * len(LENGTHS)
         sizes = {"outputs": outputs, "experts": kernels().PLAIN + balls, "mapped": features + 1}
         sizes |= {"balls": balls, "balls outputs": balls * outputs, "full": full, "drawn": drawn}
@@ -209,10 +207,8 @@ class RegressionLearner(MappedLearner):
                 changed[name] = np.insert(getattr(state, name), more, 0.0, axis=1)
             changed["moments"] = np.insert(changed["moments"], more, 0.0, axis=2)
         else:
-            empty, names = (
-                self._empty(features, self.outputs),
-                (*_BY_FEATURE, "offsets", *_BY_WINDOW),
-            )
+            empty = self._empty(features, self.outputs)
+            names = *_BY_FEATURE, "offsets", *_BY_WINDOW
             changed = {name: getattr(empty, name) for name in names}
         self.state = state._replace(**changed)
 
