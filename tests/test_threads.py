@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import driftwolfe as dw
@@ -136,7 +137,7 @@ X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.random.default_rng(1).integers(0, 3, 40)
 PAIRS = np.random.default_rng(2).integers(0, 9, (40, 2))
 RATINGS = np.random.default_rng(3).standard_normal(40)
-ROW = {"a": 1.0, "b": 2.0}
+ROW, FRAME = {"a": 1.0, "b": 2.0}, pd.DataFrame(X, columns=list("abc"))
 RATED, LABELLED, MEASURED = (PAIRS, RATINGS), (X, Y, [0, 1, 2]), (X, RATINGS)
 RANKED = {"predict_one": (1, 2), "rank": (1, [2, 3])}
 #: Of each kind the class that all learn and predict with, and its methods that do.
@@ -192,8 +193,9 @@ ESTIMATORS = {
     ),
     "RiverTraceNormClassifier": (
         "classes",
-        {"learn_one": (ROW, 1)},
-        {"predict_one": (ROW,), "predict_proba_one": (ROW,)},
+        {"learn_many": (FRAME, pd.Series(Y)), "learn_one": (ROW, 1)},
+        {"predict_one": (ROW,), "predict_proba_one": (ROW,)}
+        | {"predict_many": (FRAME,), "predict_proba_many": (FRAME,)},
         "expert_weights",
     ),
     "TraceNormRegressor": (
@@ -204,8 +206,8 @@ ESTIMATORS = {
     ),
     "RiverTraceNormRegressor": (
         "numbers",
-        {"learn_one": (ROW, 1.0)},
-        {"predict_one": (ROW,)},
+        {"learn_many": (FRAME, pd.Series(RATINGS)), "learn_one": (ROW, 1.0)},
+        {"predict_one": (ROW,), "predict_many": (FRAME,)},
         "expert_weights",
     ),
 }

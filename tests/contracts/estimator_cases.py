@@ -129,6 +129,13 @@ BAD_ROWS += [sp.csr_array(([bad, bad], [1, 1], [0, 2]), (1, 4)) for bad in (1e10
 #: Names that were never seen, and then a number that is none.
 BAD_RECORDS = [{"new": [1.0]}, {"a": 1.0, "new": np.inf}]
 
+#: Frames, and labels or targets of a name, that river's models do not take.
+BAD_FRAMES = [
+    (pd.DataFrame({"new": [1.0, np.inf]}), [0, 1]),
+    (pd.DataFrame({"new": [1.0, 2.0]}), [0]),
+    (pd.DataFrame([[1.0, 2.0]], columns=["new", "new"]), [0]),
+]
+
 
 def asked_of_a_completer(model, user):
     _ = model.decision_, model.domain_, model.users_, model.items_, model.expert_names_, repr(model)
@@ -145,9 +152,10 @@ def asked_of_a_classifier(model):
 
 
 def asked_of_rivers_classifier(model):
-    return np.array(
-        [[*model.predict_proba_one(x).values()] for x in (*RECORDS[:20], {"new": 3.0}, {})]
-    )
+    frame = pd.DataFrame(RECORDS[:20])
+    assert model.predict_many(frame).tolist() == [model.predict_one(x) for x in RECORDS[:20]]
+    rows = [list(model.predict_proba_one(x).values()) for x in (*RECORDS[:20], {"new": 3.0}, {})]
+    return np.concatenate((np.ravel(rows), model.predict_proba_many(frame).to_numpy().ravel()))
 
 
 #: One entry per public name, imported lazily: not every extra may be installed.
@@ -265,6 +273,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             asked_of_a_classifier,
             (
                 *calls("partial_fit", *((row, ["one"]) for row in BAD_ROWS), classes=CLASSES),
+                *calls("partial_fit", (X, LABELS, CLASSES, np.full(COUNT, 1e10))),
                 *calls("partial_fit", *((X[:1], [bad], CLASSES) for bad in ("four", 0.5, NAN))),
                 *calls("partial_fit", (X, RATINGS + 0.05, CLASSES)),
                 *calls("fit", (X, RATINGS + 0.05)),
@@ -279,7 +288,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ]
     + [
         EstimatorCase(
-            lambda: estimators.TraceNormClassifier(class_weight="balanced"),
+            lambda: estimators.TraceNormClassifier(class_weight={"one": 2.0}),
             lambda model, part: model.partial_fit(ROWS_WITH_GAPS[part], LABELS[part]),
             lambda model: model.predict_proba(ROWS_WITH_GAPS[:50]).ravel(),
             calls("predict", (pd.DataFrame({"z": [1.0]}),)),
@@ -297,7 +306,11 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.RiverTraceNormClassifier(),
             _one_by_one(RECORDS, LABELS),
             asked_of_rivers_classifier,
-            (*calls("learn_one", *((x, "black") for x in BAD_RECORDS), ({"new": 1.0}, None)),),
+            (
+                *calls("learn_one", *((x, "black") for x in BAD_RECORDS), ({"new": 1.0}, None)),
+                *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
+                *calls("learn_many", (pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["red", None]))),
+            ),
         ),
     ],
     "TraceNormRegressor": [
@@ -307,6 +320,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.append(model.predict(X), model.expert_weights_),
             (
                 *calls("partial_fit", *((row, [1.0]) for row in BAD_ROWS)),
+                *calls("fit", *((X, RATINGS, bad) for bad in (np.full(COUNT, 1e10), -1.0, 0.0))),
                 *calls("fit", (X, LABELS)),
                 *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],)),
             ),
@@ -337,7 +351,10 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.RiverTraceNormRegressor(),
             _one_by_one(RECORDS, TARGETS[:, 0]),
             lambda model: np.array([model.predict_one(x) for x in RECORDS[:20]]),
-            calls("learn_one", *((x, 1.0) for x in BAD_RECORDS)),
+            (
+                *calls("learn_one", *((x, 1.0) for x in BAD_RECORDS)),
+                *calls("learn_many", *((X, pd.Series(y)) for X, y in BAD_FRAMES)),
+            ),
         ),
     ],
 }
@@ -368,16 +385,19 @@ CALLS = {
         *("learn_one id id weight", "rank id ids", "predict_one id id"),
     ],
     "TraceNormClassifier": [
-        *("partial_fit rows labels classes=classes", "fit rows labels"),
-        *("predict rows", "predict_proba rows"),
+        "partial_fit rows labels sample_weight=weights classes=classes",
+        *("fit rows labels", "predict rows", "predict_proba rows"),
     ],
     "RiverTraceNormClassifier": [
-        *("learn_one record label", "predict_proba_one record"),
+        *("learn_one record label w=weight", "learn_many frame series:labels w=weights"),
+        *("predict_proba_one record", "predict_proba_many frame"),
     ],
     "TraceNormRegressor": [
-        *("partial_fit rows targets", "fit rows targets", "predict rows"),
+        "partial_fit rows targets sample_weight=weights",
+        *("fit rows targets sample_weight=weights", "predict rows"),
     ],
     "RiverTraceNormRegressor": [
-        *("learn_one record number", "predict_one record"),
+        *("learn_one record number w=weight", "learn_many frame series:numbers w=weights"),
+        *("predict_one record", "predict_many frame"),
     ],
 }

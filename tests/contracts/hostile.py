@@ -172,6 +172,7 @@ GOOD = {
     "weights": [1.0, 2.0],
     "record": {"a": 1.0, "new": 1.0},
     "rows": [[1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 0.0, 1.0]],
+    "frame": pd.DataFrame({"a": [1.0, 2.0], "new": [0.5, 1.0]}),
 }
 
 
@@ -243,9 +244,18 @@ def no_ids(kind):
         yield from {"others": ["one"], "masked": hidden(GOOD[kind])}.items()
 
 
+def no_frames():
+    for value in (np.inf, HUGE, 1j):
+        yield str(value), pd.DataFrame({"a": [1.0, value], "new": 1.0})
+    yield "dates", pd.DataFrame({"a": pd.to_datetime(["2024-01-01", "2024-01-02"])})
+    yield from {"no frame": np.ones((2, 1)), "named NaN": pd.DataFrame({NAN: [1.0, 2.0]})}.items()
+
+
 def bad_values(kind, good):
     """What must be refused in place of an argument of a kind: names and values."""
-    if kind == "record":
+    if kind == "frame":
+        yield from no_frames()
+    elif kind == "record":
         for why, value in no_number(kind).items():
             yield why, {"a": value} | ({} if np.ndim(value) else {"new": 1.0})
         yield from ((why, {"a": 1.0, key: 1.0}) for why, key in IDS.items())
@@ -262,7 +272,7 @@ def bad_calls(calls, outputs=1):
     """Methods with one wrong argument each: what is wrong, its kind, and the method as a function of a model.
 
     `calls` are names of methods with the kinds of their arguments, such as "predict rows", "fit rows
-    targets" or "partial_fit pairs numbers sample_weight=weights".
+    targets sample_weight=weights" or, in a pandas series, "learn_many frame series:labels".
     """
     good = GOOD | {"targets": np.ones((2, outputs))}
     for call in calls:
@@ -270,19 +280,25 @@ def bad_calls(calls, outputs=1):
         names, kinds = zip(*(place.rpartition("=")[::2] for place in places), strict=True)
         asked = not method.startswith(("partial", "fit", "learn", "observe", "preq"))
 
-        def give(values, method=method, names=names):
+        def give(values, method=method, names=names, kinds=kinds):
             def called(model):
-                pairs = list(zip(names, values, strict=True))
+                given = [
+                    pd.Series(list(value), dtype=object) if kind.startswith("series:") else value
+                    for value, kind in zip(values, kinds, strict=True)
+                ]
+                pairs = list(zip(names, given, strict=True))
                 named = {name: value for name, value in pairs if name}
                 return getattr(model, method)(*(v for name, v in pairs if not name), **named)
 
             return called
 
-        right = [good[kind] for kind in kinds]
+        right = [good[kind.removeprefix("series:")] for kind in kinds]
         yield f"{call}: nothing", "", give(right)
-        for k, kind in enumerate(kinds):
+        for k, place in enumerate(kinds):
+            kind = place.removeprefix("series:")
             for why, bad in bad_values(kind, good[kind]):
                 if (asked and why in ("shorter", "empty")) or (method == "fit" and why == "wide"):
                     continue  # as many rows or columns as one likes
-                wrong = give([*right[:k], bad, *right[k + 1 :]])
-                yield f"{call}: {why} for {kind}", kind, wrong
+                if kind == place or isinstance(bad, list | np.ndarray):
+                    wrong = give([*right[:k], bad, *right[k + 1 :]])
+                    yield f"{call}: {why} for {place}", kind, wrong

@@ -402,7 +402,7 @@ def test_classifiers_take_rows_of_any_size(scale):
     model = estimators.TraceNormClassifier()
     rows = X[:60] * np.where(np.arange(60) % 7 == 3, scale, 1.0)[:, None]
     model.partial_fit(rows, LABELS[:60], classes=CLASSES)
-    model.partial_fit(X[:60] * scale, LABELS[:60])
+    model.partial_fit(X[:60] * scale, LABELS[:60], sample_weight=np.full(60, 1e-9))
     model.partial_fit(X[:60], LABELS[:60])
     told = model.predict_proba(np.concatenate([X[:5], scale * X[:5], 0.0 * X[:1]]))
     assert np.isfinite(told).all()

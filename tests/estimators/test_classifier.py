@@ -19,10 +19,11 @@ from estimators.classifier_streams import state_of, turning
 CLASSES = np.arange(3)
 
 
-def learned(X, y, batch=50, classes=CLASSES, **options):
+def learned(X, y, batch=50, classes=CLASSES, weights=None, **options):
     model = TraceNormClassifier(**options)
     for k in range(0, len(y), batch):
-        model.partial_fit(X[k : k + batch], y[k : k + batch], classes)
+        own = slice(k, k + batch)
+        model.partial_fit(X[own], y[own], classes, None if weights is None else weights[own])
     return model
 
 
@@ -65,6 +66,17 @@ def test_the_unit_of_the_features_does_not_matter(features):
     np.testing.assert_allclose(thousand, plain, atol=1e-6)
 
 
+def test_weight_zero_is_no_row_and_a_whole_weight_repeats_one():
+    X, y = turning()
+    weights = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+    repeated = np.repeat(np.arange(len(y)), weights.astype(int))
+    expected = state_of(learned(X[repeated], y[repeated])._learner)
+    assert state_of(learned(X, y, weights=weights)._learner) == expected
+    fitted = TraceNormClassifier().fit(X, y, weights)
+    copies = TraceNormClassifier().fit(X[repeated], y[repeated])
+    assert state_of(fitted._learner) == state_of(copies._learner)
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize("features", [1, 2, 20, 260])
 @pytest.mark.parametrize("seed", range(4))
@@ -78,17 +90,37 @@ def test_whatever_comes_probabilities_stay_probabilities(features, seed):
     if seed % 3 == 2:
         X[:, 0] = 1e8
         X = np.repeat(X, 2, axis=1)
+    weights = 10.0 ** rng.uniform(-300, 9, rows) if seed == 3 else None
     model = TraceNormClassifier(class_weight="balanced" if seed == 2 else None)
     for k in range(0, rows, 7):
         own = slice(k, k + 7)
         batch = rng.integers(0, classes, len(X[own]))
-        model.partial_fit(X[own], batch, np.arange(classes))
+        given = None if weights is None else weights[own]
+        model.partial_fit(X[own], batch, np.arange(classes), given)
     p = model.predict_proba(X)
     assert np.isfinite(p).all() and (p >= 0.0).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert np.isfinite(model.decision_function(X)).all()
     _, arrays = declared_state({"learner": model._learner})
     assert all(np.isfinite(array).all() for array in arrays.values())
+
+
+def test_small_weights_teach_less_and_none_nothing():
+    X, y = turning(rows=100)
+    light = learned(X, y, weights=np.full(100, 0.01)).predict_proba(X)
+    assert light.max() < learned(X, y).predict_proba(X).max()
+    assert learned(X, y, weights=np.full(100, 1e-9)).predict_proba(X).max() < 0.34
+    X, y = turning()
+    model = learned(X, y)
+    before = state_of(model._learner)
+    model.partial_fit(X, y, sample_weight=0.0)
+    model.partial_fit(X, y, sample_weight=np.full(len(y), 1e-300))
+    assert state_of(model._learner) == before
+    new = TraceNormClassifier().partial_fit(X, y, CLASSES, sample_weight=np.zeros(len(y)))
+    np.testing.assert_allclose(new.predict_proba(X), 1.0 / 3.0)
+    assert new._learner.t == 0 and not new.coef_.any()
+    with pytest.raises(ValueError, match="zero for all rows"):
+        TraceNormClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
 
 
 def test_fit_goes_through_the_rows_once_in_their_order():
@@ -125,7 +157,7 @@ def test_classes_come_with_the_first_call_and_stay():
     [
         (TraceNormClassifier, {"features": "cubic"}, "features must be"),
         (TraceNormClassifier, {"random_state": -1}, "random_state"),
-        (TraceNormClassifier, {"class_weight": {0: 2.0}}, "class_weight must be None or"),
+        (TraceNormClassifier, {"class_weight": "even"}, "class_weight must be None, "),
         (TraceNormRegressor, {"random_state": 1.5}, "random_state must be"),
     ],
 )

@@ -169,6 +169,22 @@ def test_what_is_not_linear_needs_random_features():
     assert not np.array_equal(other, TraceNormRegressor().fit(X, y).predict(X[:5]))
 
 
+def test_weights_of_rows():
+    X, y = flipping(100)
+    some = np.arange(100) % 3 > 0
+    zero = TraceNormRegressor().fit(X, y, sample_weight=some.astype(float))
+    assert np.array_equal(zero.predict(X), TraceNormRegressor().fit(X[some], y[some]).predict(X))
+    ones = TraceNormRegressor().fit(X, y, sample_weight=1.0)
+    assert np.array_equal(ones.predict(X), TraceNormRegressor().fit(X, y).predict(X))
+    # Against a weighted mean written out.
+    heavy = np.where(some, 5.0, 0.25)
+    model = TraceNormRegressor().fit(X, y, sample_weight=heavy)
+    mean = alone(model, "mean, all rows", X[:1])
+    assert mean[0] == pytest.approx(np.average(y, weights=heavy))
+    with pytest.raises(ValueError, match="sample_weight is zero for all rows"):
+        TraceNormRegressor().fit(X, y, sample_weight=0.0)
+
+
 def test_wild_rows_do_no_lasting_harm():
     X, y = flipping(300)
     model = TraceNormRegressor().fit(X[:150], y[:150])
@@ -211,11 +227,15 @@ def test_the_river_api_is_the_regressor():
     model, plain = RiverTraceNormRegressor(seed=3), TraceNormRegressor(random_state=3)
     rows = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
     assert model.predict_one(rows[0]) == 0.0 and model.expert_weights == {}
-    for t, (x, target) in enumerate(zip(rows, y.tolist(), strict=True)):
+    for t, (x, target) in enumerate(zip(rows[:60], y[:60].tolist(), strict=True)):
         if t:
             assert model.predict_one(x) == plain.predict(X[t : t + 1])[0]
         model.learn_one(dict(reversed(x.items())), target)
         plain.partial_fit(X[t : t + 1], y[t : t + 1])
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model.learn_many(frame[60:], pd.Series(y[60:]))
+    plain.partial_fit(X[60:], y[60:])
+    np.testing.assert_allclose(model.predict_many(frame), plain.predict(X), rtol=1e-12)
     assert list(model.expert_weights) == plain.expert_names_
 
 

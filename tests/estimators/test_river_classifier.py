@@ -6,6 +6,7 @@ import time
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from driftwolfe.estimators import TraceNormClassifier, classifier
@@ -37,6 +38,9 @@ def everything(model):
 
 def test_before_anything_is_learned_nothing_is_said():
     model = RiverTraceNormClassifier()
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 8])
+    assert model.predict_many(frame).tolist() == [None, None]
+    assert model.predict_proba_many(frame).shape == (2, 0)
     assert model.predict_one({"a": 1.0}) is None and model.predict_proba_one({"a": 1.0}) == {}
     assert model.expert_weights == {}
     model = RiverTraceNormClassifier(features="cubic")
@@ -106,6 +110,36 @@ def test_the_order_of_a_row_does_not_matter(features):
     assert everything(learned(rows[:1] + turned[1:])) == everything(model)
     told = [[model.predict_proba_one(x) for x, _ in each] for each in (rows, turned)]
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("batch", [1, 13, 300])
+def test_mini_batches_leave_the_state_of_single_rows(batch):
+    rows = stream()
+    many = RiverTraceNormClassifier()
+    for k in range(0, 300, batch):
+        piece = rows[k : k + batch]
+        many.learn_many(pd.DataFrame([x for x, _ in piece]), pd.Series([y for _, y in piece]))
+    one = learned(rows)
+    assert everything(many) == everything(one)
+    frame = pd.DataFrame([x for x, _ in rows], index=np.arange(300) + 5)[["x3", "x0", "x2"]]
+    table = many.predict_proba_many(frame)
+    assert table.index.equals(frame.index) and table.columns.tolist() == one._classes.names
+    singles = [one.predict_proba_one(row) for row in frame.to_dict("records")]
+    np.testing.assert_array_equal(table.to_numpy(), [list(row.values()) for row in singles])
+    labels = [one.predict_one(row) for row in frame.to_dict("records")]
+    assert many.predict_many(frame).tolist() == labels
+
+
+def test_weights_repeat_rows():
+    rows = stream(rows=60)
+    weights = np.random.default_rng(0).integers(0, 3, 60)
+    repeated = learned([row for row, w in zip(rows, weights, strict=True) for _ in range(w)])
+    single = RiverTraceNormClassifier()
+    for (x, y), w in zip(rows, weights, strict=True):
+        single.learn_one(x, y, w=w)
+    many = RiverTraceNormClassifier()
+    many.learn_many(pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows]), w=weights)
+    assert everything(single) == everything(repeated) == everything(many)
 
 
 @pytest.mark.parametrize("labels", [(True, 2, "none"), ((1, 2), 0.5, b"x")])

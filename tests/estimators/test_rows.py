@@ -14,12 +14,11 @@ from sklearn.preprocessing import OneHotEncoder
 
 from driftwolfe.estimators import (
     RiverTraceNormClassifier,
+    RiverTraceNormRegressor,
     TraceNormClassifier,
     TraceNormRegressor,
 )
-from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.core.columns import Columns
-from driftwolfe.estimators.core.rows import as_rows
 
 NAN = np.nan
 
@@ -180,9 +179,28 @@ def libraries(frame):
 def test_frames_of_all_libraries_are_the_same_rows():
     frame, y = stream()
     asked = TraceNormClassifier().partial_fit(frame, y).predict_proba(frame)
+    river = RiverTraceNormClassifier()
+    river.learn_many(frame, pd.Series(y))
+    told = river.predict_proba_many(frame).to_numpy()
     for what, other in libraries(frame):
         model = TraceNormClassifier().partial_fit(frame[:1], y[:1]).partial_fit(other[1:], y[1:])
         np.testing.assert_array_equal(model.predict_proba(other), asked, err_msg=what)
+        own = RiverTraceNormClassifier()
+        own.learn_many(other, y)
+        np.testing.assert_array_equal(own.predict_proba_many(frame).to_numpy(), told, err_msg=what)
+
+
+@pytest.mark.parametrize("Model", [RiverTraceNormClassifier, RiverTraceNormRegressor])
+def test_one_row_or_many(Model):
+    frame, y = stream(rows=120)
+    targets = pd.Series(y if Model is RiverTraceNormClassifier else (y == "yes").astype(float))
+    whole, single = Model(), Model()
+    whole.learn_many(frame, targets)
+    for x, target in zip(frame.to_dict("records"), targets, strict=True):
+        single.learn_one(dict(reversed(x.items())), target)
+    for x in frame.to_dict("records")[:20]:
+        one, other = single.predict_one(x), whole.predict_one(x)
+        assert one == other or one == pytest.approx(other, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +270,8 @@ def test_a_new_class_joins_unless_all_were_named(tmp_path):
         closed.partial_fit(frame[200:], late)
 
 
-def test_rare_classes_count_with_weights():
+@pytest.mark.parametrize("weight", ["balanced", {"no": 0.03}])
+def test_rare_classes_count_with_weights(weight):
     rng = np.random.default_rng(0)
     y = np.where(rng.random(3000) < 0.03, "yes", "no")
     X = rng.normal(size=(3000, 2)) + 1.5 * (y == "yes")[:, None]
@@ -261,9 +280,17 @@ def test_rare_classes_count_with_weights():
             y[1500:],
             TraceNormClassifier(class_weight=each).fit(X[:1500], y[:1500]).predict(X[1500:]),
         )
-        for each in (None, "balanced")
+        for each in (None, weight)
     ]
     assert scores[1] > scores[0] + 0.1 and scores[1] > 0.75
+
+
+def test_weights_of_rows_and_of_classes_are_multiplied():
+    rng = np.random.default_rng(1)
+    X, y, own = rng.normal(size=(60, 2)), rng.choice(["a", "b"], 60), rng.uniform(0.2, 1.0, 60)
+    told = TraceNormClassifier().partial_fit(X, y, sample_weight=own * np.where(y == "a", 0.5, 1.0))
+    both = TraceNormClassifier(class_weight={"a": 0.5}).partial_fit(X, y, sample_weight=own)
+    np.testing.assert_array_equal(both.predict_proba(X), told.predict_proba(X))
 
 
 def test_balanced_weights_are_those_of_their_formula():
@@ -274,12 +301,11 @@ def test_balanced_weights_are_those_of_their_formula():
         counts = np.bincount(y[: k + 1], minlength=3)
         rarest = max(counts[counts > 0].min(), counts.max() / 100)
         weights.append(min(1.0, (rarest + 10.0) / (counts[y[k]] + 10.0)))
-    learner, balanced = ClassLearner(3, 2), TraceNormClassifier(class_weight="balanced")
-    learner.learn(as_rows(X), y, np.array(weights))
+    told = TraceNormClassifier().partial_fit(X, y, sample_weight=weights)
+    balanced = TraceNormClassifier(class_weight="balanced")
     for part in (slice(0, 7), slice(7, 60)):
-        balanced.partial_fit(X[part], y[part], classes=[0, 1, 2])
-    told = learner.predict(as_rows(X))
-    np.testing.assert_allclose(balanced.predict_proba(X), told, rtol=1e-9)
+        balanced.partial_fit(X[part], y[part])
+    np.testing.assert_allclose(balanced.predict_proba(X), told.predict_proba(X), rtol=1e-9)
 
 
 def test_categories_of_any_type_are_saved_as_texts(tmp_path):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from driftwolfe.estimators.core.ids import decode_keys, encode_keys
 from driftwolfe.estimators.core.models import (
     BLOCK,
     NO_PARTS,
     SLACK,
     UNBOUND,
     MappedLearner,
+    RowModel,
 )
 from driftwolfe.estimators.core.rows import (
     COUNT,
@@ -22,7 +25,9 @@ from driftwolfe.estimators.core.rows import (
     WAVES,
     RandomViews,
     SparseRows,
+    copies,
     longer,
+    weights_of_rows,
 )
 from driftwolfe.points.devices import eigh, one_blas_thread
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -55,7 +60,9 @@ _REAL, _SOME = np.float64, (len(VIEWS),)
 _NO_LABELS = np.zeros(0, np.int64)
 
 
-#: With balanced classes rows of the rarest weigh 1 and others less, at least this.
+#: With balanced classes rows of the rarest weigh 1 and others less, at least this. Rows that weigh more are copies,
+#: and the experts of short intervals follow these: on normal classes of 3 % and 97 % the balanced accuracy is 0.86
+#: with weights up to 1, 0.71 with weights of mean 1, 0.64 without.
 LEAST_BALANCE = 0.01
 #: Each class counts as so many rows more.
 BALANCE = 10.0
@@ -399,22 +406,53 @@ def check_number(classes: int) -> None:
         )
 
 
-#: Options of classifiers, as files have them.
-OPTIONS: dict[str, Any] = {
-    "features": Field(str, among=KINDS),
-    "class_weight": Field(str, among=("balanced",), optional=True),
-}
+class ClassModel(RowModel):
+    """What classifiers of rows share."""
 
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "features": Field(str, among=KINDS),
+        "class_weight": Field(str, optional=True),
+    }
+    features: Any
+    class_weight: Any
 
-def weights(option: Any, learner: ClassLearner, labels: Indices) -> tuple[Array, dict[str, Array]]:
-    """Return the weights of rows with these labels, and how many of each class there are then."""
-    parts, counts = np.ones(labels.size), learner.counts
-    if isinstance(option, str) and option == "balanced":
-        counts = longer(counts, max(counts.size, labels.max(initial=-1) + 1))
-        for k, label in enumerate(labels.tolist()):
-            counts[label] += 1.0
-            rarest = max(counts[counts > 0.0].min(), LEAST_BALANCE * counts.max())
-            parts[k] = min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
-    elif option is not None:
-        raise ValueError(f'class_weight must be None or "balanced", got {option!r:.80}')
-    return parts, {"counts": counts}
+    def _new_learner(self, seed: Any, classes: int, features: int) -> ClassLearner:
+        return ClassLearner(classes, features, self.features, seed)
+
+    def _weighed(
+        self, learner: ClassLearner, keys: list[Any], labels: Indices, given: Any, what: str
+    ) -> tuple[Indices, Array, dict[str, Array]]:
+        """Return which rows to learn, with which weights, and how many of each class there are then.
+
+        Labels are keys and their numbers; weights are those given times those of classes.
+        """
+        option, counts, number = self.class_weight, learner.counts, labels.size
+        if isinstance(option, Mapping):
+            factors = [option.get(key, 1.0) for key in keys]
+            given = weights_of_rows(given, number, what)
+            given = given * weights_of_rows(factors, number, "class_weight")
+        elif isinstance(option, str) and option == "balanced":
+            given = np.array(weights_of_rows(given, number, what))
+            counts = longer(counts, max(counts.size, labels.max(initial=-1) + 1))
+            for k, label in enumerate(labels.tolist()):
+                counts[label] += given[k]
+                rarest = max(counts[counts > 0.0].min(initial=np.inf), LEAST_BALANCE * counts.max())
+                given[k] *= min(1.0, (rarest + BALANCE) / (counts[label] + BALANCE))
+        elif option is not None:
+            kinds = 'None, "balanced" or a dict of weights by label'
+            raise ValueError(f"class_weight must be {kinds}, got {option!r:.80}")
+        return *copies(given, number, what), {"counts": counts}
+
+    def _settings(self) -> dict[str, Any]:
+        weight = self.class_weight
+        if isinstance(weight, Mapping):
+            pairs = [(key, float(each)) for key, each in weight.items()]
+            weight = encode_keys(pairs).tobytes().decode("ascii")
+        return super()._settings() | {"class_weight": weight}
+
+    @classmethod
+    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
+        weight = settings["class_weight"]
+        if weight not in (None, "balanced"):
+            weight = dict(decode_keys(np.frombuffer(weight.encode(), np.uint8)))
+        return super()._restored(settings | {"class_weight": weight}, *parts)

@@ -11,8 +11,10 @@ from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
     LARGEST_SCALE,
+    SMALLEST_WEIGHT,
     SparseRows,
     longer,
+    weights_of_rows,
 )
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
@@ -164,8 +166,8 @@ class RegressionLearner(MappedLearner):
     def _follow(
         self, rows: SparseRows, targets: Array, parts: Array, begin: int, out: Array
     ) -> int:
-        at, spare = self._given(targets.size > 0)
-        return kernels().follow.unchecked(*rows, targets, begin, at, out, spare)
+        at, spare = self._given(parts.size > 0)
+        return kernels().follow.unchecked(*rows, targets, parts, begin, at, out, spare)
 
     def _held(self) -> tuple[Any, ...]:
         return self.state, *self.map.held, self._steps, self._limits
@@ -217,7 +219,10 @@ class RegressionLearner(MappedLearner):
         return super().__getstate__() | {"state": self.state._replace(points=points)}
 
 
-def check_targets(targets: Array) -> None:
-    """Refuse targets that are too large, or NaN."""
+def checked(targets: Array, given: Any, what: str) -> tuple[Indices, Array, Array]:
+    """Return the rows of positive weight, their targets and their weights."""
     if not (np.abs(targets) <= LARGEST).all():
         raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}, no NaN: rescale it")
+    weights = weights_of_rows(given, len(targets), what)
+    order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
+    return order, targets[order], weights[order]

@@ -160,13 +160,13 @@ def _loss(at, o, miss):
 
 
 @jit(allocates=False)
-def _weigh(at, spare, o, answer, target):
+def _weigh(at, spare, o, answer, target, part):
     """Weigh experts by Huber's loss, in units of the errors of their mean; return the inverse unit."""
     outputs, experts, t = at[_OUTPUTS], at[_EXPERTS], places_at(at[_CLOCK])[0]
     guesses, weights = pointer(spare, 3 * at[_ROW]), pointer(numbers_at(at[_WEIGHTS]), o * experts)
-    ends = pointer(numbers_at(at[_TARGETS]), o)
+    ends, trust = pointer(numbers_at(at[_TARGETS]), o), part if part < 1.0 else 1.0
     error, miss = ends[ERROR * outputs], abs(answer - target)
-    error = mean_error(error, miss, 1.0, t, MEMORY)
+    error = mean_error(error, miss, trust, t, MEMORY)
     ends[ERROR * outputs], unit, least = error, UNIT * error, miss / LARGEST_ERROR
     unit, low = unit if unit > least else least, abs(ends[LOW * outputs])
     if unit <= ROUNDING * low or unit <= ROUNDING * abs(ends[HIGH * outputs]):
@@ -174,12 +174,12 @@ def _weigh(at, spare, o, answer, target):
     for i in range(experts):
         miss = abs(guesses[i] - target) / unit
         guesses[i] = -(0.5 * miss * miss if miss < 1.0 else miss - 0.5)
-    reweigh(weights, guesses, 0, experts, RATE, 1.0 / (t + 1.0))
+    reweigh(weights, guesses, 0, experts, part * RATE, trust / (t + 1.0))
     return 1.0 / unit
 
 
 @jit(allocates=False)
-def _descend(at, spare, target, squared):
+def _descend(at, spare, target, squared, part):
     """Compute the steps of experts in balls from their scores; return whether one is too far outside."""
     outputs, balls, row = at[_OUTPUTS], at[_BALLS], at[_ROW]
     scores, units, outside = pointer(spare, 4 * row), pointer(spare, 5 * row), False
@@ -193,7 +193,7 @@ def _descend(at, spare, target, squared):
             scale = math.sqrt(squares[o] / weight)
             miss = (levels[o] + scale * own[o] - target[o]) * units[o]
             slopes[o] = clip(miss, -1.0, 1.0) if scale > 0.0 else 0.0
-        bound = descend(norms, g, balls, own, slopes, outputs, steps[g], squared)
+        bound = descend(norms, g, balls, own, slopes, outputs, part * steps[g], squared)
         outside = outside or bound > limits[g]
     return outside
 
@@ -264,7 +264,7 @@ def _matters(at, window):
 
 
 @jit(allocates=False)
-def _count(at, spare, target):
+def _count(at, spare, target, part):
     """Count a row in all windows, and fit those where it is time."""
     d, outputs, row = at[_D], at[_OUTPUTS], at[_ROW]
     t = places_at(at[_CLOCK])[0]
@@ -273,11 +273,11 @@ def _count(at, spare, target):
     away, ahead, after = pointer(spare, 5 * row), pointer(spare, 6 * row), pointer(spare, 7 * row)
     inverse, factor = pointer(spare, 8 * row), pointer(spare, 9 * row)
     solved, count = pointer(factor, width * width), numbers_at(at[_COUNTS])[0]
-    count_changes(spare, d, 1.0, t > 0, pointer(at, _COUNTS))
+    count_changes(spare, d, part, t > 0, pointer(at, _COUNTS))
     for window in range(2 * windows - 1 if t > 0 else windows - 1, -1, -1):
         decay, before = 1.0 - 1.0 / WINDOWS[window % windows], totals[window]
-        total = decay * before + 1.0
-        fraction, totals[window] = 1.0 / total, total
+        total = decay * before + part
+        fraction, totals[window] = part / total, total
         centres = pointer(numbers_at(at[_CENTRES]), window * outputs)
         for o in range(outputs):
             own = pointer(ends, o)
@@ -286,7 +286,7 @@ def _count(at, spare, target):
             centres[o] += fraction * miss
             away[o] = aim - centres[o]
             if window == windows - 1:
-                own[SQUARES * outputs] += before / (before + 1.0) * miss * miss
+                own[SQUARES * outputs] += part * before / (before + part) * miss * miss
                 if t == 0 or aim < own[LOW * outputs]:
                     own[LOW * outputs] = aim
                 if t == 0 or aim > own[HIGH * outputs]:
@@ -303,7 +303,7 @@ def _count(at, spare, target):
             mean += fraction * ahead[i]
             means[i], after[i] = mean, value - mean
         for i in range(top):
-            step, own = ahead[i], pointer(moments, i * width)
+            step, own = part * ahead[i], pointer(moments, i * width)
             for j in range(i + 1):
                 own[j] = decay * own[j] + step * after[j]
             for o in range(outputs):
@@ -315,7 +315,7 @@ def _count(at, spare, target):
                 if count * value * value > NEGLIGIBLE * NEGLIGIBLE * (
                     kept[i] + count * mean * mean
                 ):
-                    numbers_at(at[_SEEN])[i] += 1.0
+                    numbers_at(at[_SEEN])[i] += part
                 numbers_at(at[_AVERAGE])[i] = mean
                 for j in range(i + 1):
                     kept[j] = own[j]
@@ -334,34 +334,30 @@ def _count(at, spare, target):
 
 
 @jit(
-    *(PLACES, PLACES, NUMBERS, TABLE, WHOLE, WHOLE, NEW_TABLE, NEW_NUMBERS),
+    *(PLACES, PLACES, NUMBERS, TABLE, NUMBERS, WHOLE, WHOLE, NEW_TABLE, NEW_NUMBERS),
     allocates=False,
 )
-def follow(starts, places, values, targets, begin, where, out, spare):
-    """Learn rows from the row `begin` on, or without targets predict rows.
+def follow(starts, places, values, targets, parts, begin, where, out, spare):
+    """Learn rows of weights `parts` from the row `begin` on, or without any predict rows.
 
     Return the number of rows done, below 0 if an expert is to be projected before the next. It stops at a number
     out of range. Rows of many features are mapped already, and have no ridge regressions.
     """
-    at, features, learning = places_at(where), pointer(spare, 0), targets.size > 0
+    at, features, learning = places_at(where), pointer(spare, 0), parts.size > 0
     d, outputs, balls = at[_D], at[_OUTPUTS], at[_BALLS]
     row, outside = at[_ROW], False
     columns, points, clock = outputs * balls, numbers_at(at[_POINTS]), places_at(at[_CLOCK])
     scores, units = pointer(spare, 4 * row), pointer(spare, 5 * row)
     steps = pointer(spare, 6 * row)
     for n in range(begin, starts.size - 1):
-        squared, length, loss = 0.0, 1.0, 0.0
+        part, squared, length, loss = parts[n] if learning else 0.0, 0.0, 1.0, 0.0
         own, z = pointer(places, starts[n]), pointer(values, starts[n])
         size = starts[n + 1] - starts[n]
         if at[_FULL]:
             work = pointer(spare, 5 * row)
             if not fill(own, z, size, features, d, pointer(at, _COUNTS), work):
                 return n
-            length, z, size = (
-                _map(at, features, 1.0 if learning else 0.0),
-                pointer(spare, 2 * row),
-                d + 1,
-            )
+            length, z, size = _map(at, features, part), pointer(spare, 2 * row), d + 1
         for c in range(columns):
             scores[c] = 0.0
         for e in range(size):
@@ -376,15 +372,15 @@ def follow(starts, places, values, targets, begin, where, out, spare):
                 continue
             loss += _loss(at, o, abs(answer - targets[n, o])) / outputs
             if clock[0] > 0:
-                units[o] = _weigh(at, features, o, answer, targets[n, o])
+                units[o] = _weigh(at, features, o, answer, targets[n, o], part)
         if learning:
             target = pointer(targets, n * outputs)
             if clock[0] > 0:
-                outside = _descend(at, features, target, squared)
+                outside = _descend(at, features, target, squared, part)
                 for e in range(size):
                     point = (e if at[_FULL] else own[e]) * columns
                     add(pointer(points, point), z[e], steps, columns)
-            _count(at, features, target)
+            _count(at, features, target, part)
             numbers_at(at[_LOSSES])[clock[0] % BLOCK] = loss
             clock[0] += 1
             if outside:

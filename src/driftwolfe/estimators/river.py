@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from operator import is_
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from river import base
 from river.reco.base import Ranker
 
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import OPTIONS, ClassLearner, check_number, weights
+from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
     PLAIN,
     Columns,
+    Table,
+    frame_table,
     in_order,
     is_plain,
     number_of,
@@ -26,10 +28,14 @@ from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, p
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor import RegressionLearner, check_targets
+from driftwolfe.estimators.regressor import RegressionLearner, checked
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
+from driftwolfe.points.kinds import Array
 from driftwolfe.storage import require
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class _PairModel(Guarded, Watched, Ranker):
@@ -133,6 +139,7 @@ class _RowModel(RowModel):
     """What models of rows share; features are numbered as they appear."""
 
     OPTIONAL = "learner"
+    AIM: ClassVar[str]  # what is learned of a row
     _latest: Any = ((), (), None)  # names, values and row: no part of the state
 
     def _alarm(self) -> DriftAlarm:
@@ -145,6 +152,11 @@ class _RowModel(RowModel):
         if (learner := self._learner) is None:
             return {}
         return dict(zip(learner.names, learner.expert_weights.ravel().tolist(), strict=True))
+
+    @writes_or_undoes
+    def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
+        """Learn the rows of a frame, one after the other, with weights `w` if given."""
+        self._learn(frame_table(X), y, w)
 
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *keys: Ids) -> Self:
@@ -219,24 +231,40 @@ class _RowModel(RowModel):
         row = self._row(x)
         if row is not None and (found := self._learner.predict(row)).size:
             return found.tolist()[0]
-        table = record_table(x)
-        if self._learner is None:
-            return None
+        predicted = self._predict(record_table(x))
+        return None if predicted is None else predicted.tolist()[0]
+
+    def _predict(self, table: Table) -> Array | None:
+        """What is predicted for the rows of a table; None before anything was learned."""
         table = table.with_gaps(self._absent(table.names))
-        return self._learner.predict(self._columns.rows(table)).tolist()[0]
+        return self._learner and self._learner.predict(self._columns.rows(table))
 
-    def _learn(self, x: Any, y: Any) -> None:
-        """Learn a row and its target, with all checks."""
-        table = record_table(x)
-        self._learner, *taught = self._taught(y)
-        self._learn_more(table.with_gaps(self._absent(table.names)), *taught)
+    def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
+        """Learn the rows of a table that has been checked, with targets and weights that have not."""
+        given = list(y)
+        if len(given) != (number := len(table.numbers)):
+            raise ValueError(
+                f"y must hold a {self.AIM} for each of {number} rows, got {len(given)}"
+            )
+        learner, order, targets, parts, *more = self._taught(given, w)
+        if not order.size:
+            return
+        self._learner = learner
+        # Columns that do not come may be missing, once enough rows are known.
+        cut = min(max(0, FIRST_USUAL - learner.t), order.size)
+        for own in slice(0, cut), slice(cut, order.size):
+            if own.stop > own.start:
+                some = table.taken(order[own])
+                some = some.with_gaps(self._absent(some.names))
+                self._learn_more(some, targets[own], parts[own], *more)
 
 
-class RiverTraceNormClassifier(_RowModel, base.Classifier):
+class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
     """A classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
     Classes and features may appear at any time. A feature that does not come counts as missing if it was not 0
-    in half of all rows so far or more, else as 0. Labels are of any hashable type.
+    in half of all rows so far or more, else as 0. Labels are of any hashable type. Mini-batches are learned row
+    by row.
 
     Parameters
     ----------
@@ -254,7 +282,8 @@ class RiverTraceNormClassifier(_RowModel, base.Classifier):
     Accuracy: 91...%
     """
 
-    OPTIONS = SETTINGS = OPTIONS | {"seed": SEED_OPTION}
+    OPTIONS = SETTINGS = ClassModel.OPTIONS | {"seed": SEED_OPTION}
+    AIM = "label"
     PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "columns": Columns}
     _multiclass = True
 
@@ -265,12 +294,13 @@ class RiverTraceNormClassifier(_RowModel, base.Classifier):
         self._columns, self._classes, self._learner = Columns(), Ids(), None
 
     @writes_or_undoes
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn a row of features and its label."""
-        number = self._classes.numbers.get(y) if type(y) in SIMPLE else None
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn a row of features and its label, with weight `w`."""
+        number = self._classes.numbers.get(y) if w == 1.0 and type(y) in SIMPLE else None
         known = number is not None and self.class_weight is None
-        if not (known and self._learn_one(x, np.array((number,)))):
-            self._learn(x, y)
+        if known and self._learn_one(x, np.array((number,))):
+            return
+        self._learn(record_table(x), [y], None if w == 1.0 else w)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
@@ -278,17 +308,38 @@ class RiverTraceNormClassifier(_RowModel, base.Classifier):
         found = self._predict_one(x)
         return {} if found is None else dict(zip(self._classes.names, found, strict=True))
 
-    def _taught(self, label: Any) -> tuple[Any, ...]:
-        keys = plain_keys([label], "a label")
-        if None in keys:
+    @reads
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the probabilities of the labels seen so far, one column each."""
+        import pandas as pd
+
+        found = self._predict(frame_table(X))
+        return pd.DataFrame(
+            found, index=getattr(X, "index", None), columns=pd.Index(self._classes.names)
+        )
+
+    @reads
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Return the most probable label of every row; None before anything was learned."""
+        import pandas as pd
+
+        found = self.predict_proba_many(X).to_numpy()
+        best = found.argmax(axis=1) if found.size else []
+        labels = [self._classes.names[k] for k in best] or [None] * len(X)
+        return pd.Series(labels, index=getattr(X, "index", None))
+
+    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
+        labels = plain_keys(given, "a label")
+        if None in labels:
             raise ValueError("a label is missing (None); leave such rows out or give it a name")
-        check_number(len(self._classes.numbers.keys() | set(keys)))
-        learner = self._learner or ClassLearner(1, 0, self.features, self.seed)
-        numbers, _ = self._classes.number(keys)
-        return learner, keys, *weights(self.class_weight, learner, numbers)
+        check_number(len(self._classes.numbers.keys() | set(labels)))
+        learner = self._learner or self._new_learner(self.seed, 1, 0)
+        numbers, _ = self._classes.number(labels)
+        order, *more = self._weighed(learner, labels, numbers, w, "w")
+        return learner, order, [labels[k] for k in order.tolist()], *more
 
 
-class RiverTraceNormRegressor(_RowModel, base.Regressor):
+class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
 
     Features may appear at any time. A feature that does not come counts as missing if it was not 0 in half of
@@ -311,17 +362,19 @@ class RiverTraceNormRegressor(_RowModel, base.Regressor):
 
     OPTIONS: ClassVar[dict[str, Any]] = {"seed": SEED_OPTION}
     SETTINGS = OPTIONS
+    AIM = "target"
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
     def __init__(self, seed: int = 0) -> None:
         self.seed, self._columns, self._learner = seed, Columns(), None
 
     @writes_or_undoes
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn a row of features and its target."""
-        known = type(y) in PLAIN and abs(y) <= LARGEST
-        if not (known and self._learn_one(x, np.array([[y]], dtype=np.float64))):
-            self._learn(x, y)
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn a row of features and its target, with weight `w`."""
+        known = w == 1.0 and type(y) in PLAIN and abs(y) <= LARGEST
+        if known and self._learn_one(x, np.array([[y]], dtype=np.float64)):
+            return
+        self._learn(record_table(x), [y], None if w == 1.0 else w)
 
     @reads
     def predict_one(self, x: Mapping[Any, Any]) -> float:
@@ -329,8 +382,17 @@ class RiverTraceNormRegressor(_RowModel, base.Regressor):
         found = self._predict_one(x)
         return 0.0 if found is None else found[0]
 
-    def _taught(self, target: Any) -> tuple[Any, ...]:
-        checks.refuse_masked([target], "y")
-        targets = np.array([[number_of(target, "a target")]])
-        check_targets(targets)
-        return self._learner or RegressionLearner(self.seed, 0, 1), targets, ONE
+    @reads
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Return the prediction for every row."""
+        import pandas as pd
+
+        found = self._predict(frame_table(X))
+        targets = np.zeros(len(X)) if found is None else found[:, 0]
+        return pd.Series(targets, index=getattr(X, "index", None))
+
+    def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
+        checks.refuse_masked(given, "y")
+        targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
+        learner = self._learner or RegressionLearner(self.seed, 0, 1)
+        return learner, *checked(targets, w, "w")

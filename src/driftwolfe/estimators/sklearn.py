@@ -15,12 +15,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from driftwolfe.estimators.alarm import DriftAlarm
-from driftwolfe.estimators.classifier import OPTIONS, ClassLearner, check_number, weights
+from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.core.columns import Columns, Table, in_range, table_or_numbers
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
-from driftwolfe.estimators.regressor import RegressionLearner, check_targets
+from driftwolfe.estimators.regressor import RegressionLearner, checked
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -42,9 +42,9 @@ class _RowEstimator(RowModel, BaseEstimator):
     TARGETS: ClassVar[dict[str, Any]] = {}  # options of checks
 
     @writes_or_undoes
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, going through the rows once, in their order."""
-        self._learn(X, y, True)
+        self._learn(X, y, sample_weight, True)
         return self
 
     def _alarm(self) -> DriftAlarm:
@@ -85,20 +85,23 @@ class _RowEstimator(RowModel, BaseEstimator):
             check_is_fitted(self)  # which takes longer, and says what to do
         return self._learner
 
-    def _learn(self, X: Any, y: Any, first: bool, *more: Any) -> None:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool, *more: Any) -> None:
         """Check rows and what they are to teach, then let the learner, a new one the first time, learn them."""
         before = self.__dict__.copy()
         try:
             rows, targets = self._validated(X, sound(y, "y"), reset=first)
-            learner, *taught = self._taught(targets, first, *more)
+            learner, order, *taught = self._taught(targets, sample_weight, first, *more)
+            if first and not (self._told or order.size):
+                raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
+            given = rows.taken(order), *taught
             if first:
                 self._learner = learner
-                self._learn_pieces(rows, *taught)
+                self._learn_pieces(*given)
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
         if not first:
-            self._learn_more(rows, *taught)
+            self._learn_more(*given)
 
     def _predict(self, X: Any) -> Array:
         """Return what is predicted for rows; one of the plainest kind needs no check."""
@@ -204,7 +207,7 @@ class _RowEstimator(RowModel, BaseEstimator):
         return model
 
 
-class TraceNormClassifier(ClassifierMixin, _RowEstimator):
+class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
     Features are rescaled online. Experts for the radii 10, 40 and 160 and for intervals of 16, 64, 256, ... rows
@@ -228,7 +231,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         Seed of the random features, a whole number; None is 0.
     class_weight
         ``"balanced"`` weighs rows by the inverse frequency of their class so far: those of the rarest by 1,
-        of others less.
+        of others less. A dict gives a weight for each label, 1 if it has none.
 
     Attributes
     ----------
@@ -254,8 +257,8 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     terms too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
     doubt labels descend on a loss that is not convex, and have none, nor have means.
 
-    Features are at most 1e100 in size; those below 1e-100 count as 0. How rows are split into calls, and whether
-    they are sparse, makes no difference.
+    Features are at most 1e100 in size; those below 1e-100 count as 0. A row of weight w, a whole number up to 100,
+    is the same as w copies of it. How rows are split into calls, and whether they are sparse, makes no difference.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError. Work
     per row and memory grow with experts (15 to 30, and 8 in each further view) x classes x features (beyond 256,
@@ -282,7 +285,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
     array([False,  True])
     """
 
-    OPTIONS = OPTIONS | SEED
+    OPTIONS = ClassModel.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
     OWN = ("told",)
     PARTS: ClassVar[dict[str, Any]] = {
@@ -299,15 +302,15 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         self.features, self.random_state, self.class_weight = features, random_state, class_weight
 
     @writes_or_undoes
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn rows one by one, in their order.
 
         A new class joins with its first row, unless the first call names all that may ever come.
         """
         first = not self.__sklearn_is_fitted__()
         given = None if classes is None else self._checked_classes(classes, first)
-        if first or not self._learn_one(X, y):
-            self._learn(X, y, first, given, first and classes is None)
+        if first or sample_weight is not None or not self._learn_one(X, y):
+            self._learn(X, y, sample_weight, first, given, first and classes is None)
         return self
 
     @reads
@@ -389,7 +392,7 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
         return given
 
     def _taught(
-        self, labels: Any, first: bool, classes: Any = None, new: bool = False
+        self, labels: Any, sample_weight: Any, first: bool, classes: Any = None, new: bool = False
     ) -> tuple[Any, ...]:
         """Classes given at first are all that may come; with `new`, the first ones join one by one."""
         check_classification_targets(labels)
@@ -411,12 +414,11 @@ class TraceNormClassifier(ClassifierMixin, _RowEstimator):
                 raise ValueError(f"labels must be like those so far, {known!r:.200}")
             self.classes_ = np.unique(np.concatenate((self.classes_, labels)))
         check_number(self.classes_.size)
-        sizes, options = (
-            (max(1, len(self._classes)), self._columns.size),
-            (self.features, self.random_state),
-        )
-        learner = ClassLearner(*sizes, *options) if first else self._learner
-        return learner, keys if unknown else numbers, *weights(self.class_weight, learner, numbers)
+        sizes = max(1, len(self._classes)), self._columns.size
+        learner = self._new_learner(self.random_state, *sizes) if first else self._learner
+        order, *more = self._weighed(learner, keys, numbers, sample_weight, "sample_weight")
+        taught = [keys[k] for k in order.tolist()] if unknown else numbers[order]
+        return learner, order, taught, *more
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
@@ -465,7 +467,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     For one output let :math:`\hat y_t` be the prediction for row t as it was learned, :math:`f_t` Huber's loss in
     units of 1.33 times the running mean of errors (at least a quarter of the present one), N the number of
     experts, and :math:`\Delta_t` the range of their losses. For any sequence of experts :math:`e_t` with S
-    switches, from the second row on,
+    switches, from the second row on and for rows of weight 1,
 
     .. math:: \sum_t f_t(\hat y_t) - f_t(\hat y_{t, e_t}) \le
               \frac{(S + 1) \ln (N T)}{0.8} + 0.1 \sum_t \Delta_t^2
@@ -515,11 +517,11 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         self.random_state = random_state
 
     @writes_or_undoes
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rows one by one, in their order."""
         first = not self.__sklearn_is_fitted__()
-        if first or not self._learn_one(X, y):
-            self._learn(X, y, first)
+        if first or sample_weight is not None or not self._learn_one(X, y):
+            self._learn(X, y, sample_weight, first)
         return self
 
     @reads
@@ -533,7 +535,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         require(learner.outputs == 1 or not settings["single"], "outputs")
         return super()._restored(settings, learner, *parts)
 
-    def _taught(self, given: Any, first: bool) -> tuple[Any, ...]:
+    def _taught(self, given: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
         targets = np.array(given, dtype=np.float64)
         if first:
             self._single = targets.ndim == 1
@@ -542,8 +544,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         learner = RegressionLearner(self.random_state, *sizes) if first else self._learner
         if (known := learner.outputs) != (given := targets.shape[1]):
             raise ValueError(f"y must have {known} outputs, as before, got {given}")
-        check_targets(targets)
-        return learner, targets, np.ones(len(targets))
+        return learner, *checked(targets, sample_weight, "sample_weight")
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""

@@ -106,7 +106,7 @@ class SavedModel(Guarded, Watched):
         try:
             return learner.learn(rows, targets, parts)
         except BaseException:
-            half_written(self, learner.settled, t, weight, rows.number)
+            half_written(self, learner.settled, t, weight, rows.number, parts)
             raise
 
     @classmethod
@@ -335,8 +335,11 @@ class MappedLearner(LoopPart):
             self._renew(t)
         return True
 
-    def settled(self, t: int, weight: float, number: int) -> bool:
+    def settled(self, t: int, weight: float, number: int, parts: Array) -> bool:
         """Complete what was interrupted after the only row, of round t; return whether it was, or not begun."""
+        least = parts.min(initial=1.0)
+        if weight + least == weight:  # then the weight of all rows does not tell
+            return False
         if self.map.totals[0] == weight:
             return True
         t += 1

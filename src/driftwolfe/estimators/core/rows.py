@@ -42,6 +42,14 @@ class SparseRows(NamedTuple):
     def number(self) -> int:
         return self.starts.size - 1
 
+    def taken(self, order: Indices) -> SparseRows:
+        """The rows of those numbers, in that order."""
+        lengths = (self.starts[1:] - self.starts[:-1])[order]
+        starts = np.concatenate((np.zeros(1, np.int64), lengths.cumsum()))
+        shift = np.repeat(self.starts[:-1][order] - starts[:-1], lengths)
+        chosen = np.arange(starts[-1]) + shift
+        return SparseRows(starts, self.places[chosen], self.values[chosen])
+
     def stretch(self, first: int, last: int) -> SparseRows:
         """The rows from `first` up to, not including, `last`."""
         starts = self.starts[first : last + 1]
@@ -99,6 +107,18 @@ MOST_COPIES = 100
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 
 
+def weights_of_rows(given: Any, number: int, what: str) -> Array:
+    """Return a weight for each of `number` rows, checked; one number is for all, None is 1."""
+    weights = checks.real_array(1.0 if given is None else given, what)
+    if weights.ndim and weights.shape != (number,):
+        raise ValueError(
+            f"{what} must hold one number for each of {number} rows, got {weights.shape}"
+        )
+    if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
+        raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
+    return np.broadcast_to(weights, (number,))
+
+
 def as_one_row(model: Any, X: Any) -> SparseRows | None:
     """Return X if it is one row of numbers as a fitted model learned them, which needs no check but range."""
     if type(X) is not np.ndarray or X.shape != (1, model._columns.plain):
@@ -116,14 +136,7 @@ def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     """
     if given is None:
         return np.arange(number), np.ones(number)
-    weights = checks.real_array(given, what)
-    if weights.ndim and weights.shape != (number,):
-        raise ValueError(
-            f"{what} must hold one number for each of {number} rows, got {weights.shape}"
-        )
-    if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
-        raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
-    weights = np.broadcast_to(weights, (number,))
+    weights = weights_of_rows(given, number, what)
     times = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
     times[weights < SMALLEST_WEIGHT] = 0
     order = np.repeat(np.arange(number), times)
