@@ -9,6 +9,7 @@ import pytest
 from driftwolfe.estimators import MatrixCompleter, Recommender
 from driftwolfe.estimators import onnx as exported
 from driftwolfe.estimators.recommender_tables import RankingTables
+from estimators.rating_streams import turning
 
 
 def recommender(items=60, users=40, count=4_000, seed=0):
@@ -88,6 +89,27 @@ def test_onnx_gives_the_scores_of_a_recommender(small, onnx, tmp_path):
     for number, user in enumerate([*small.users_, "nobody"]):
         seen = tables.seen_by(number) if user != "nobody" else []
         np.testing.assert_allclose(run(path, seen=seen), told(small, user), rtol=1e-4, atol=1e-8)
+
+
+def test_onnx_gives_the_ratings_of_a_completer(onnx, tmp_path):
+    pairs, ratings = turning(1_500)
+    model, path = MatrixCompleter().partial_fit(pairs, ratings), tmp_path / "ratings.onnx"
+    onnx.write_onnx(model, path)
+    asked = [*pairs[:300], ("new", pairs[0][1]), (pairs[0][0], "new"), ("new", "new")]
+    numbers = [
+        [names.index(name) if name in names else -1 for name in column]
+        for names, column in zip(
+            (model.users_, model.items_), zip(*asked, strict=True), strict=True
+        )
+    ]
+    told, own = run(path, users=numbers[0], items=numbers[1]), model.predict(asked)
+    # Each expert is clipped before the mean, and here the mean: seldom another thing.
+    clipped = model.expert_predictions(asked)
+    inside = (clipped > min(ratings)).all(axis=1) & (clipped < max(ratings)).all(axis=1)
+    assert inside.mean() > 0.5
+    np.testing.assert_allclose(told[inside], own[inside], rtol=1e-5)
+    assert np.abs(told - own).max() < 0.25 * np.ptp(ratings)
+    assert told.min() >= min(ratings) - 1e-5 and told.max() <= max(ratings) + 1e-5
 
 
 def test_what_cannot_be_written(onnx, tmp_path, small, monkeypatch):

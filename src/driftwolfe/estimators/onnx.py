@@ -1,4 +1,4 @@
-"""`Recommender` as ONNX files, for any runtime that reads them."""
+"""Recommenders as ONNX files, for any runtime that reads them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.recommender import Recommender
 from driftwolfe.estimators.recommender_tables import OF_KIND, RankingTables
 from driftwolfe.points.kinds import Array
@@ -21,16 +22,19 @@ OPSET, IR_VERSION = 20, 9
 LAST = 2**31 - 1
 
 
-def write_onnx(model: Recommender, path: str | os.PathLike[str]) -> None:
+def write_onnx(model: MatrixCompleter | Recommender, path: str | os.PathLike[str]) -> None:
     """Write what a recommender predicts now to an ONNX file, in single precision.
 
-    Needs ``pip install 'driftwolfe[onnx]'``.
+    Needs ``pip install 'driftwolfe[onnx]'``. Numbers of users and items are their places in `users_` and
+    `items_`.
 
     Parameters
     ----------
     model
-        A `Recommender`: the file has the input `seen`, what somebody has seen, as `RankingTables.seen_by` returns
-        it, and the output `scores` of all items, by their places in `items_`, as of `RankingTables.scores`.
+        A `MatrixCompleter`: the file has inputs `users` and `items`, where -1 is a new one, and the
+        output `ratings`, those of `factors`, clipped to the range of ratings. Or a `Recommender`: the
+        file has the input `seen`, what somebody has seen, as `RankingTables.seen_by` returns it, and
+        the output `scores` of all items, as `RankingTables.scores` computes them.
     path
         The file, which is replaced as a whole.
 
@@ -43,9 +47,12 @@ def write_onnx(model: Recommender, path: str | os.PathLike[str]) -> None:
     >>> session.run(None, {"seen": model.tables().seen_by(1)})  # doctest: +SKIP
     [array([0., 1.], dtype=float32)]
     """
-    if not (isinstance(model, Recommender) and model.n_items_):
-        raise ValueError(f"model must be a Recommender that has learned something, got {model!r}")
-    write_bytes(Path(path), _scores(model.tables()))
+    if not (isinstance(model, MatrixCompleter | Recommender) and model.n_items_):
+        raise ValueError(f"model must be a recommender that has learned something, got {model!r}")
+    if isinstance(model, MatrixCompleter):
+        write_bytes(Path(path), _ratings(model))
+    else:
+        write_bytes(Path(path), _scores(model.tables()))
 
 
 class _Graph:
@@ -80,18 +87,35 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **options))
         return name
 
-    def file(self, number: int) -> bytes:
-        """Return the file, from the whole numbers `seen` to so many `scores`."""
+    def file(self, name: str, inputs: tuple[str, ...], output: str, size: Any) -> bytes:
+        """Return the file, with inputs that are whole numbers and an output that is not."""
         helper, kinds = self.onnx.helper, self.onnx.TensorProto
-        given = [helper.make_tensor_value_info("seen", kinds.INT64, ["n"])]
-        found = helper.make_tensor_value_info("scores", kinds.FLOAT, [number])
-        graph = helper.make_graph(self.nodes, "Recommender", given, [found], self.constants)
+        given = [helper.make_tensor_value_info(each, kinds.INT64, ["n"]) for each in inputs]
+        found = helper.make_tensor_value_info(output, kinds.FLOAT, [size])
+        graph = helper.make_graph(self.nodes, name, given, [found], self.constants)
         opset = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opset, producer_name="driftwolfe")
         model.ir_version = IR_VERSION
         self.onnx.checker.check_model(model, full_check=True)
         content: bytes = model.SerializeToString()
         return content
+
+
+def _ratings(model: MatrixCompleter) -> bytes:
+    """Return the file of mean + b_u + c_i + <p_u, q_i>, clipped; the last row, of new ones, is 0."""
+    add, factors = _Graph(), model.factors()
+    sums, parts = [add.constant(factors.mean)], []
+    for side, biases, rows in (
+        ("users", factors.user_biases, factors.users),
+        ("items", factors.item_biases, factors.items),
+    ):
+        sums.append(add("Gather", add.constant(np.append(biases, 0.0)), side))
+        parts.append(add("Gather", add.constant(np.pad(rows, ((0, 1), (0, 0)))), side))
+    product = add("ReduceSum", add("Mul", *parts), add.whole(1), keepdims=0)
+    total = add("Add", add("Add", add("Add", sums[0], sums[1]), sums[2]), product)
+    _, low, high, _ = model._pool.scale.numbers.tolist()
+    add("Clip", total, add.constant(low), add.constant(high), result="ratings")
+    return add.file("MatrixCompleter", ("users", "items"), "ratings", "n")
 
 
 def _scores(tables: RankingTables) -> bytes:
@@ -142,7 +166,7 @@ def _scores(tables: RankingTables) -> bytes:
     bucket = add("ReduceSum", reached, first, keepdims=0)
     weights = add("Gather", add.constant(tables.weights), bucket)
     add("MatMul", weights, table, result="scores")
-    return add.file(number)
+    return add.file("Recommender", ("seen",), "scores", number)
 
 
 def _padded(tables: RankingTables, number: int) -> tuple[Array, Array]:
