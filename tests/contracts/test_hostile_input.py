@@ -398,6 +398,7 @@ def test_completers_take_ratings_of_any_size(name, scale):
 
 
 @pytest.mark.parametrize("scale", [1e-110, 1e-99, 1e-9, 1e9, 1e99])
+@pytest.mark.filterwarnings("ignore:features smaller than")
 def test_classifiers_take_rows_of_any_size(scale):
     model = estimators.TraceNormClassifier()
     rows = X[:60] * np.where(np.arange(60) % 7 == 3, scale, 1.0)[:, None]

@@ -78,6 +78,7 @@ def test_weight_zero_is_no_row_and_a_whole_weight_repeats_one():
 
 
 @pytest.mark.in_turn
+@pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 @pytest.mark.parametrize("features", [1, 2, 20, 260])
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_comes_probabilities_stay_probabilities(features, seed):

@@ -546,6 +546,7 @@ def test_a_feature_that_comes_late_or_rarely_has_its_scale_at_once(rare):
 
 
 @pytest.mark.parametrize("features", [4, 300])
+@pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 def test_one_row_and_many_are_the_same_bit_by_bit(features):
     rng = np.random.default_rng(1)
     X, y = turning(rows=150, features=features)
@@ -585,6 +586,7 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features):
     assert whole.predict(as_rows(more[:0])).shape == (0, 3)
 
 
+@pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_there():
     X = np.array([[0.0, 2.0, SMALLEST / 2.0], [0.0, 0.0, 0.0], [1.0, 3.0, 5.0]])
     few, many = FeatureMap(3), FeatureMap(FULL_FEATURES + 1)

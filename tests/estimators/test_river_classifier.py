@@ -8,8 +8,9 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
-from driftwolfe.estimators import TraceNormClassifier, classifier
+from driftwolfe.estimators import TraceNormClassifier, TraceNormRegressor, classifier
 from driftwolfe.estimators.core.rows import FULL_FEATURES
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import state_of, turning
@@ -166,6 +167,16 @@ def test_saving_an_empty_model_and_what_cannot_be_saved(tmp_path):
     strange.learn_one({"a": 1.0}, frozenset("b"))
     with pytest.raises(TypeError, match="can be saved as keys"):
         strange.save(path)
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+def test_features_that_are_too_small_are_said(form):
+    X = form(1e-120 * np.arange(1.0, 9.0).reshape(4, 2))
+    for model in (TraceNormClassifier(), TraceNormRegressor()):
+        with pytest.warns(UserWarning, match="smaller than 1e-100 in size count as 0"):
+            model.fit(X, [0, 1, 0, 1])
+    with pytest.warns(UserWarning, match="smaller than 1e-100 in size count as 0"):
+        RiverTraceNormClassifier().learn_one({"a": 1e-120}, "red")
 
 
 def test_many_classes_one_by_one():

@@ -257,8 +257,9 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     terms too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
     doubt labels descend on a loss that is not convex, and have none, nor have means.
 
-    Features are at most 1e100 in size; those below 1e-100 count as 0. A row of weight w, a whole number up to 100,
-    is the same as w copies of it. How rows are split into calls, and whether they are sparse, makes no difference.
+    Features are at most 1e100 in size; those below 1e-100 count as 0, of which a warning tells. A row of weight w,
+    a whole number up to 100, is the same as w copies of it. How rows are split into calls, and whether they are
+    sparse, makes no difference.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a RuntimeError. Work
     per row and memory grow with experts (15 to 30, and 8 in each further view) x classes x features (beyond 256,
@@ -479,7 +480,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     more. The other experts have no guarantee.
 
     Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a thousandth
-    of the targets' deviation. Features and targets are at most 1e100 in size; features below 1e-100 count as 0.
+    of the targets' deviation. Features and targets are at most 1e100 in size; features below 1e-100 count as 0, of
+    which a warning tells.
 
     Work per row grows with the square of the features up to 256; beyond, with the nonzero entries, and only means
     and experts in balls are left. Threads may predict or save at the same time, as for `TraceNormClassifier`.

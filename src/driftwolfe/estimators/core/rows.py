@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -74,15 +75,24 @@ def as_rows(X: Any) -> SparseRows:
         raise ValueError(f"features must lie between -{LARGEST:g} and {LARGEST:g}: rescale them")
     if not sparse:
         return dense_rows(X)
+    _say_if_fewer(np.count_nonzero(np.abs(held) >= SMALLEST), held)
     held[np.abs(held) < SMALLEST] = 0.0
     X.eliminate_zeros()
     return SparseRows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
+
+
+def _say_if_fewer(kept: Any, given: Array) -> None:
+    """Warn of features that count as 0 and are not 0."""
+    if kept < given.size and kept < np.count_nonzero(given):
+        text = f"features smaller than {SMALLEST:g} in size count as 0: rescale them"
+        warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def dense_rows(X: Array) -> SparseRows:
     """Return the rows of an array whose range has been checked."""
     width, flat = X.shape[1], X.ravel()
     entries = (np.abs(flat) >= SMALLEST).nonzero()[0]
+    _say_if_fewer(entries.size, flat)
     if len(X) == 1:  # which streams have, and which is quicker
         return SparseRows(np.array([0, entries.size]), entries, flat[entries])
     starts = entries.searchsorted(width * np.arange(len(X) + 1))
