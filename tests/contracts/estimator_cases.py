@@ -169,6 +169,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 lambda model: model.partial_fit([[0.0]], [1.0]),
                 lambda model: model.learn_one({"a": 1.0}, 1.0),
                 *calls("predict_interval", ({"a": 1.0},), ([[1.0]],)),
+                *(*calls("predict", ([[1.0]],)), *calls("predict_one", ({"a": 1.0},))),
             ),
         )
     ],

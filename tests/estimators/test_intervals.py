@@ -169,6 +169,7 @@ def test_rows_of_scikit_learn(tmp_path):
         rows = slice(k, k + 30)
         if k:
             told = plain.predict(X[rows])
+            assert np.array_equal(intervals.predict(X[rows]), told)
             assert np.array_equal(intervals.predict_interval(X[rows]), by_hand.around(told))
             by_hand.observe(told, y[rows])
         plain.partial_fit(X[rows], y[rows])
@@ -196,6 +197,7 @@ def test_rows_of_river():
     for x, y in datasets.TrumpApproval().take(400):
         lower, upper = intervals.predict_interval(x)
         inside.append(lower <= y <= upper)
+        assert intervals.predict_one(x) == plain.predict_one(x)
         assert intervals.learn_one(x, y) is None
         plain.learn_one(x, y)
     assert type(lower) is float and lower < plain.predict_one(x) < upper

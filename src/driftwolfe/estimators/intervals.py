@@ -193,6 +193,16 @@ class AdaptiveThreshold(Guarded, GroupScale):
         return self
 
     @reads
+    def predict(self, X: Any) -> Any:
+        """Return what the model predicts."""
+        return self._verb("predict")(X)
+
+    @reads
+    def predict_one(self, x: Any) -> Any:
+        """Return what the model predicts for one row."""
+        return self._verb("predict_one")(*as_row(x))
+
+    @reads
     def group_offset(self, group: Any) -> float:
         r"""Return :math:`\theta` for the next row of a group."""
         return self._groups.get(plain_keys([group], "a group")[0], self).offset_
