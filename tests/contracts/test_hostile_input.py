@@ -152,6 +152,11 @@ def test_a_misspelt_option_is_told_which_was_meant(cls):
         cls(zzzzzzzz=1)
 
 
+def test_a_class_without_options_says_that_it_has_none():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n'; there are none$"):
+        estimators.RiverRecommender(n=1)
+
+
 def test_options_of_own_classes_may_be_any():
     class Loose(dw.L2Ball):
         def __init__(self, shape, **more):
