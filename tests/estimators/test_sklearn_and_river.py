@@ -163,6 +163,14 @@ def test_the_river_api_is_the_completer():
     assert state_of(model.clone().model) == state_of(MatrixCompleter())
 
 
+def test_rivers_completer_need_not_keep_what_was_seen(tmp_path):
+    model = RiverMatrixCompleter(keep_seen=False)
+    model.learn_one("ann", "up", 5.0)
+    model.save(tmp_path / "model")
+    for each in (model.clone(), RiverMatrixCompleter.load(tmp_path / "model")):
+        assert each.keep_seen is False and each.model.settings["keep_seen"] is False
+
+
 def test_ranks_fall_and_hold_every_item():
     pairs, ratings = turning(300)
     model = RiverMatrixCompleter()

@@ -72,6 +72,11 @@ class _PairModel(Guarded, Watched, Ranker):
 class RiverMatrixCompleter(_PairModel):
     """`MatrixCompleter` for river, one rating at a time.
 
+    Parameters
+    ----------
+    keep_seen
+        As for `MatrixCompleter`.
+
     Attributes
     ----------
     model
@@ -88,6 +93,10 @@ class RiverMatrixCompleter(_PairModel):
 
     KIND = MatrixCompleter
 
+    def __init__(self, keep_seen: bool = True) -> None:
+        super().__init__()
+        self.keep_seen, self.model = keep_seen, MatrixCompleter(keep_seen=keep_seen)
+
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
         self.model.learn_one(user, item, number_of(y, "a rating"))
@@ -95,6 +104,13 @@ class RiverMatrixCompleter(_PairModel):
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Predict a rating, 0 before the first; x is not used."""
         return self.model.predict_one(user, item)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        loaded = super().load(path)
+        loaded.keep_seen = loaded.model.settings["keep_seen"]
+        return loaded
 
     def _scores(self, pairs: list[Any]) -> Any:
         return self.model._answers(pairs)
