@@ -73,7 +73,7 @@ def test_models_of_scikit_learn(path):
         assert models.prior.n_features_in_ == models["a"].n_features_in_ == 2
         assert models.predict("a", [[1.0, 2.0]]) < models.predict("b", [[1.0, 2.0]])
     with pytest.raises(ValueError, match="another factory"):
-        dw.Keyed(lambda: TraceNormRegressor(random_state=8), path, prior=TraceNormRegressor())
+        dw.Keyed(lambda: TraceNormRegressor(random_features=8), path, prior=TraceNormRegressor())
 
 
 def test_many_events_have_offsets_one_after_the_other(path):

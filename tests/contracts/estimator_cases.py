@@ -330,7 +330,8 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         )
         for settings, place in (
             ({}, 0),
-            ({"random_state": 3}, slice(None)),
+            ({"random_features": 0}, slice(None)),
+            ({"random_features": 7, "random_state": 3}, slice(0, 1)),
         )
     ]
     + [

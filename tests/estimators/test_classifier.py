@@ -159,6 +159,7 @@ def test_classes_come_with_the_first_call_and_stay():
         (TraceNormClassifier, {"features": "cubic"}, "features must be"),
         (TraceNormClassifier, {"random_state": -1}, "random_state"),
         (TraceNormClassifier, {"class_weight": "even"}, "class_weight must be None, "),
+        (TraceNormRegressor, {"random_features": -1}, "random_features must be"),
         (TraceNormRegressor, {"random_state": 1.5}, "random_state must be"),
     ],
 )

@@ -53,7 +53,7 @@ COPIED = {
 
 
 @parametrize_with_checks(
-    [TraceNormClassifier(), TraceNormRegressor()],
+    [TraceNormClassifier(), TraceNormRegressor(), TraceNormRegressor(random_features=0)],
     expected_failed_checks=lambda estimator: COPIED,
 )
 def test_scikit_learns_own_checks(estimator, check):

@@ -16,6 +16,7 @@ from driftwolfe.estimators.core.rows import (
     longer,
     weights_of_rows,
 )
+from driftwolfe.points import checks
 from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.lanczos import threshold_falling
@@ -28,8 +29,8 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-#: Number of random features, and how many features each uses at most.
-RANDOM, MOST_INPUTS = 64, 3
+#: Random features use up to so many features each; their number, as files have it.
+MOST_INPUTS, OPTION = 3, Field(int, least=0, most=1 << 12)
 _REAL, _WINDOWS = np.float64, ("windows",)
 #: Arrays with a row for each feature, and for each window and feature.
 _BY_FEATURE, _BY_WINDOW = ("directions",), ("means", "moments", "cross", "narrow", "wide")
@@ -70,9 +71,11 @@ class RegressionLearner(MappedLearner):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
+    random: Annotated[int, OPTION]  # number of random features
     state: RegressionState
 
-    def __init__(self, seed: int, features: int, outputs: int) -> None:
+    def __init__(self, seed: int, features: int, outputs: int, random: int = 64) -> None:
+        self.random = checks.count(random, "random_features", least=0, most=1 << 12)
         super().__init__(features, seed)
         self.state = self._empty(features, outputs)
         self.derive()
@@ -81,7 +84,7 @@ class RegressionLearner(MappedLearner):
         """Return the state before the first row, with random features of one to three features each."""
         rng = np.random.default_rng(self.seed)
         full = features if features <= FULL_FEATURES else 0
-        drawn, balls = RANDOM if full else 0, len(RADII) * len(LENGTHS)
+        drawn, balls = self.random if full else 0, len(RADII) * len(LENGTHS)
         sizes = {"outputs": outputs, "experts": kernels().PLAIN + balls, "mapped": features + 1}
         sizes |= {"balls": balls, "balls outputs": balls * outputs, "full": full, "drawn": drawn}
         sizes |= {"windows": 2 * len(kernels().WINDOWS), "width": full + drawn}
@@ -107,7 +110,7 @@ class RegressionLearner(MappedLearner):
     def check(self) -> None:
         super().check()
         loops, state, full = kernels(), self.state, self.map.mean.size
-        drawn, balls = RANDOM if full else 0, self._radii.size
+        drawn, balls = self.random if full else 0, self._radii.size
         sizes = len(state.points), state.norms.shape[1], state.offsets.size, state.totals.size
         expected = self.map.features + 1, balls, drawn, 2 * len(loops.WINDOWS)
         require(sizes == expected and balls > 0, "features or experts")

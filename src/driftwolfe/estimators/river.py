@@ -28,7 +28,7 @@ from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, p
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor import RegressionLearner, checked
+from driftwolfe.estimators.regressor import OPTION, RegressionLearner, checked
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -179,6 +179,8 @@ class _RowModel(RowModel):
         sizes = learner.sizes if learner else (0,) * len(keys)
         require(sizes == tuple(map(len, keys)), "classes or features")
         require(getattr(learner, "outputs", 1) == 1, "outputs")
+        random = settings.get("random_features")
+        require(learner is None or random in (None, learner.random), "options")
         return super()._restored(settings, learner, *keys)
 
     def _learn_one(self, x: Any, target: Any) -> bool:
@@ -364,6 +366,8 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
 
     Parameters
     ----------
+    random_features
+        As for `TraceNormRegressor`.
     seed
         `random_state` of `TraceNormRegressor`.
 
@@ -376,13 +380,14 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     MAE: 0.18...
     """
 
-    OPTIONS: ClassVar[dict[str, Any]] = {"seed": SEED_OPTION}
+    OPTIONS: ClassVar[dict[str, Any]] = {"random_features": OPTION, "seed": SEED_OPTION}
     SETTINGS = OPTIONS
     AIM = "target"
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed, self._columns, self._learner = seed, Columns(), None
+    def __init__(self, random_features: int = 64, seed: int = 0) -> None:
+        self.random_features, self.seed = random_features, seed
+        self._columns, self._learner = Columns(), None
 
     @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
@@ -410,5 +415,5 @@ class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
         checks.refuse_masked(given, "y")
         targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
-        learner = self._learner or RegressionLearner(self.seed, 0, 1)
+        learner = self._learner or RegressionLearner(self.seed, 0, 1, self.random_features)
         return learner, *checked(targets, w, "w")

@@ -20,7 +20,7 @@ from driftwolfe.estimators.core.columns import Columns, Table, in_range, table_o
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
-from driftwolfe.estimators.regressor import RegressionLearner, checked
+from driftwolfe.estimators.regressor import OPTION, RegressionLearner, checked
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -451,8 +451,10 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
 
     Parameters
     ----------
+    random_features
+        Number of cosines of one to three features each, for what is not linear; 0 for none.
     random_state
-        Seed of the 64 random features: cosines of one to three features each, for what is not linear.
+        Seed of these.
 
     Attributes
     ----------
@@ -505,7 +507,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     array([-5.,  5.])
     """
 
-    OPTIONS = SEED
+    OPTIONS = SEED | {"random_features": OPTION}
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
     OWN = ("single",)
     PARTS: ClassVar[dict[str, Any]] = {
@@ -515,8 +517,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     }
     TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
-    def __init__(self, *, random_state: int = 0) -> None:
-        self.random_state = random_state
+    def __init__(self, *, random_features: int = 64, random_state: int = 0) -> None:
+        self.random_features, self.random_state = random_features, random_state
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -535,6 +537,7 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *parts: Any) -> Self:
         require(learner.outputs == 1 or not settings["single"], "outputs")
+        require(learner.random == settings["random_features"], "options")
         return super()._restored(settings, learner, *parts)
 
     def _taught(self, given: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
@@ -542,8 +545,8 @@ class TraceNormRegressor(RegressorMixin, _RowEstimator):
         if first:
             self._single = targets.ndim == 1
         targets = targets.reshape(len(targets), -1)
-        sizes = self._columns.size, targets.shape[1]
-        learner = RegressionLearner(self.random_state, *sizes) if first else self._learner
+        given = self.random_state, self._columns.size, targets.shape[1], self.random_features
+        learner = RegressionLearner(*given) if first else self._learner
         if (known := learner.outputs) != (given := targets.shape[1]):
             raise ValueError(f"y must have {known} outputs, as before, got {given}")
         return learner, *checked(targets, sample_weight, "sample_weight")

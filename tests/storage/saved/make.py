@@ -43,8 +43,6 @@ LEARNERS = {
 RATED = [(f"user {k % 3}", k % 4) for k in range(12)]
 RATINGS = np.arange(12) % 5 + 1.0
 ROWS = np.array([[1.0, 0.5], [-1.0, 0.2], [0.8, -0.3], [-0.7, -0.9]] * 4)
-#: Of more than 256 features, or regressors would have large files.
-WIDE = np.pad(ROWS, ((0, 0), (0, 255)))
 LABELS = ["up", "down"] * 8
 SURE = [{"up": k / 8.0, "down": 1.0 - k / 8.0} for k in range(8)]
 TARGETS = np.array([[1.0, 2.0], [-3.0, 0.5]])
@@ -76,10 +74,10 @@ def learned_estimators():
         events.learn_one(user, item, weight)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
         river.learn_one(dict(zip("ab", row, strict=True)), label)
-    numbers = estimators.RiverTraceNormRegressor()
+    plain = {"random_features": 0}
+    numbers = estimators.RiverTraceNormRegressor(**plain)
     for row, target in zip(ROWS.tolist(), (ROWS @ TARGETS[:, 0]).tolist(), strict=True):
-        zeros = {f"x{k}": 0.0 for k in range(255)}
-        numbers.learn_one(dict(zip("ab", row, strict=True)) | zeros, target)
+        numbers.learn_one(dict(zip("ab", row, strict=True)), target)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
         completer.learn_one(user, item, rating)
     small, alarm = {"rank": 1, "memory": 64}, estimators.DriftAlarm(rate=0.2)
@@ -101,7 +99,7 @@ def learned_estimators():
             ROWS, LABELS, classes=["down", "up"]
         ),
         "RiverTraceNormClassifier": river,
-        "TraceNormRegressor": estimators.TraceNormRegressor().fit(WIDE, ROWS @ TARGETS),
+        "TraceNormRegressor": estimators.TraceNormRegressor(**plain).fit(ROWS, ROWS @ TARGETS),
         "RiverTraceNormRegressor": numbers,
     }
 
@@ -121,7 +119,7 @@ def asked(name, model):
         rows = [dict(zip("ab", row, strict=True)) for row in ROWS[:4].tolist()]
         return [model.predict_proba_one(row)[label] for row in rows for label in ("down", "up")]
     if name == "TraceNormRegressor":
-        return model.predict(WIDE[:4] + 0.1).ravel().tolist()
+        return model.predict(ROWS[:4] + 0.1).ravel().tolist()
     if name == "RiverTraceNormRegressor":
         return [model.predict_one({"a": a, "b": 0.1}) for a in (-1.0, 0.5, 2.0)]
     if name == "RiverMatrixCompleter":
