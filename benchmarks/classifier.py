@@ -80,7 +80,6 @@ def as_table(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
 def contestants() -> Iterator[tuple[str, Any]]:
     """New models by name."""
     yield "TraceNormClassifier", RiverTraceNormClassifier(features="linear")
-    yield "the same, learner=pold", RiverTraceNormClassifier(features="linear", learner="pold")
     for rate in RATES:
         yield f"softmax, rate {rate:g}", linear_model.SoftmaxRegression(optim.SGD(rate))
     for rate in RATES:

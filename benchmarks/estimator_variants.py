@@ -24,7 +24,7 @@ from benchmarks.measure import Skipped
 from benchmarks.output import markdown
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.classifier import RADII, ClassExperts, ClassLearner
+from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.classifier_kernels import LOGS, WORK
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.completer_kernels import UNIT
@@ -36,7 +36,7 @@ from driftwolfe.points.lanczos import threshold_falling
 ROUNDS, LENGTH = 1500, 30_000
 
 
-class HedgedExperts(ClassExperts):
+class HedgedExperts(ClassLearner):
     """Weights by AdaHedge, not by likelihood."""
 
     linear = False
@@ -45,8 +45,8 @@ class HedgedExperts(ClassExperts):
         super().__init__(*given)
         self.meta = AdaHedge(self.weights.size)
 
-    def learn(self, *given):
-        learned = super().learn(*given)
+    def _learn(self, *given):
+        learned = super()._learn(*given)
         self.meta.add(self.weights.size - self.meta.size)
         self.weights[:] = self.meta.weights
         return learned
@@ -74,7 +74,7 @@ class LinearExperts(HedgedExperts):
     linear = True
 
 
-class LazyExperts(ClassExperts):
+class LazyExperts(ClassLearner):
     """Each plays the projection of its start plus the sum of its steps since then."""
 
     def __init__(self, *given: Any) -> None:
@@ -85,9 +85,9 @@ class LazyExperts(ClassExperts):
         super().set_steps()
         self.balls, self._limits = self._radii, np.full(self._radii.size, np.inf)
 
-    def learn(self, *given):
+    def _learn(self, *given):
         self.before, ends = self.points.copy(), (self.t + 1) % 16 == 0
-        learned = super().learn(*given)
+        learned = super()._learn(*given)
         if not ends:
             self._accumulate()
         return learned
@@ -110,11 +110,10 @@ class LazyExperts(ClassExperts):
         self.sums[:, started] = self.points[:, started]
 
 
-class CentredExperts(ClassExperts):
+class CentredExperts(ClassLearner):
     """For every radius and length another expert, which restarts at zero."""
 
-    def __init__(self, radii: tuple[float, ...], *given: Any) -> None:
-        super().__init__(radii * 2, *given)
+    RADII = ClassLearner.RADII * 2
 
     def _end_round(self):
         number = self.weights.size
@@ -125,13 +124,13 @@ class CentredExperts(ClassExperts):
         self.norms[:, started] = 0.0
 
 
-def started_now(experts: ClassExperts, old: int) -> np.ndarray:
+def started_now(experts: ClassLearner, old: int) -> np.ndarray:
     """Which experts start with the coming row; there were `old` before."""
     return (experts.t % experts.lengths == 0) | (np.arange(experts.weights.size) >= old)
 
 
 CLASSIFIERS: dict[str, Any] = {
-    "today": ClassExperts,
+    "today": ClassLearner,
     "AdaHedge": HedgedExperts,
     "AdaHedge, linearised": LinearExperts,
     "lazy": LazyExperts,
@@ -141,8 +140,7 @@ CLASSIFIERS: dict[str, Any] = {
 
 def classified(kind: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Mean log loss and error rate."""
-    learner = ClassLearner("auto", "pola", True, int(y.max()) + 1, X.shape[1])
-    learner.experts = kind(RADII, int(y.max()) + 1, X.shape[1] + 1, True)
+    learner = kind(int(y.max()) + 1, X.shape[1], "linear")
     rows, labels, logs, wrong = as_rows(X), y.astype(np.int64), 0.0, 0
     for k in range(y.size):
         row = rows.stretch(k, k + 1)
@@ -157,8 +155,7 @@ def seconds_to_learn(kind: Any, X: np.ndarray, y: np.ndarray) -> float:
     """Processor time of learning alone, in one batch, best of three."""
     taken = []
     for _ in range(3):
-        learner = ClassLearner("auto", "pola", True, int(y.max()) + 1, X.shape[1])
-        learner.experts = kind(RADII, int(y.max()) + 1, X.shape[1] + 1, True)
+        learner = kind(int(y.max()) + 1, X.shape[1], "linear")
         started = time.process_time()
         learner.learn(as_rows(X), y.astype(np.int64), np.ones(y.size))
         taken.append(time.process_time() - started)
@@ -370,7 +367,7 @@ def main() -> int:
         print("TraceNormClassifier, mean log loss / error:\n")
         print(compare(TABLES, CLASSIFIERS, classified))
         table = next(iter(TABLES.values()))()
-        today, both = (seconds_to_learn(kind, *table) for kind in (ClassExperts, CentredExperts))
+        today, both = (seconds_to_learn(kind, *table) for kind in (ClassLearner, CentredExperts))
         print(
             f"\nTwice the experts: {both / today:.2f} times the time to learn Shuttle.\n",
             flush=True,

@@ -225,7 +225,7 @@ def _labelled(rows: int, seed: int) -> Any:
 
 def _write_classifier(path: Path) -> None:
     X, y = _labelled(90, 0)
-    TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(X, y, classes=np.unique(y)).save(path)
+    TraceNormClassifier().partial_fit(X, y, classes=np.unique(y)).save(path)
 
 
 def _use_classifier(model: Any) -> None:
@@ -239,7 +239,7 @@ def _use_classifier(model: Any) -> None:
 
 
 def _write_river(path: Path) -> None:
-    model = RiverTraceNormClassifier(radii=20.0)
+    model = RiverTraceNormClassifier()
     X, y = _labelled(60, 0)
     for row, label in zip(X.tolist(), y.tolist(), strict=True):
         model.learn_one(dict(zip("abc", row, strict=True)), label)
@@ -257,7 +257,7 @@ def _use_river(model: Any) -> None:
 
 def _write_regressor(path: Path) -> None:
     X, _ = _labelled(90, 0)
-    model = TraceNormRegressor(random_features=4)
+    model = TraceNormRegressor()
     model.partial_fit(X, np.stack([X[:, 0], X @ np.arange(X.shape[1])], axis=1)).save(path)
 
 

@@ -134,7 +134,7 @@ def test_forgotten_models_leave_the_file(path):
         with pytest.raises(KeyError, match="secret-key"):
             models["secret-key"]
         models.learn("secret-key", {"a": 1.0}, 1)
-        assert models["secret-key"].feature_names == ["a"]  # a new one
+        assert models["secret-key"]._columns.labels == ["a"]  # a new one
     with dw.Keyed(factory, path) as models:
         assert models.keys() == ["ann", "bob", "unwritten", "secret-key"]
 

@@ -139,7 +139,7 @@ PAIRS = np.random.default_rng(2).integers(0, 9, (40, 2))
 RATINGS = np.random.default_rng(3).standard_normal(40)
 ROW, FRAME = {"a": 1.0, "b": 2.0}, pd.DataFrame(X, columns=list("abc"))
 RATED, LABELLED, MEASURED = (PAIRS, RATINGS), (X, Y, [0, 1, 2]), (X, RATINGS)
-RANKED = {"predict_one": (1, 2), "predict_many": (PAIRS,), "rank": (1, [2, 3])}
+RANKED = {"predict_one": (1, 2), "rank": (1, [2, 3])}
 #: Of each kind the class that all learn and predict with, and its methods that do.
 ENGINES = {
     "pool": (CompleterPool, "learn learn_one", "predict predict_one"),
@@ -182,8 +182,8 @@ ESTIMATORS = {
         | {"seen": (1,)},
         "users_ items_ expert_weights_",
     ),
-    "RiverMatrixCompleter": ("pool", {"learn_many": RATED, "learn_one": (1, 2, 3.0)}, RANKED, ""),
-    "RiverRecommender": ("ranks", {"learn_many": (PAIRS,), "learn_one": (1, 2)}, RANKED, ""),
+    "RiverMatrixCompleter": ("pool", {"learn_one": (1, 2, 3.0)}, RANKED, ""),
+    "RiverRecommender": ("ranks", {"learn_one": (1, 2)}, RANKED, ""),
     "TraceNormClassifier": (
         "classes",
         {"partial_fit": LABELLED, "fit": (X, Y)},
@@ -196,7 +196,7 @@ ESTIMATORS = {
         {"learn_many": (FRAME, pd.Series(Y)), "learn_one": (ROW, 1)},
         {"predict_one": (ROW,), "predict_proba_one": (ROW,)}
         | {"predict_many": (FRAME,), "predict_proba_many": (FRAME,)},
-        "classes feature_names expert_weights",
+        "expert_weights",
     ),
     "TraceNormRegressor": (
         "numbers",
@@ -208,7 +208,7 @@ ESTIMATORS = {
         "numbers",
         {"learn_many": (FRAME, pd.Series(RATINGS)), "learn_one": (ROW, 1.0)},
         {"predict_one": (ROW,), "predict_many": (FRAME,)},
-        "feature_names expert_weights",
+        "expert_weights",
     ),
 }
 COPIES = [copy.deepcopy, pickle.dumps, lambda model: model.snapshot()]
@@ -346,7 +346,7 @@ SHARED = {
     "Recommender": dw.estimators.Recommender,
     "MatrixCompleter": dw.estimators.MatrixCompleter,
     "AdaptiveIntervals": dw.estimators.AdaptiveIntervals,
-    "RiverTraceNormRegressor": lambda: dw.estimators.RiverTraceNormRegressor(max_categories=3),
+    "RiverTraceNormRegressor": dw.estimators.RiverTraceNormRegressor,
 }
 
 

@@ -19,7 +19,7 @@ from driftwolfe import TraceNormBall
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.losses import MulticlassLogistic
-from estimators.classifier_streams import seen_as, turning
+from estimators.classifier_streams import experts_of, seen_as, turning
 from estimators.rating_streams import turning as turning_ratings
 
 
@@ -27,7 +27,7 @@ def test_a_lazy_expert_projects_the_sum_of_its_steps():
     X = np.random.default_rng(0).standard_normal((60, 4))
     X, y = X * (2.0 / np.linalg.norm(X, axis=1, keepdims=True)), (X[:, 0] > 0.0).astype(np.int64)
     radius, length, classes = 0.5, 64, 3
-    experts = variants.LazyExperts((radius,), classes, X.shape[1], True)
+    experts = experts_of((radius,), classes, X.shape[1], base=variants.LazyExperts)
     ball, total = TraceNormBall((classes, X.shape[1]), radius), np.zeros((classes, X.shape[1]))
     (place,) = np.flatnonzero(experts.lengths == length)
     for row, label in zip(X, y, strict=True):  # one interval of that length, and no restart
@@ -35,7 +35,7 @@ def test_a_lazy_expert_projects_the_sum_of_its_steps():
         assert held == pytest.approx(ball.project(total), abs=1e-9)
         _, gradient = MulticlassLogistic(row[None], [label], classes).value_and_gradient(held)
         total -= radius / np.sqrt(2.0 * length) * gradient
-        experts.learn(seen_as(row[None]), np.array([label]), np.ones(1))
+        experts._learn(seen_as(row[None]), np.array([label]), np.ones(1))
     assert np.linalg.svd(total, compute_uv=False).sum() > 1.2 * radius  # so that laziness matters
 
 
@@ -48,8 +48,8 @@ def test_without_projections_lazy_experts_are_todays():
 
 def test_experts_from_zero_start_there():
     X, y = turning(rows=16)
-    experts = variants.CentredExperts((10.0,), 3, X.shape[1], True)
-    experts.learn(seen_as(X), y.astype(np.int64), np.ones(16))
+    experts = experts_of((10.0, 10.0), 3, X.shape[1], base=variants.CentredExperts)
+    experts._learn(seen_as(X), y.astype(np.int64), np.ones(16))
     shortest = experts.points.reshape(X.shape[1], -1, 3)[:, :2]
     assert np.any(shortest[:, 0]) and not np.any(shortest[:, 1])
 
@@ -57,7 +57,7 @@ def test_experts_from_zero_start_there():
 @pytest.mark.parametrize("name", ["AdaHedge", "AdaHedge, linearised"])
 def test_weights_are_those_of_adahedge(name):
     X, y = turning(rows=30)
-    experts = variants.CLASSIFIERS[name]((2.0, 20.0), 3, X.shape[1], True)
+    experts = experts_of((2.0, 20.0), 3, X.shape[1], base=variants.CLASSIFIERS[name])
     meta = AdaHedge(experts.weights.size)
     for row, label in zip(X, y, strict=True):
         assert experts.weights == pytest.approx(meta.weights)
@@ -65,7 +65,7 @@ def test_weights_are_those_of_adahedge(name):
         scores = np.exp(np.einsum("j,jic->ic", row, stacked))
         p = (scores / scores.sum(axis=1, keepdims=True))[:, label]
         meta.update(-np.log(p) if name == "AdaHedge" else -p / (experts.weights @ p))
-        experts.learn(seen_as(row[None]), np.array([label]), np.ones(1))
+        experts._learn(seen_as(row[None]), np.array([label]), np.ones(1))
 
 
 def test_every_pool_learns():
@@ -79,8 +79,7 @@ def test_every_pool_learns():
 
 def _classified(kind, X, y, radii):
     """As `classified`, for other radii."""
-    learner = variants.ClassLearner(radii, "pola", True, 3, X.shape[1])
-    learner.experts = kind(radii, 3, X.shape[1] + 1, True)
+    learner = type("Own", (kind,), {"RADII": radii})(3, X.shape[1], "linear")
     found = []
     for k in range(y.size):
         row = as_rows(X[k : k + 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -127,6 +128,7 @@ BAD_ROWS += [sp.csr_array(([bad, bad], [1, 1], [0, 2]), (1, 4)) for bad in (1e10
 
 #: Names that were never seen, and then a number that is none.
 BAD_RECORDS = [{"new": [1.0]}, {"a": 1.0, "new": np.inf}]
+
 #: Frames, and labels or targets of a name, that river's models do not take.
 BAD_FRAMES = [
     (pd.DataFrame({"new": [1.0, np.inf]}), [0, 1]),
@@ -161,7 +163,7 @@ def asked_of_rivers_classifier(model):
 ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "AdaptiveIntervals": [
         EstimatorCase(
-            lambda settings=settings: estimators.AdaptiveIntervals(**settings),
+            lambda: estimators.AdaptiveIntervals(coverage=0.8),
             lambda model, part: model.observe(PAIRS[part, 0] / 4.0, RATINGS[part]),
             lambda model: np.append(model.around([0.0, 3.0]), model.offset_),
             (
@@ -171,7 +173,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *(*calls("predict", ([[1.0]],)), *calls("predict_one", ({"a": 1.0},))),
             ),
         )
-        for settings in ({}, {"coverage": 0.5})
     ],
     "AdaptiveSets": [
         EstimatorCase(
@@ -195,11 +196,11 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         EstimatorCase(
             lambda settings=settings: estimators.DriftAlarm(**settings),
             lambda model, part: model.update_many(RATINGS[part]),
-            lambda model: np.append(model.starts_, model.evidence_),
+            lambda model: np.append(copy.deepcopy(model).starts_, model.n_updates_),
             calls("update", *((wrong,) for wrong in (np.nan, np.inf, None, "1", 1j, [1.0])))
             + calls("update_many", ([1.0, np.nan],), ([[1.0]],), (None,), (1.0,), (["1"],)),
         )
-        for settings in ({}, {"rate": 0.1, "two_sided": True, "random_state": 3})
+        for settings in ({}, {"rate": 0.1, "two_sided": True})
     ],
     "MatrixCompleter": [
         EstimatorCase(
@@ -284,7 +285,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 *calls("partial_fit", (X, LABELS, [*CLASSES, "two and a half"])),
             ),
         )
-        for settings in ({}, {"learner": "pold", "radii": (5.0, 50.0), "fit_intercept": False})
+        for settings in ({}, {"features": "linear"})
     ]
     + [
         EstimatorCase(
@@ -296,7 +297,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "RiverTraceNormClassifier": [
         EstimatorCase(
-            lambda: estimators.RiverTraceNormClassifier(class_weight="balanced", max_categories=1),
+            lambda: estimators.RiverTraceNormClassifier(class_weight="balanced"),
             _one_by_one(RECORDS_WITH_GAPS, LABELS),
             lambda model: np.array(
                 [[*model.predict_proba_one(x).values()] for x in RECORDS_WITH_GAPS[:20]]
@@ -329,7 +330,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
         )
         for settings, place in (
             ({}, 0),
-            ({"random_features": 0, "radii": (5.0, 50.0)}, slice(None)),
+            ({"random_features": 0}, slice(None)),
             ({"random_features": 7, "random_state": 3}, slice(0, 1)),
         )
     ]
@@ -380,12 +381,10 @@ CALLS = {
         *("recommend id items=ids exclude=ids", "similar_items id", "explain id id"),
     ],
     "RiverMatrixCompleter": [
-        *("learn_one id id number", "learn_many pairs numbers", "rank id ids"),
-        *("predict_one id id", "predict_many pairs"),
+        *("learn_one id id number", "rank id ids", "predict_one id id"),
     ],
     "RiverRecommender": [
-        *("learn_one id id weight", "learn_many pairs weights", "rank id ids"),
-        *("predict_one id id", "predict_many pairs"),
+        *("learn_one id id weight", "rank id ids", "predict_one id id"),
     ],
     "TraceNormClassifier": [
         "partial_fit rows labels sample_weight=weights classes=classes",

@@ -11,7 +11,7 @@ import scipy
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.programs import LinearMinimiser
-from driftwolfe.estimators.classifier import ClassExperts
+from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.oracles.frank_wolfe import Atoms
@@ -20,7 +20,7 @@ from driftwolfe.points.devices import Device, is_array, to_host
 
 #: Recomputed from the rest when needed.
 CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale"), (Atoms, "_table")}
-CACHES |= {(owner, "_bound") for owner in (ClassExperts, RegressionLearner, CompleterPool)}
+CACHES |= {(owner, "_bound") for owner in (ClassLearner, RegressionLearner, CompleterPool)}
 CACHES |= {(LinearMinimiser, name) for name in ("_solver", "_lock")}
 
 #: The first point is the current one until that changes; a file stores it twice.

@@ -140,6 +140,7 @@ def test_a_refused_first_call_changes_nothing(case):
             model = case.make()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("size", [1, 7])
 def test_how_records_are_cut_into_calls_makes_no_difference(case, size):

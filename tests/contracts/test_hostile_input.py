@@ -152,6 +152,11 @@ def test_a_misspelt_option_is_told_which_was_meant(cls):
         cls(zzzzzzzz=1)
 
 
+def test_a_class_without_options_says_that_it_has_none():
+    with pytest.raises(TypeError, match="argument 'n'; there are none"):
+        estimators.RiverRecommender(n=1)
+
+
 def test_options_of_own_classes_may_be_any():
     class Loose(dw.L2Ball):
         def __init__(self, shape, **more):
@@ -204,7 +209,7 @@ def test_a_bare_id_is_no_list_of_ids():
         ):
             with pytest.raises(TypeError, match=r"must be a list, got .*; for one, give \["):
                 call()
-        for pairs in (known.partial_fit, known.predict, completer.predict_many):
+        for pairs in (known.partial_fit, known.predict, completer.model.predict):
             with pytest.raises(ValueError, match="pairs must be a list"):
                 pairs(bare)
     assert (
@@ -271,6 +276,7 @@ def test_any_numbers_in_a_gradient(cls, data):
         assert_sound(learner)
 
 
+@pytest.mark.in_turn("cls name", "size")
 @pytest.mark.parametrize("size", [1e308, 1e200, 1e152, 1e147, 1e-150, 1e-320])
 @pytest.mark.parametrize(
     ("cls", "name"),
@@ -379,10 +385,10 @@ def test_losses_copy_their_data_and_never_turn_numbers_into_nan(kind):
 RATING_CALLS = {
     "MatrixCompleter": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
     "MatrixCompletionRegressor": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
-    "RiverMatrixCompleter": lambda model, pairs, ratings: model.learn_many(pairs, ratings),
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", RATING_CALLS)
 @pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e9, 1e99])
 def test_completers_take_ratings_of_any_size(name, scale):
@@ -397,10 +403,9 @@ def test_completers_take_ratings_of_any_size(name, scale):
 
 
 @pytest.mark.parametrize("scale", [1e-110, 1e-99, 1e-9, 1e9, 1e99])
-@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.filterwarnings("ignore:features smaller than")
-def test_classifiers_take_rows_of_any_size(scale, intercept):
-    model = estimators.TraceNormClassifier(fit_intercept=intercept, random_state=0)
+def test_classifiers_take_rows_of_any_size(scale):
+    model = estimators.TraceNormClassifier()
     rows = X[:60] * np.where(np.arange(60) % 7 == 3, scale, 1.0)[:, None]
     model.partial_fit(rows, LABELS[:60], classes=CLASSES)
     model.partial_fit(X[:60] * scale, LABELS[:60], sample_weight=np.full(60, 1e-9))

@@ -115,6 +115,7 @@ CASES = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("rows", [slice(70, 71), slice(63, 64), slice(62, 66), slice(60, 130)])
 @pytest.mark.parametrize("case", CASES)
 def test_interrupted_estimators(case, rows, tmp_path):
@@ -157,6 +158,7 @@ def test_nobody_gets_the_items_of_a_ghost(kind, ghosts, tmp_path):
     assert {0, 1} <= ends
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["l1", "factored"])
 @pytest.mark.parametrize("cls", LEARNER_CASES)
 def test_interrupted_learners(cls, name, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 
 from driftwolfe import state, streams
 from driftwolfe.estimators import classifier_kernels
-from driftwolfe.estimators.classifier import ClassExperts, RandomViews
+from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.core.rows import SparseRows, as_rows
 
 
@@ -20,6 +20,13 @@ def turning(rows=300, features=4, classes=3, seed=0):
     return X, (scores + rng.gumbel(size=scores.shape) / 4.0).argmax(axis=1)
 
 
+def experts_of(radii, classes, width, kind="linear", base=ClassLearner):
+    """A `ClassLearner` of other radii whose rows are z already."""
+    made = type("Own", (base,), {"RADII": radii})(classes, width - 1, kind)
+    made.map.full = False
+    return made
+
+
 def mapped(feature_map, X, parts=()):
     """The entries of rows as a `FeatureMap` maps them, `SparseRows` if it has many features.
 
@@ -28,25 +35,25 @@ def mapped(feature_map, X, parts=()):
     rows, weights = as_rows(np.asarray(X, np.float64)), np.asarray(parts, np.float64)
     if not feature_map.full:
         return feature_map.rows(rows, weights)
-    views, found = (feature_map, RandomViews()), []
-    experts = ClassExperts((1.0,), 1, feature_map.features + 1, adaptive=True)
+    learner, found = ClassLearner(1, feature_map.features, "linear"), []
+    learner.map = feature_map
     for k in range(rows.number):
-        row = rows.stretch(k, k + 1)
-        found.append(seen(experts, row, views, weights[k : k + 1])[0])
+        found.append(seen(learner, rows.stretch(k, k + 1), weights[k : k + 1])[0])
     return np.array(found)
 
 
-def seen(experts, row, views, weights):
+def seen(learner, row, weights):
     """What experts see of a row, which they learn if it has a weight: z, waves, ferns, and the leaves of these.
 
     A row with gaps has up to four leaves for each fern.
     """
-    out, labels = np.zeros((1, experts.classes)), np.zeros(weights.size, np.int64)
-    experts._follow(row, labels, weights, 0, out, views)
-    _, at, work, *_ = experts._bound
+    out, labels = np.zeros((1, learner.classes)), np.zeros(weights.size, np.int64)
+    learner._follow(row, labels, weights, 0, out)
+    _, at, work, *_ = learner._bound
     if not weights.size:  # what is not learned has working memory of its own
-        classifier_kernels.follow(*row, labels, weights, 0, experts.t, at, out, work)
-    width, waves, ferns = views[0].features + 1, views[1].offsets.size, len(views[1].tests)
+        classifier_kernels.follow(*row, labels, weights, 0, learner.t, at, out, work)
+    random = learner.random
+    width, waves, ferns = learner.width, random.offsets.size, len(random.tests)
     most = ferns * (classifier_kernels.MOST_WAYS if (row.places < -1).any() else 1)
     sizes = width, waves + 1 + width, most, most
     lines = work.reshape(classifier_kernels.WORK, -1)
@@ -54,7 +61,7 @@ def seen(experts, row, views, weights):
 
 
 def seen_as(z):
-    """Rows of a `ClassExperts` without waves and ferns that are z already."""
+    """Rows of `experts_of` that are z already."""
     z = np.ascontiguousarray(z, np.float64)
     number, width = z.shape
     return SparseRows(

@@ -35,6 +35,7 @@ def test_bets_are_densities(k):
     assert quad(density, 0.0, 1.0)[0] == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("most", [300, 1 << 16])
 @pytest.mark.parametrize("kind", ["normal", "errors", "jumps", "few values"])
@@ -75,7 +76,7 @@ def test_ranks_of_exchangeable_losses_are_independent():
 def test_alarms_for_nothing_are_as_rare_as_promised(kind, two_sided):
     rng, rate, length = np.random.default_rng(5), 0.02, 4000
     gaps = []
-    for seed in range(10):
+    for _ in range(10):
         losses = {
             "cauchy": lambda: rng.standard_cauchy(length),
             "errors": lambda: rng.random(length) < 0.3,
@@ -83,7 +84,7 @@ def test_alarms_for_nothing_are_as_rare_as_promised(kind, two_sided):
             "constant": lambda: np.ones(length),
             "one of two": lambda: rng.normal(10.0 * rng.integers(2), 1.0, length),
         }[kind]()
-        alarm = dw.DriftAlarm(rate, two_sided=two_sided, random_state=seed)
+        alarm = dw.DriftAlarm(rate, two_sided=two_sided)
         gaps += np.diff(alarm.update_many(losses), prepend=-1).tolist()
     assert np.mean(gaps) - 1 / rate > -3 * np.std(gaps) / np.sqrt(len(gaps))
     assert len(gaps) > 100  # it is no alarm that never sounds
@@ -95,9 +96,9 @@ def test_alarms_for_nothing_are_as_rare_as_promised(kind, two_sided):
 def test_delays_of_normal_losses(before, after, most):
     rng = np.random.default_rng(1)
     delays = []
-    for seed in range(20):
+    for _ in range(20):
         losses = np.append(rng.normal(*before, 1000), rng.normal(*after, 2000))
-        alarm = dw.DriftAlarm(1e-4, random_state=seed)
+        alarm = dw.DriftAlarm(1e-4)
         found = alarm.update_many(losses)
         late = np.flatnonzero(found >= 1000)[0]
         delays.append(found[late] - 1000)
@@ -112,7 +113,7 @@ def test_a_fall_is_no_alarm_and_hides_no_later_growth():
     one, two = dw.DriftAlarm(), dw.DriftAlarm(two_sided=True)
     assert [(at - 2000) // 30 for at in one.update_many(losses)] == [0]
     assert [at // 1000 for at in two.update_many(losses)] == [1, 2]
-    assert one.n_updates_ == 3000 and 0 <= one.evidence_ < 1
+    assert one.n_updates_ == 3000
 
 
 def test_only_order_matters_not_the_size_of_losses():

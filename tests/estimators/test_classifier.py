@@ -23,16 +23,15 @@ def learned(X, y, batch=50, classes=CLASSES, weights=None, **options):
     model = TraceNormClassifier(**options)
     for k in range(0, len(y), batch):
         own = slice(k, k + batch)
-        model.partial_fit(
-            X[own], y[own], classes, sample_weight=None if weights is None else weights[own]
-        )
+        model.partial_fit(X[own], y[own], classes, None if weights is None else weights[own])
     return model
 
 
 def everything(model):
     """All that a model knows, byte by byte."""
     besides = "_learner", "_told"
-    known = {name: repr(value) for name, value in vars(model).items() if name not in besides}
+    pairs = [(name, getattr(value, "names", value)) for name, value in vars(model).items()]
+    known = {name: repr(value) for name, value in pairs if name not in besides}
     return known, state_of(model._learner) if hasattr(model, "_learner") else None
 
 
@@ -56,25 +55,15 @@ def test_stored_zeros_and_duplicates_are_what_they_stand_for():
 
 
 @pytest.mark.parametrize("features", [4, 300])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_the_unit_of_the_features_does_not_matter(features, intercept):
+def test_the_unit_of_the_features_does_not_matter(features):
     X, y = turning(features=features)
-    plain = learned(X, y, fit_intercept=intercept).predict_proba(X)
-    for factor in (2.0**40, 2.0**-40):  # exact in binary
-        scaled = learned(factor * X, y, fit_intercept=intercept)
-        np.testing.assert_array_equal(scaled.predict_proba(factor * X), plain)
-    options = {"fit_intercept": intercept, "features": "linear"}
-    linear, negated = learned(X, y, **options), learned(-X, y, **options)
-    np.testing.assert_array_equal(negated.predict_proba(-X), linear.predict_proba(X))
-    thousand = learned(1000.0 * X, y, fit_intercept=intercept).predict_proba(1000.0 * X)
-    np.testing.assert_allclose(thousand, plain, atol=1e-6)
-
-
-def test_nor_do_the_units_of_single_features():
-    X, y = turning()
-    units = 2.0 ** np.array([-20, 0, 5, 33])
     plain = learned(X, y).predict_proba(X)
-    np.testing.assert_allclose(learned(X * units, y).predict_proba(X * units), plain, atol=1e-9)
+    for factor in (2.0**40, 2.0**-40):  # exact in binary
+        np.testing.assert_array_equal(learned(factor * X, y).predict_proba(factor * X), plain)
+    linear, negated = (learned(Z, y, features="linear") for Z in (X, -X))
+    np.testing.assert_array_equal(negated.predict_proba(-X), linear.predict_proba(X))
+    thousand = learned(1000.0 * X, y).predict_proba(1000.0 * X)
+    np.testing.assert_allclose(thousand, plain, atol=1e-6)
 
 
 def test_weight_zero_is_no_row_and_a_whole_weight_repeats_one():
@@ -91,7 +80,7 @@ def test_weight_zero_is_no_row_and_a_whole_weight_repeats_one():
 @pytest.mark.in_turn
 @pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 @pytest.mark.parametrize("features", [1, 2, 20, 260])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_whatever_comes_probabilities_stay_probabilities(features, seed):
     rng = np.random.default_rng(seed)
     rows, classes = 60, int(rng.integers(1, 20))
@@ -102,9 +91,8 @@ def test_whatever_comes_probabilities_stay_probabilities(features, seed):
     if seed % 3 == 2:
         X[:, 0] = 1e8
         X = np.repeat(X, 2, axis=1)
-    weights = 10.0 ** rng.uniform(-300, 9, rows) if seed > 3 else None
-    options = {"radii": (1e-3, 1e4), "learner": "pold"} if seed == 5 else {}
-    model = TraceNormClassifier(fit_intercept=seed != 2, **options)
+    weights = 10.0 ** rng.uniform(-300, 9, rows) if seed == 3 else None
+    model = TraceNormClassifier(class_weight="balanced" if seed == 2 else None)
     for k in range(0, rows, 7):
         own = slice(k, k + 7)
         batch = rng.integers(0, classes, len(X[own]))
@@ -131,7 +119,7 @@ def test_small_weights_teach_less_and_none_nothing():
     assert state_of(model._learner) == before
     new = TraceNormClassifier().partial_fit(X, y, CLASSES, sample_weight=np.zeros(len(y)))
     np.testing.assert_allclose(new.predict_proba(X), 1.0 / 3.0)
-    assert new.t_ == 0 and not new.coef_.any()
+    assert new._learner.t == 0 and not new.coef_.any()
     with pytest.raises(ValueError, match="zero for all rows"):
         TraceNormClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
 
@@ -139,7 +127,7 @@ def test_small_weights_teach_less_and_none_nothing():
 def test_fit_goes_through_the_rows_once_in_their_order():
     X, y = turning()
     fitted = TraceNormClassifier().fit(X, y)
-    assert everything(fitted) == everything(learned(X, y, 300)) and fitted.t_ == 300
+    assert everything(fitted) == everything(learned(X, y, 300))
     assert everything(fitted.fit(X, y)) == everything(learned(X, y, 300))  # from scratch
     order = np.random.default_rng(0).permutation(len(y))
     assert everything(TraceNormClassifier().fit(X[order], y[order])) != everything(fitted)
@@ -155,17 +143,6 @@ def test_fit_ends_with_the_latest_rule(features):
     assert model.score(X[2000:], y[2000:]) > 0.97
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_little_noise_moves_probabilities_a_little(seed):
-    rng = np.random.default_rng(seed)
-    X, y = turning(rows=1000, seed=seed)
-    X[:, 1] = np.round(X[:, 1])  # rows with equal values
-    plain = TraceNormClassifier().fit(X, y).predict_proba(X)
-    noise = 1.0 + 1e-14 * rng.normal(size=X.shape)
-    other = TraceNormClassifier().fit(X * noise, y).predict_proba(X)
-    assert np.abs(other - plain).max() < 1e-6
-
-
 def test_classes_come_with_the_first_call_and_stay():
     X, y = turning()
     with pytest.raises(ValueError, match="at least one class"):
@@ -179,14 +156,9 @@ def test_classes_come_with_the_first_call_and_stay():
 @pytest.mark.parametrize(
     ("Model", "options", "message"),
     [
-        (TraceNormClassifier, {"radii": -1.0}, "each of radii"),
-        (TraceNormClassifier, {"radii": ()}, "radii must be"),
-        (TraceNormClassifier, {"radii": "small"}, "radii must be"),
-        (TraceNormClassifier, {"learner": "ader"}, "learner must be"),
         (TraceNormClassifier, {"features": "cubic"}, "features must be"),
         (TraceNormClassifier, {"random_state": -1}, "random_state"),
-        (TraceNormRegressor, {"radii": "small"}, "radii must be"),
-        (TraceNormRegressor, {"radii": -1.0}, "each of radii"),
+        (TraceNormClassifier, {"class_weight": "even"}, "class_weight must be None, "),
         (TraceNormRegressor, {"random_features": -1}, "random_features must be"),
         (TraceNormRegressor, {"random_state": 1.5}, "random_state must be"),
     ],
@@ -213,25 +185,14 @@ def test_predictions_agree_with_each_other():
     assert (two.predict(X) == (X @ two.coef_[0] + two.intercept_[0] > 0)).mean() > 0.9
 
 
-def test_many_rows_are_predicted_as_few():
-    X, y = turning(rows=9000)
-    model = learned(X[:300], y[:300])
-    apart = np.vstack([model.predict_proba(X[k : k + 1000]) for k in range(0, 9000, 1000)])
-    np.testing.assert_array_equal(model.predict_proba(X), apart)
-
-
 def test_experts_have_names_and_weights():
     X, y = turning()
-    model = learned(X, y, radii=(5.0, 50.0))
-    assert model.t_ == 300
-    assert model.expert_names_[:3] == [
-        "radius 5, 16 rows",
-        "radius 50, 16 rows",
-        "radius 5, 64 rows",
-    ]
-    assert model.expert_names_[10] == "doubtful, radius 5, 256 rows"
-    assert model.expert_names_[-1] == "ferns, mean of 4,096 rows"
-    assert len(model.expert_names_) == model.expert_weights_.size == 34
+    model = learned(X, y)
+    names = model.expert_names_
+    assert names[:4] == [*(f"radius {r}, 16 rows" for r in (10, 40, 160)), "radius 10, 64 rows"]
+    assert names[15] == "doubtful, radius 40, 256 rows"
+    assert names[-1] == "ferns, mean of 4,096 rows"
+    assert len(names) == model.expert_weights_.size == 39
     assert model.expert_weights_.sum() == pytest.approx(1.0)
 
 
@@ -247,7 +208,7 @@ LABELS = {
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_come_back_with_their_type(kind, tmp_path):
     X, y = turning(60)
-    model = learned(X, LABELS[kind][y], 37, LABELS[kind], radii=[4.0, 40.0])
+    model = learned(X, LABELS[kind][y], 37, LABELS[kind])
     model.save(tmp_path / "model.safetensors")
     loaded = TraceNormClassifier.load(tmp_path / "model.safetensors")
     assert everything(loaded)[1] == everything(model)[1]
@@ -279,7 +240,7 @@ def test_names_of_features_are_kept_and_what_cannot_be_saved_is_refused(tmp_path
     ("load", "margin"),
     [
         (datasets.load_iris, 0.02),
-        (datasets.load_breast_cancer, 0.025),
+        pytest.param(datasets.load_breast_cancer, 0.025, marks=pytest.mark.slow),
         pytest.param(datasets.load_digits, 0.015, marks=pytest.mark.slow),
     ],
 )
@@ -290,16 +251,6 @@ def test_on_small_tables_it_is_near_logistic_regression(load, margin):
     reference = cross_val_score(usual, X, y, cv=folds).mean()
     ours = cross_val_score(TraceNormClassifier(), X, y, cv=folds).mean()
     assert ours >= reference - margin
-
-
-def test_it_follows_a_turn():
-    X, y = turning(rows=4000)
-    model = learned(X[:2000], y[:2000])
-    wrong = (model.predict(X[2000:]) != y[2000:]).mean()
-    assert wrong > 0.6
-    for k in range(2000, 2400, 50):
-        model.partial_fit(X[k : k + 50], y[k : k + 50])
-    assert (model.predict(X[2400:]) != y[2400:]).mean() < 0.15
 
 
 @pytest.mark.parametrize(

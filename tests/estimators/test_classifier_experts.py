@@ -17,7 +17,6 @@ from driftwolfe.estimators.classifier import (
     LENGTHS,
     START,
     WINDOWS,
-    ClassExperts,
     ClassLearner,
 )
 from driftwolfe.estimators.core import shared_kernels
@@ -29,23 +28,23 @@ from driftwolfe.estimators.core.rows import (
     FeatureMap,
     SparseRows,
     as_rows,
-    copies,
 )
 from driftwolfe.losses import MulticlassLogistic
-from estimators.classifier_streams import mapped, seen, seen_as, state_of, turning
+from estimators.classifier_streams import experts_of, mapped, seen, seen_as, state_of, turning
 
 RADII = (2.0, 20.0)
 
 
 def labelled(X, y, weights=None):
-    order, parts = copies(weights, len(y), "weights")
-    return as_rows(np.asarray(X, float)[order]), np.asarray(y, np.int64)[order], parts
+    parts = np.ones(len(y)) if weights is None else weights
+    return as_rows(np.asarray(X, float)), np.asarray(y, np.int64), parts
 
 
 def learn(experts, z, y, weights=None):
-    """Let `ClassExperts` learn rows that are z already."""
-    order, parts = copies(weights, len(y), "weights")
-    experts.learn(seen_as(z[order]), np.asarray(y, np.int64)[order], parts)
+    """Let experts learn rows that are z already."""
+    experts._learn(
+        seen_as(z), np.asarray(y, np.int64), np.ones(len(y)) if weights is None else weights
+    )
 
 
 def rows_of_norm(rng, number, width, norm=1.0):
@@ -146,11 +145,11 @@ def test_experts_use_either_projection(classes, monkeypatch):
     monkeypatch.setattr(
         classifier, "project_columns", lambda *given: calls.append(1) or plain(*given)
     )
-    experts = ClassExperts(RADII, classes, 5, adaptive=True, random=True)
+    experts = experts_of(RADII, classes, 5, "random")
     rng = np.random.default_rng(0)
     for name in ("points", "noisy"):
         getattr(experts, name)[:] = 9.0 * rng.normal(size=getattr(experts, name).shape)
-    experts.norms[:, : sum(experts.sizes[:2])] = np.inf
+    experts.norms[:, : sum(experts.numbers[:2])] = np.inf
     before = np.hstack(experts.tables[:2]).reshape(5, -1, classes)
     experts.project()
     after = np.hstack(experts.tables[:2]).reshape(5, -1, classes)
@@ -168,7 +167,7 @@ def test_experts_use_either_projection(classes, monkeypatch):
 
 def test_a_step_is_down_the_gradient():
     rng = np.random.default_rng(0)
-    experts = ClassExperts((1e6,), 3, 5, adaptive=True)
+    experts = experts_of((1e6,), 3, 5)
     start = rng.normal(size=experts.points.shape)
     experts.points[:] = start
     experts.norms[:] = 1.0
@@ -185,7 +184,7 @@ def test_a_step_is_down_the_gradient():
 @pytest.mark.parametrize("classes", [3, 20])
 def test_norms_are_followed_and_kept_within_the_slack(classes):
     rng = np.random.default_rng(1)
-    experts = ClassExperts(RADII, classes, 6, adaptive=True)
+    experts = experts_of(RADII, classes, 6)
     rule, reached = rng.normal(size=(6, classes)), 0
     for _ in range(40):
         z = rows_of_norm(rng, BLOCK, 6, norm=2.0)
@@ -206,7 +205,9 @@ def play(experts, Z, y):
     for k in range(len(y)):
         scores = matrices(experts) @ Z[k]
         losses = scipy.special.logsumexp(scores, axis=1) - scores[:, y[k]]
-        p = experts.probabilities(seen_as(Z[k : k + 1]))[0]
+        p = np.zeros((1, 3))
+        experts._follow(seen_as(Z[k : k + 1]), np.zeros(0, np.int64), np.zeros(0), 0, p)
+        p = p[0]
         assert p.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(p[y[k]], experts.weights @ np.exp(-losses), rtol=1e-9)
         mixture.append(-np.log(p[y[k]]))
@@ -226,7 +227,7 @@ def drifting(rows, rng):
 @pytest.fixture(scope="module")
 def drifted():
     Z, y = drifting(1024, np.random.default_rng(3))
-    return Z, y, *play(ClassExperts(RADII, 3, 4, adaptive=True), Z, y)
+    return Z, y, *play(experts_of(RADII, 3, 4), Z, y)
 
 
 def test_the_mixture_loses_little_to_any_expert_on_any_interval(drifted):
@@ -256,7 +257,7 @@ def test_on_intervals_of_the_cover_the_loss_is_near_that_of_the_best_matrix(drif
 
 def test_experts_restart_at_the_heaviest_of_their_radius_when_intervals_end():
     rng = np.random.default_rng(4)
-    experts = ClassExperts(RADII, 2, 3, adaptive=True)
+    experts = experts_of(RADII, 2, 3)
     for b in range(1, 40):
         Z = rows_of_norm(rng, BLOCK, 3)
         learn(experts, Z, Z[:, 0] > 0)
@@ -270,17 +271,9 @@ def test_experts_restart_at_the_heaviest_of_their_radius_when_intervals_end():
                 assert same == (b % rounds == 0 or level == heaviest[r])
 
 
-def test_without_adaptation_nothing_restarts():
-    rng = np.random.default_rng(4)
-    experts = ClassExperts(RADII, 2, 3, adaptive=False)
-    Z = rows_of_norm(rng, BLOCK, 3)
-    learn(experts, Z, Z[:, 0] > 0)
-    assert len(np.unique(matrices(experts).reshape(10, -1), axis=0)) == 10
-
-
 def test_longer_intervals_join_in_time(monkeypatch):
     monkeypatch.setattr(classifier, "FIRST_LEVELS", 1)
-    experts = ClassExperts(RADII, 2, 3, adaptive=True)
+    experts = experts_of(RADII, 2, 3)
     rng = np.random.default_rng(0)
     lengths = {}
     for _ in range(80):
@@ -302,7 +295,7 @@ def xor(rows, seed=0, features=4):
 
 def test_who_doubts_labels_takes_the_step_of_its_own_loss():
     rng = np.random.default_rng(0)
-    experts = ClassExperts((1e6,), 3, 5, adaptive=True, random=True)
+    experts = experts_of((1e6,), 3, 5, "random")
     experts.noisy[:] = rng.normal(size=experts.noisy.shape)
     experts.norms[:] = 1.0
     before = experts.noisy.copy().reshape(5, -1, 3)
@@ -328,21 +321,20 @@ def test_who_doubts_labels_takes_the_step_of_its_own_loss():
     np.testing.assert_allclose(experts.weights[own], 0.5 * expected + 0.5 / inner.size, rtol=1e-6)
 
 
-@pytest.mark.parametrize("learner", ["pola", "pold"])
-def test_means_are_those_of_the_points_every_16_rows_and_later_every_64(learner):
+def test_means_are_those_of_the_points_every_16_rows_and_later_every_64():
     X, y = xor(64 * BLOCK)
-    model = ClassLearner(RADII, learner, True, 2, 4)
-    experts, number = model.experts, len(LENGTHS) * 2
+    experts, number = ClassLearner(2, 4), len(LENGTHS) * 2
+    model = experts
     means, first = np.zeros((2, 5, 2)), experts.plain
     for k in range(0, len(y), BLOCK):
         # Up to the last row of a round: then the means are moved, and experts restarted.
         model.learn(*labelled(X[k : k + BLOCK - 1], y[k : k + BLOCK - 1]))
         last = labelled(X[k + BLOCK - 1 :][:1], y[k + BLOCK - 1 :][:1])
         copied = pickle.loads(pickle.dumps(model))
-        copied.experts._end_round = lambda: None  # nothing moves in this copy
+        copied._end_round = lambda: None  # nothing moves in this copy
         copied.learn(*last)
-        weights = copied.experts.weights[first : first + number]
-        points = copied.experts.noisy.reshape(5, -1, 2)[:, :number]
+        weights = copied.weights[first : first + number]
+        points = copied.noisy.reshape(5, -1, 2)[:, :number]
         mean = np.einsum("jic,i->jc", points, weights / weights.sum())
         awake, t = experts.rests[1] == 0, k + BLOCK
         gap = 64 if t >= 512 and experts.last_rests[1] == 0 else BLOCK
@@ -358,13 +350,11 @@ def test_means_are_those_of_the_points_every_16_rows_and_later_every_64(learner)
 
 def test_random_features_are_those_described():
     X, y = xor(300)
-    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner = ClassLearner(2, 4)
     learner.learn(*labelled(X[:299], y[:299]))
     random, last = learner.random, X[299:]
     counts, total = random.counts.copy(), random.totals[0]
-    z, waves, ferns, found = seen(
-        learner.experts, as_rows(last), (learner.map, random), np.zeros(0)
-    )
+    z, waves, ferns, found = seen(learner, as_rows(last), np.zeros(0))
     angles = (random.slopes * z[random.inputs]).sum(axis=1) + random.offsets
     inner = mapped(random.waves, np.cos(angles)[None])[0]
     both = inner.size + z.size
@@ -387,12 +377,12 @@ def test_random_features_are_those_described():
 
 def test_a_row_with_gaps_is_in_all_leaves_where_it_could_be_by_their_frequencies():
     X, y = xor(300)
-    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner = ClassLearner(2, 4)
     learner.learn(*labelled(X[:299], y[:299]))
     random, gaps = learner.random, [0, 3]
     counts, total = random.counts.copy(), random.totals[0]
     row = SparseRows(np.array([0, 4]), np.array([-2, 1, 2, -5]), X[299])
-    *_, ferns, found = seen(learner.experts, row, (learner.map, random), np.zeros(0))
+    *_, ferns, found = seen(learner, row, np.zeros(0))
     expected, values, silent = [], [], 0
     for f, (tests, cuts) in enumerate(zip(random.tests, random.cuts, strict=True)):
         ways = [
@@ -412,7 +402,7 @@ def test_a_row_with_gaps_is_in_all_leaves_where_it_could_be_by_their_frequencies
     length = max(np.sqrt(random.totals[1] / total), np.linalg.norm(values) / 2.0)
     np.testing.assert_allclose(ferns[order], np.array(values) / length, rtol=1e-9)
     # Learned with weight 1, it counts as one row for each fern that says something.
-    seen(learner.experts, row, (learner.map, random), np.ones(1))
+    seen(learner, row, np.ones(1))
     np.testing.assert_allclose(random.counts.sum() - counts.sum(), 128 - silent)
 
 
@@ -420,7 +410,7 @@ def views_losses(learner, X, y):
     """Log losses of the mixture and of each view's own mixture, row by row; None while it rests."""
     mixture, own = [], []
     for k in range(len(y)):
-        rows, experts = as_rows(X[k : k + 1]), learner.experts
+        rows, experts = as_rows(X[k : k + 1]), learner
         mixture.append(-np.log(learner.predict(rows)[0, y[k]]))
         rests, told = experts.rests.copy(), np.full(4, np.nan)
         for v in np.flatnonzero(rests == 0):
@@ -438,7 +428,7 @@ def test_the_mixture_loses_little_to_any_view_on_rows_on_which_it_is_awake(linea
     X, y = xor(1500)
     y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(np.int64) if linear else y
     y[700:] = 1 - y[700:]
-    mixture, own = views_losses(ClassLearner(RADII, "pola", True, 2, 4), X, y)
+    mixture, own = views_losses(ClassLearner(2, 4), X, y)
     assert np.isfinite(own[:, 0]).all()  # the first never rests
     assert np.isnan(own).any(axis=0)[2:].all() or not linear
     ahead = np.nan_to_num(mixture[:, None] - own)
@@ -451,16 +441,16 @@ def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
     X, y = xor(9000, features=8)
     y[:6000] = X[:6000].sum(axis=1) > 0.0
     y[:6000:20] = 1 - y[:6000:20]  # wrong labels
-    learner, awake = ClassLearner("auto", "pola", True, 2, 8), []
+    learner, awake = ClassLearner(2, 8), []
     for k in range(0, 9000, BLOCK):
         own = slice(k, min(k + BLOCK, 9000))
-        awake.append(learner.experts.rests == 0)
-        weights = learner.experts.view_weights.copy()
+        awake.append(learner.rests == 0)
+        weights = learner.view_weights.copy()
         learner.learn(*labelled(X[own], y[own]))
-        assert learner.experts.view_weights.sum() == pytest.approx(1.0)
+        assert learner.view_weights.sum() == pytest.approx(1.0)
         if not awake[-1].all() and k > 1000:  # who rests keeps its weight, but for the shares
             kept = np.flatnonzero(~awake[-1])
-            assert (np.abs(learner.experts.view_weights - weights)[kept] < 2.0 * BLOCK / k).all()
+            assert (np.abs(learner.view_weights - weights)[kept] < 2.0 * BLOCK / k).all()
     awake = np.array(awake)
     assert awake[:, 0].all()
     assert awake[300:375, 2:].mean() < 0.7  # at the end of 6,000 rows that are linear
@@ -471,15 +461,15 @@ def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
 def test_many_features_and_linear_ones_have_no_random_features():
     for kind, features in (("linear", 4), ("random", FULL_FEATURES + 1)):
         X, y = xor(200, features=features)
-        learner = ClassLearner(RADII, "pola", True, 2, features, kind)
+        learner = ClassLearner(2, features, kind)
         learner.learn(*labelled(X, y))
-        assert not learner.random.offsets.size and learner.experts.rests[2] != 0
+        assert not learner.random.offsets.size and learner.rests[2] != 0
     X, y = xor(200)
-    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner = ClassLearner(2, 4)
     learner.learn(*labelled(X, y))
     assert learner.random.offsets.size
     learner.grow(2, FULL_FEATURES + 1)
-    assert not learner.random.offsets.size and (learner.experts.rests[2:] != 0).all()
+    assert not learner.random.offsets.size and (learner.rests[2:] != 0).all()
     wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 3)))
     learner.learn(*labelled(wide, y))
     assert np.isfinite(learner.predict(as_rows(wide))).all()
@@ -487,7 +477,7 @@ def test_many_features_and_linear_ones_have_no_random_features():
 
 def test_features_that_come_late_are_seen_by_linear_experts():
     X, y = xor(600, features=6)
-    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner = ClassLearner(2, 4)
     learner.learn(*labelled(X[:300, :4], y[:300]))
     before = learner.predict(as_rows(X[:5, :4]))
     learner.grow(2, 6)
@@ -505,7 +495,7 @@ def test_the_map_is_the_one_described():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + 5.0
     parts = rng.uniform(0.2, 1.0, 200)
-    made = FeatureMap(4, intercept=True)
+    made = FeatureMap(4)
     mapped(made, X, parts)
     made.renew()
     mean = np.average(X, axis=0, weights=parts)
@@ -524,22 +514,20 @@ def test_the_map_is_the_one_described():
 
 
 @pytest.mark.parametrize("features", [3, 300])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_no_row_is_longer_than_two_whatever_comes(features, intercept):
+def test_no_row_is_longer_than_two_whatever_comes(features):
     rng = np.random.default_rng(6)
-    made = FeatureMap(features, intercept)
+    made = FeatureMap(features)
     for _ in range(30):
         X = rng.normal(size=(4, features)) * 10.0 ** rng.integers(-9, 9, (4, 1))
         found = mapped(made, X, np.ones(4))
         for row in found if features == 3 else np.split(found.values, found.starts[1:-1]):
             assert np.linalg.norm(row) <= 2.0 + 1e-12
-            assert row[0] == 0.0 or intercept
         made.renew()
 
 
 @pytest.mark.parametrize("rare", [False, True])
 def test_a_feature_that_comes_late_or_rarely_has_its_scale_at_once(rare):
-    learner = ClassLearner(RADII, "pola", True, 2, 3)
+    learner = ClassLearner(2, 3)
     rng = np.random.default_rng(7)
     X = rng.normal(size=(2000, 3))
     X[:, 2] = 0.0
@@ -554,26 +542,17 @@ def test_a_feature_that_comes_late_or_rarely_has_its_scale_at_once(rare):
     assert 0.3 < learner.map.table[2, 2] * scale < 3.0
 
 
-def test_constant_features_are_left_alone():
-    learner = ClassLearner(RADII, "pola", True, 2, 3)
-    X = np.random.default_rng(8).normal(size=(100, 3))
-    X[:, 1] = 0.1
-    learner.learn(*labelled(X, X[:, 0] > 0, np.random.default_rng(9).uniform(0.1, 3.0, 100)))
-    assert not learner.map.table[1].any() and not learner.map.table[:, 1].any()
-
-
 # --- both together ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("learner", ["pola", "pold"])
 @pytest.mark.parametrize("features", [4, 300])
 @pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
-def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
+def test_one_row_and_many_are_the_same_bit_by_bit(features):
     rng = np.random.default_rng(1)
     X, y = turning(rows=150, features=features)
     X[rng.random(X.shape) < 0.3] = 0.0
     X[::7, 1] = SMALLEST / 2.0  # counts as 0
-    whole, single = (ClassLearner(RADII, learner, True, 3, features) for _ in range(2))
+    whole, single = (ClassLearner(3, features) for _ in range(2))
 
     def entries(row):
         """The entries in any order, some twenty of unknown places among them."""
@@ -610,7 +589,7 @@ def test_one_row_and_many_are_the_same_bit_by_bit(features, learner):
 @pytest.mark.filterwarnings("ignore:.*smaller than 1e-100 in size count as 0")
 def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_there():
     X = np.array([[0.0, 2.0, SMALLEST / 2.0], [0.0, 0.0, 0.0], [1.0, 3.0, 5.0]])
-    few, many = FeatureMap(3, True), FeatureMap(FULL_FEATURES + 1, True)
+    few, many = FeatureMap(3), FeatureMap(FULL_FEATURES + 1)
     assert mapped(few, X, np.ones(3)).shape == (3, 4)
     starts, places, z = mapped(many, np.pad(X, ((0, 0), (0, FULL_FEATURES - 2))), np.ones(3))
     assert starts.tolist() == [0, 2, 3, 7] and places[:7].tolist() == [0, 2, 0, 0, 1, 2, 3]
@@ -623,9 +602,10 @@ def test_a_full_map_has_a_place_for_every_feature_and_a_sparse_one_for_what_is_t
     assert (shared_kernels.SMALLEST, shared_kernels.LARGEST) == (SMALLEST, LARGEST)
 
 
-def test_the_map_for_many_features_takes_over():
+def test_the_map_for_many_features_takes_over(monkeypatch):
     X, y = turning(rows=400, features=6)
-    learner = ClassLearner((1e3,), "pola", True, 3, 6)
+    monkeypatch.setattr(ClassLearner, "RADII", (1e3,))
+    learner = ClassLearner(3, 6)
     learner.learn(*labelled(X, y))
     weights, intercepts = learner.coefficients()
     learner.grow(3, FULL_FEATURES + 1)
@@ -636,11 +616,12 @@ def test_the_map_for_many_features_takes_over():
     wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 5)))
     learner.learn(*labelled(wide, y))
     assert np.isfinite(learner.predict(as_rows(wide))).all()
-    learner = ClassLearner((0.5, 3.0), "pola", True, 3, 6)
+    monkeypatch.setattr(ClassLearner, "RADII", (0.5, 3.0))
+    learner = ClassLearner(3, 6)
     learner.learn(*labelled(X * [1e3, 1.0, 1.0, 1.0, 1.0, 1e-3] + 4.0, y))
     learner.grow(3, FULL_FEATURES + 1)
-    experts, first = learner.experts, 0
-    for table, size in zip(experts.tables[:2], experts.sizes[:2], strict=True):
+    experts, first = learner, 0
+    for table, size in zip(experts.tables[:2], experts.numbers[:2], strict=True):
         for matrix in table.reshape(len(table), size, 3).transpose(1, 0, 2):
             norm = trace_norm(matrix)
             assert norm <= experts._radii[first] * (1.0 + 1e-6)
@@ -653,30 +634,29 @@ def test_the_map_for_many_features_takes_over():
 @pytest.mark.parametrize("features", [5, 300])
 def test_coefficients_are_those_of_the_probabilities(features):
     X, y = turning(rows=200, features=features)
-    learner = ClassLearner(RADII, "pola", True, 3, features)
+    learner = ClassLearner(3, features)
     learner.learn(*labelled(X, y))
-    learner.experts.weights[:] = 0.0
-    learner.experts.weights[3] = 1.0  # of one expert they are exact
+    learner.weights[:] = 0.0
+    learner.weights[3] = 1.0  # of one expert they are exact
     weights, intercepts = learner.coefficients()
     X = X.mean(axis=0) + 0.1 * (X - X.mean(axis=0))  # none so long that it is shortened
     expected = scipy.special.softmax(X @ weights.T + intercepts, axis=1)
     np.testing.assert_allclose(learner.predict(as_rows(X)), expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(intercept):
+def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted():
     rng = np.random.default_rng(0)
     X = 5.0 + rng.standard_normal((40, 3))  # far from 0, so that the mean counts
     X[rng.random(X.shape) < 0.4] = 0.0
     weights = rng.uniform(0.5, 2.0, 40)
-    few = FeatureMap(3, intercept)
+    few = FeatureMap(3)
     mapped(few, X, weights)
     many = few.diagonal()
     assert not many.full and many.features == 3
     np.testing.assert_allclose(many.squares, weights @ X**2)
     np.testing.assert_allclose(many.seen, weights @ (X != 0.0))
     # Squared norms of (1, x / scale): every entry that is not 0 counts 1 in the mean.
-    lengths = weights.sum() * intercept + (weights @ (X != 0.0)).sum()
+    lengths = weights.sum() + (weights @ (X != 0.0)).sum()
     np.testing.assert_allclose(many.totals, [weights.sum(), lengths])
     # The same weights of features, on either side of the map.
     weights_of_features, intercepts = rng.standard_normal((3, 2)), np.zeros(2)
@@ -685,9 +665,9 @@ def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(inter
     np.testing.assert_allclose(back, weights_of_features)
     _, places, entries = mapped(many, X[:1])
     scales = np.sqrt((weights @ X**2) / (weights @ (X != 0.0)))
-    own = np.linalg.norm(np.append(intercept, X[0] / scales))
+    own = np.linalg.norm(np.append(1.0, X[0] / scales))
     length = max(np.sqrt(lengths / weights.sum()), own / 2)
-    expected = np.append(float(intercept), (X[0] / scales)[X[0] != 0.0]) / length
+    expected = np.append(1.0, (X[0] / scales)[X[0] != 0.0]) / length
     np.testing.assert_allclose(entries, expected)
     assert places.tolist() == [0, *(1 + np.flatnonzero(X[0]))]
 
@@ -715,7 +695,7 @@ def test_random_views_start_awake_and_long_streams_are_read_again(tmp_path):
     X = rng.normal(size=(4200, 3))
     y = (X[:, 0] > 0.0).astype(int)
     model = TraceNormClassifier().partial_fit(X[:33], y[:33], classes=[0, 1])
-    assert not model._learner.experts.last_rests.any()
+    assert not model._learner.last_rests.any()
     model.partial_fit(X[33:48], y[33:48])
     assert model._learner.random.renewal == 64  # from 32 on after 16 rounds, later a fifth of all
     model.partial_fit(X[48:], y[48:])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import TraceNormClassifier
-from driftwolfe.estimators.classifier import BLOCK, ClassExperts
+from driftwolfe.estimators.classifier import BLOCK
 from driftwolfe.estimators.core.rows import FeatureMap
-from estimators.classifier_streams import mapped
+from estimators.classifier_streams import experts_of, mapped
 
 NOISE = 1e-14
 #: Noise may grow along the rows, as experts take long steps, but not by more than this. A comparison that
@@ -41,15 +41,11 @@ def moved(learn, X):
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize(
-    "options", [{}, {"fit_intercept": False, "learner": "pold", "radii": 10.0}], ids=str
-)
 @pytest.mark.parametrize("seed", range(12))
-def test_noise_of_rounding_moves_no_probability(seed, options):
+def test_noise_of_rounding_moves_no_probability(seed):
     X, y = table(seed)
     classes = np.unique(y)
-    model = TraceNormClassifier
-    assert moved(lambda Z: model(**options).partial_fit(Z, y, classes=classes), X) < BOUND
+    assert moved(lambda Z: TraceNormClassifier().partial_fit(Z, y, classes=classes), X) < BOUND
 
 
 @pytest.mark.parametrize("features", [2, 300])
@@ -58,7 +54,7 @@ def test_a_zero_with_noise_is_not_there(features):
     rng = np.random.default_rng(3)
     X = np.zeros((40, features))
     X[:, 0] = 3.0 * (np.arange(40) % 4 == 0)
-    maps = [FeatureMap(features, intercept=True) for _ in "ab"]
+    maps = [FeatureMap(features) for _ in "ab"]
     for made, noise in zip(maps, (0.0, NOISE), strict=True):
         Z = X.copy()
         Z[:, 0] += noise * (1.0 + rng.random(40))
@@ -71,7 +67,7 @@ def test_a_zero_with_noise_is_not_there(features):
 def test_a_feature_that_varies_by_rounding_is_constant():
     rng = np.random.default_rng(4)
     X = np.column_stack([0.1 + NOISE * rng.standard_normal(64), rng.standard_normal(64)])
-    made = FeatureMap(2, intercept=True)
+    made = FeatureMap(2)
     mapped(made, X, np.ones(64))
     made.renew()
     assert not made.table[0].any() and not made.table[:, 0].any()
@@ -82,7 +78,7 @@ def test_a_feature_that_varies_by_rounding_is_constant():
 
 def test_of_equal_weights_the_longest_interval_counts_as_heaviest():
     for noise in (-1e-14, 0.0, 1e-14):
-        experts = ClassExperts((10.0,), 2, 1, adaptive=True)
+        experts = experts_of((10.0,), 2, 1)
         experts.points[0] = np.arange(10.0)
         experts.weights[:] = [0.1, 0.3 - noise, 0.1, 0.3 + noise, 0.2]
         experts.t = BLOCK

@@ -38,6 +38,7 @@ def unchanged(found, p, y):
     return y
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("choose", [unchanged, evil, kind])
 @pytest.mark.parametrize("coverage, gain", [(0.5, 0.0), (0.9, 2.0), (0.95, 8.0)])
 def test_coverage_is_what_the_offset_says_of_all_rows_and_of_each_group(choose, coverage, gain):
@@ -80,7 +81,7 @@ def test_a_fraction_of_labels_is_inside_small_sets(form):
     assert np.mean(sizes) < 1.1 * (p[:800] >= true[160]).sum(axis=1).mean()
 
 
-@pytest.mark.parametrize("ratio", [10.0, 0.1])
+@pytest.mark.parametrize("ratio", [10.0, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_a_group_that_is_ten_times_as_noisy_is_covered_alike(ratio):
     rng = np.random.default_rng(3)
     X = np.column_stack((rng.random(1500) < 0.3, rng.standard_normal(1500)))

@@ -1,7 +1,6 @@
 """Models for scikit-learn and river: the checks of both libraries, and those that wrap recommenders."""
 
 from collections import Counter
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -42,39 +41,25 @@ COPIED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "the order of rows matters"
     for kind in ("dense", "sparse")
 }
-OTHER_OPTIONS = {"radii": (5.0, 50.0), "learner": "pold", "fit_intercept": False}
 
 
 @parametrize_with_checks(
-    [
-        TraceNormClassifier(),
-        TraceNormRegressor(),
-        TraceNormRegressor(radii=5.0, random_features=0),
-    ],
+    [TraceNormClassifier(), TraceNormRegressor(), TraceNormRegressor(random_features=0)],
     expected_failed_checks=lambda estimator: COPIED,
 )
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
-@parametrize_with_checks(
-    [TraceNormClassifier(**OTHER_OPTIONS)], expected_failed_checks=lambda estimator: COPIED
-)
-def test_scikit_learns_own_checks_of_other_options(estimator, check):
-    check(estimator)
-
-
 def rivers_checks():
-    """Slow are other options, and a check that takes seconds after the first of its data sets."""
+    """Slow is a check that takes seconds after the first of its data sets."""
     for name in [name for name in dw.estimators.__all__ if name.startswith("River")]:
-        for options in [{}, OTHER_OPTIONS][: 1 + (name == "RiverTraceNormClassifier")]:
-            model, counts = partial(getattr(dw.estimators, name), **options), Counter()
-            for check in yield_checks(model()):
-                counts[check.__name__] += 1
-                again = "bounded_memory" in check.__name__ and counts[check.__name__] > 1
-                marks = pytest.mark.slow if options or again else ()
-                yield pytest.param(model, check, id=f"{name}-{check.__name__}", marks=marks)
+        model, counts = getattr(dw.estimators, name), Counter()
+        for check in yield_checks(model()):
+            counts[check.__name__] += 1
+            again = "bounded_memory" in check.__name__ and counts[check.__name__] > 1
+            marks = pytest.mark.slow if again else ()
+            yield pytest.param(model, check, id=f"{name}-{check.__name__}", marks=marks)
 
 
 @pytest.mark.parametrize(("model", "check"), list(rivers_checks()))
@@ -152,14 +137,22 @@ def test_the_river_api_is_the_completer():
     model.learn_many(pairs[200:], ratings[200:])
     plain.partial_fit(pairs[200:], ratings[200:])
     assert model.predict_many(pairs).tolist() == plain.predict(pairs).tolist()
-    assert state_of(model.completer) == state_of(plain)
-    assert state_of(model.clone().completer) == state_of(MatrixCompleter(**SETTINGS))
+    assert state_of(model.model) == state_of(plain)
+    assert state_of(model.clone().model) == state_of(MatrixCompleter(**SETTINGS))
+
+
+def test_rivers_completer_need_not_keep_what_was_seen(tmp_path):
+    model = RiverMatrixCompleter(keep_seen=False)
+    model.learn_one("ann", "up", 5.0)
+    model.save(tmp_path / "model")
+    for each in (model.clone(), RiverMatrixCompleter.load(tmp_path / "model")):
+        assert each.keep_seen is False and each.model.keep_seen is False
 
 
 def test_ranks_fall_and_hold_every_item():
     pairs, ratings = turning(300)
     model = RiverMatrixCompleter()
-    model.learn_many(pairs, ratings)
+    model.model.partial_fit(pairs, ratings)
     items = {*range(9), "new"}
     ranked = model.rank(0, items)
     scores = [model.predict_one(0, item) for item in ranked]
@@ -183,10 +176,10 @@ def test_numbers_of_other_types_are_ratings_too():
     model = RiverMatrixCompleter()
     for rating in (3, 4.0, np.float32(2.5), True):
         model.learn_one("a", "b", rating)
-    assert model.completer.n_ratings_ == 4
+    assert model.model.n_ratings_ == 4
     with pytest.raises(ValueError, match="not finite"):
         model.learn_one("a", "b", float("nan"))
-    assert model.completer.n_ratings_ == 4
+    assert model.model.n_ratings_ == 4
 
 
 def test_rivers_ranker_is_the_recommender():
@@ -199,18 +192,17 @@ def test_rivers_ranker_is_the_recommender():
         model.learn_one(user, item, weight)
         plain.partial_fit([(user, item)], weights=[weight])
     model.learn_one("new", 1)
-    model.learn_many(pairs[150:], weights[150:])
-    plain.partial_fit([("new", 1), *pairs[150:]], weights=[1.0, *weights[150:]])
-    assert model.predict_many(pairs).tolist() == plain.predict(pairs).tolist()
-    assert model.clone().recommender.n_events_ == 0
+    plain.partial_fit([("new", 1)])
+    assert model.model.predict(pairs).tolist() == plain.predict(pairs).tolist()
+    assert model.clone().model.n_events_ == 0
 
 
 def test_a_ranker_ranks_as_it_recommends():
     pairs = np.random.default_rng(1).integers(0, (12, 30), (200, 2)).tolist()
     model = RiverRecommender()
-    model.learn_many(pairs)
+    model.model.partial_fit(pairs)
     ranked = model.rank(3, {*range(30), "unknown"})
-    items, scores = model.recommender.recommend(3, 30, return_scores=True)
+    items, scores = model.model.recommend(3, 30, return_scores=True)
     assert set(ranked) == {*range(30), "unknown"} and set(ranked[: len(items)]) == set(items)
     # Both orders follow the same probabilities, in double and in single precision.
     told = [model.predict_one(3, item) for item in ranked]

@@ -37,7 +37,7 @@ def test_the_loss_of_a_classifier_is_the_probability_of_likelier_classes_and_par
             chances = model.predict_proba(X[t : t + 1])[0]
         model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1, 2])
         if t > 100:
-            loss = model._learner.experts.losses[t % BLOCK]
+            loss = model._learner.losses[t % BLOCK]
             above, own = chances[chances > chances[y[t]]].sum(), chances[y[t]]
             # A row that is learned counts for the scales of features before it is predicted.
             assert above - 0.05 < loss < above + own + 0.05

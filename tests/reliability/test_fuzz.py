@@ -122,15 +122,15 @@ def test_factored_sets_of_absurd_size(tmp_path, little_memory):
     "change",
     [
         lambda settings, _: settings.update(labels="<U1000000000"),
-        lambda settings, _: settings["state"].update({"learner.experts.classes": 10**9}),
+        lambda settings, _: settings["state"].update({"learner.classes": 10**9}),
         lambda settings, _: settings["state"].update({"learner.renewal": 0}),
-        lambda _, arrays: arrays.update({"learner.experts.radii": np.ones(10**5)}),
+        lambda _, arrays: arrays.update({"learner.losses": np.ones(10**5)}),
     ],
-    ids=["labels", "classes", "renewal", "radii"],
+    ids=["labels", "classes", "renewal", "losses"],
 )
 def test_classifiers_of_absurd_size(change, tmp_path, little_memory):
     model = TraceNormClassifier().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"])
-    why = r"whose learner.experts.points does not fit|do not fit together"
+    why = r"whose learner.(points|losses) does not fit|do not fit together"
     assert_refused(model, tmp_path, change, why)
 
 

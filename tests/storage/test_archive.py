@@ -137,8 +137,7 @@ FULL = {
     "class": None,
     "module": None,
 }
-LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "features": "random"}
-LEARNED |= {"seed": 0, "state": {}}
+LEARNED = {"features": "random", "class_weight": None, "seed": 0, "state": {}}
 POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "first": 0}
 
 

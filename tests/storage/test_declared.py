@@ -167,7 +167,7 @@ MODELS = {
 @pytest.mark.parametrize("make", [*MODELS.values(), at_rest], ids=[*MODELS, "at rest"])
 def test_every_name_type_size_and_limit_is_enforced_on_files(make, tmp_path):
     model, path = make(), tmp_path / "model"
-    inner = [getattr(model, name, None) for name in ("completer", "completer_", "recommender")]
+    inner = [getattr(model, name, None) for name in ("completer_", "model")]
     held = next((each for each in inner if each is not None), model)
     parts = getattr(held, "PARTS", {"alarm": type(held)})
     model.save(path)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, cast
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.access import Guarded, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.state import Count, Field, Part, read_state, write_state
 from driftwolfe.storage import require
@@ -45,8 +45,6 @@ class DriftAlarm(Part, Guarded):
         How often it may sound for nothing: at most once in 1/rate updates, on average.
     two_sided
         Whether falls are alarms as well.
-    random_state
-        Seed of the ties.
 
     Attributes
     ----------
@@ -59,9 +57,8 @@ class DriftAlarm(Part, Guarded):
 
     Notes
     -----
-    A loss is compared with at most 65,536 others; then these are forgotten, and comparisons begin anew.
-    Drift that is slow in comparison is not seen. docs/theory/alarm.md has the proof, and delays beside
-    those of other detectors.
+    A loss is compared with at most 65,536 others; then comparisons begin anew. Drift that is slow in comparison
+    is not seen. docs/theory/alarm.md has the proof, and delays beside those of other detectors.
 
     References
     ----------
@@ -83,21 +80,17 @@ class DriftAlarm(Part, Guarded):
     starts_: Annotated[Indices, _ROWS]
     rate: Annotated[float, Field(float, least=1e-300, most=1.0)]
     two_sided: Annotated[bool, Field(bool)]
-    random_state: Count
     _known: Annotated[Array, Field(np.float64, ("known",))]  # the losses to compare with, in order
     # That ranks have become smaller, and larger: of each bet the sum over all starts of what 1 at that time has
     # become, and that of the best start.
     _evidence: Annotated[Array, Field(np.float64, (4 * _BETS,), 0.0)]
     _starts: Annotated[Indices, Field(np.int64, (2 * _BETS,), 0)]  # the best ones
 
-    def __init__(
-        self, rate: float = 1e-4, *, two_sided: bool = False, random_state: int = 0
-    ) -> None:
+    def __init__(self, rate: float = 1e-4, *, two_sided: bool = False) -> None:
         self.rate = checks.positive(rate, "rate")
         if self.rate > 1.0:
             raise ValueError(f"rate must be at most 1, alarms per update, got {rate!r}")
         self.two_sided = bool(two_sided)
-        self.random_state = checks.count(random_state, "random_state", least=0)
         self.n_updates_, self._known = 0, np.zeros(0)
         self.changes_ = self.starts_ = np.zeros(0, np.int64)
         self._evidence, self._starts = np.zeros(4 * _BETS), np.zeros(2 * _BETS, np.int64)
@@ -132,17 +125,6 @@ class DriftAlarm(Part, Guarded):
             raise ValueError(f"losses must be a list of numbers, got shape {values.shape}")
         return self.take(values)
 
-    def __repr__(self) -> str:
-        numbers = f"rate={self.rate:g}, updates={self.n_updates_}, alarms={self.changes_.size}"
-        return f"DriftAlarm({numbers})"
-
-    @property
-    @reads
-    def evidence_(self) -> float:
-        """How near the alarm is: 1 when it sounds."""
-        sums = self._evidence.reshape(4, _BETS)[: 2 * self.two_sided + 1 : 2]
-        return float(self.rate * sums.mean())
-
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the alarm to a file."""
@@ -161,7 +143,7 @@ class DriftAlarm(Part, Guarded):
             t = self.n_updates_
             if self._chunk != t // CHUNK:
                 self._chunk = t // CHUNK
-                self._draws = np.random.default_rng((self.random_state, self._chunk)).random(CHUNK)
+                self._draws = np.random.default_rng((0, self._chunk)).random(CHUNK)
             if (many := self._sizes.item(0) + 3 * RECENT) > self._table.size:
                 self._table = np.append(self._table, np.zeros(many))
             some = losses[done : done + CHUNK - t % CHUNK]
@@ -169,15 +151,11 @@ class DriftAlarm(Part, Guarded):
             given += (self._table, self._sizes, self._evidence, self._starts)
             found = kernels().follow.unchecked(some, *given)
             done, self.n_updates_ = done + abs(found), t + abs(found)
-            if found < 0:
-                self._sound(self.n_updates_)
+            if found < 0:  # note the alarm, and begin anew
+                sums = self._evidence.reshape(4, _BETS)[::2]
+                side = int(sums.mean(axis=1).argmax()) if self.two_sided else 0
+                start = self._starts[side * _BETS + sums[side].argmax()]
+                self.changes_ = np.append(self.changes_, self.n_updates_ - 1)
+                self.starts_ = np.append(self.starts_, start)
+                self._evidence[:], self._starts[:], self._sizes[:] = 0.0, self.n_updates_, 0
         return self.changes_[alarms:] - begin
-
-    def _sound(self, t: int) -> None:
-        """Note an alarm before update t, and begin anew."""
-        sums = self._evidence.reshape(4, _BETS)[::2]
-        side = int(sums.mean(axis=1).argmax()) if self.two_sided else 0
-        start = self._starts[side * _BETS + sums[side].argmax()]
-        self.changes_ = np.append(self.changes_, t - 1)
-        self.starts_ = np.append(self.starts_, start)
-        self._evidence[:], self._starts[:], self._sizes[:] = 0.0, t, 0

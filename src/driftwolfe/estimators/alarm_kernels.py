@@ -11,10 +11,8 @@ from driftwolfe.points.compiling import NEW_NUMBERS, NEW_PLACES, NUMBER, NUMBERS
 
 #: Of every bet a, a b, and twice b - 1: so many roots of 1 - p^a are multiplied.
 _BETS, _POWERS = len(SHAPES), np.array([a for a, _ in SHAPES])
-_FACTORS, _ROOTS = (
-    np.array([a * b for a, b in SHAPES]),
-    np.array([int(2 * b) - 2 for _, b in SHAPES]),
-)
+_FACTORS = np.array([a * b for a, b in SHAPES])
+_ROOTS = np.array([int(2 * b) - 2 for _, b in SHAPES])
 #: Ranks stay so far from 0 and 1, of which bets have no price.
 _LEAST = 1e-12
 

@@ -32,9 +32,8 @@ from driftwolfe.points.compiling import (
 from driftwolfe.points.ops import TIE
 
 #: Where the loop finds sizes, and the addresses of the arrays of experts, of the map, and of random features.
-_FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ADAPTIVE = range(9)
-_CONSTANT, _ROOM = 9, 10
-_LOSSES, _RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(11, 19), 22)
+_FEATURES, _CLASSES, _VIEWS, _PLAIN, _SIDE, _WAVES, _FERNS, _ROW, _ROOM = range(9)
+_LOSSES, _RESTS, _CREDITS, _WEIGHTS, _NORMS, _STEPS, _LIMITS, _POINTS, _MAP = (*range(9, 17), 20)
 _INNER = _MAP + HELD
 _SEEN, _SLOPES, _OFFSETS, _TESTS, _CUTS, _COUNTS, _TOTALS = range(_INNER + HELD, _INNER + HELD + 7)
 #: Features that a wave sees, and tests of a fern.
@@ -82,7 +81,7 @@ def _see(at, places, values, entries, part, spare):
     x, work = pointer(spare, _X * row), pointer(spare, _WORK * row)
     if not fill(places, values, entries, x, d, pointer(at, _MAP), work):
         return -1
-    map_row(x, d, part, 1.0 * at[_CONSTANT], 1.0, pointer(at, _MAP), work, z)
+    map_row(x, d, part, 1.0, pointer(at, _MAP), work, z)
     if rests[2] == 0:
         inputs, cosines = places_at(at[_SEEN]), pointer(spare, _COSINES * row)
         slopes, offsets = numbers_at(at[_SLOPES]), numbers_at(at[_OFFSETS])
@@ -95,7 +94,7 @@ def _see(at, places, values, entries, part, spare):
         replace_by_cosines(cosines, number)
         # Each entry has the same variance in the end.
         factor = math.sqrt((number + 1.0) / size)
-        map_row(cosines, number, part, 1.0, factor, pointer(at, _INNER), work, waves)
+        map_row(cosines, number, part, factor, pointer(at, _INNER), work, waves)
         factor = math.sqrt((d + 1.0) / size)
         for j in range(d + 1):
             waves[number + 1 + j] = factor * z[j]
@@ -166,7 +165,6 @@ def follow(starts, places, values, labels, parts, begin, t, where, out, spare):
         if filled < 0:
             return k
         share = 1.0 / (t + k + 2.0)
-        share = share if at[_ADAPTIVE] else share * share
         for c in range(classes):
             chances[c] = 0.0
         for v in range(at[_VIEWS]):

@@ -262,10 +262,6 @@ class AdaptiveThreshold(Guarded, GroupScale):
             require(distance <= WIDEST * (1.0 + 1e-9), "radii")
         require(max(0, self.n_rows_ - FIRST) == self._radius.t, "rows")
 
-    def __repr__(self) -> str:
-        numbers = f"coverage={self.coverage:g}, gain={self.gain:g}, rows={self.n_rows_}"
-        return f"{type(self).__name__}({self.model!r}, {numbers})"
-
     def _learn_all(self, scales: list[GroupScale], scores: list[float], miss: bool = False) -> None:
         """Learn from a row's score, in all rows and in its group; whether it was missed in any case."""
         wanted = 1.0 - self.coverage
@@ -335,14 +331,13 @@ class AdaptiveIntervals(AdaptiveThreshold):
     mix of running means of four memories (4, 16, 64 and 256 rows; 0 and the last three for the centre), mixed
     by `SAOL` on a simplex with pinball losses. A miss raises :math:`\theta` by 0.01 times the coverage, a hit
     lowers it by 0.01 times the rest; m is the running mean, over 40 rows, of misses less those wanted, and
-    g the gain. Nothing need be tuned, and nothing is assumed of the targets.
+    g the gain. Nothing is assumed of the targets.
 
     Parameters
     ----------
     model
-        A regressor with ``predict`` and ``partial_fit`` (scikit-learn, `MatrixCompleter`), or with
-        ``predict_one`` and ``learn_one`` (river). It learns what the intervals learn. None: give
-        predictions to `observe` and `around`.
+        A regressor with ``predict`` and ``partial_fit`` (scikit-learn, `MatrixCompleter`), or with ``predict_one``
+        and ``learn_one`` (river). It learns what the intervals learn. None: use `observe` and `around`.
     coverage
         The fraction of targets to be inside, between 0 and 1.
     gain
@@ -370,9 +365,8 @@ class AdaptiveIntervals(AdaptiveThreshold):
 
     so the fraction is wrong by at most the range of :math:`\theta` over 0.01 k. :math:`\theta` stays between the
     smallest and the largest :math:`\ln(|y - \hat y - c|/\rho) - g m`, up to one step, and within ±2, where
-    the equation ends: in practice after thousands of rows that a model predicts exactly. Not promised:
-    coverage for each x, or short intervals. `pinball_bound` is about :math:`\rho`. docs/howto/intervals.md has
-    proofs and measurements.
+    the equation ends. Not promised: coverage for each x, or short intervals. `pinball_bound` is about
+    :math:`\rho`. docs/howto/intervals.md has proofs and measurements.
 
     References
     ----------
@@ -462,9 +456,8 @@ class AdaptiveSets(AdaptiveThreshold):
     Parameters
     ----------
     model
-        A classifier with ``predict_proba`` and ``partial_fit`` (scikit-learn), or with
-        ``predict_proba_one`` and ``learn_one`` (river). It learns what the sets learn. None: give
-        probabilities to `observe` and `around`.
+        A classifier with ``predict_proba`` and ``partial_fit`` (scikit-learn), or with ``predict_proba_one`` and
+        ``learn_one`` (river). It learns what the sets learn. None: use `observe` and `around`.
     coverage, gain, group
         As of `AdaptiveIntervals`; its attributes, too.
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
-from driftwolfe.estimators.core.models import (
-    BLOCK,
-    NO_PARTS,
-    NO_TABLE,
-    SLACK,
-    Looped,
-    MappedLearner,
-    Radii,
-    RowModel,
-    checked_radii,
-)
+from driftwolfe.estimators.core.models import BLOCK, NO_PARTS, NO_TABLE, SLACK, MappedLearner
 from driftwolfe.estimators.core.rows import (
     FULL_FEATURES,
     LARGEST,
@@ -35,13 +25,12 @@ from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.estimators.regressor_kernels")
 
-#: Default radii, in units of the deviation of targets for a row of usual length.
+#: Radii of balls, in units of the deviation of targets for a row of usual length.
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-#: Random features use up to so many features each.
-MOST_INPUTS = 3
-MOST_RANDOM = 1 << 12
+#: Random features use up to so many features each; their number, as files have it.
+MOST_INPUTS, OPTION = 3, Field(int, least=0, most=1 << 12)
 _REAL, _WINDOWS = np.float64, ("windows",)
 #: Arrays with a row for each feature, and for each window and feature.
 _BY_FEATURE, _BY_WINDOW = ("directions",), ("means", "moments", "cross", "narrow", "wide")
@@ -73,8 +62,8 @@ class RegressionState(NamedTuple):
     losses: Annotated[Array, Field(_REAL, (BLOCK,))]  # of the rows of this block: mean errors
 
 
-class RegressionLearner(MappedLearner, Looped):
-    r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
+class RegressionLearner(MappedLearner):
+    r"""A feature map and the experts on top of it: see `TraceNormRegressor`.
 
     The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
     :math:`\bar y + s Y z` with :math:`\bar y, s` the mean and deviation of the targets so far, and
@@ -82,22 +71,20 @@ class RegressionLearner(MappedLearner, Looped):
     the ball once a bound on its trace norm passes 1.5 rho.
     """
 
-    RADII, LOSSES = RADII, "state"
-    radii: Radii
-    random: Annotated[int, Field(int, least=0, most=MOST_RANDOM)]  # number of random features
+    random: Annotated[int, OPTION]  # number of random features
     state: RegressionState
 
-    def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
-        self.radii = np.array(checked_radii(radii, RADII))
-        self.random = checks.count(random, "random_features", least=0, most=MOST_RANDOM)
-        super().__init__(features, True, seed)
+    def __init__(self, seed: int, features: int, outputs: int, random: int = 64) -> None:
+        self.random = checks.count(random, "random_features", least=0, most=1 << 12)
+        super().__init__(features, seed)
         self.state = self._empty(features, outputs)
         self.derive()
 
     def _empty(self, features: int, outputs: int) -> RegressionState:
         """Return the state before the first row, with random features of one to three features each."""
-        rng, full = np.random.default_rng(self.seed), features if features <= FULL_FEATURES else 0
-        drawn, balls = self.random if full else 0, len(self.radii) * len(LENGTHS)
+        rng = np.random.default_rng(self.seed)
+        full = features if features <= FULL_FEATURES else 0
+        drawn, balls = self.random if full else 0, len(RADII) * len(LENGTHS)
         sizes = {"outputs": outputs, "experts": kernels().PLAIN + balls, "mapped": features + 1}
         sizes |= {"balls": balls, "balls outputs": balls * outputs, "full": full, "drawn": drawn}
         sizes |= {"windows": 2 * len(kernels().WINDOWS), "width": full + drawn}
@@ -115,7 +102,7 @@ class RegressionLearner(MappedLearner, Looped):
 
     def derive(self) -> None:
         # The radius and the step size of every expert in a ball.
-        self._radii: Array = np.repeat(self.radii, len(LENGTHS))
+        self._radii: Array = np.repeat(RADII, len(LENGTHS))
         self._limits = (1.0 + SLACK) * self._radii
         lengths = np.resize(LENGTHS, self._radii.size)
         self._steps: Array = self._radii / np.sqrt(self.outputs * lengths)
@@ -138,6 +125,10 @@ class RegressionLearner(MappedLearner, Looped):
         return int(self.state.clock.item(0))
 
     @property
+    def losses(self) -> Array:
+        return self.state.losses
+
+    @property
     def outputs(self) -> int:
         return len(self.state.weights)
 
@@ -157,7 +148,7 @@ class RegressionLearner(MappedLearner, Looped):
             wide = ["ridge with random features"] if k >= loops.FIRST_WIDE else []
             kinds = ("mean", "ridge", *wide, "ridge of changes")
             found += [f"{kind}, {rows}" for kind in kinds]
-        return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
+        return found + [f"radius {r:g}, {n:,} rows" for r in RADII for n in LENGTHS]
 
     def _ended(self, t: int) -> bool:
         return bool((self.state.norms[0] <= self._limits).all())
@@ -221,37 +212,20 @@ class RegressionLearner(MappedLearner, Looped):
                 changed[name] = np.insert(getattr(state, name), more, 0.0, axis=1)
             changed["moments"] = np.insert(changed["moments"], more, 0.0, axis=2)
         else:
-            empty, names = (
-                self._empty(features, self.outputs),
-                (*_BY_FEATURE, "offsets", *_BY_WINDOW),
-            )
+            empty = self._empty(features, self.outputs)
+            names = *_BY_FEATURE, "offsets", *_BY_WINDOW
             changed = {name: getattr(empty, name) for name in names}
         self.state = state._replace(**changed)
-
-    @classmethod
-    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
-        radii, random = checked_radii(options["radii"], RADII), options["random_features"]
-        same = learner is None or (radii, random) == (tuple(learner.radii.tolist()), learner.random)
-        require(same, "options")
 
     def __getstate__(self) -> dict[str, Any]:
         points = self.state.points[: self.map.features + 1]  # without room to grow
         return super().__getstate__() | {"state": self.state._replace(points=points)}
 
 
-class RegressModel(RowModel):
-    """What regressors of rows share."""
-
-    OPTIONS: ClassVar[dict[str, Any]] = {**RowModel.OPTIONS, "random_features": Field(int, least=0)}
-    random_features: Any
-
-    def _new_learner(self, seed: Any, features: int, outputs: int) -> RegressionLearner:
-        return RegressionLearner(self.radii, self.random_features, seed, features, outputs)
-
-    def _checked(self, targets: Array, given: Any, what: str) -> tuple[Indices, Array, Array]:
-        """Return the rows of positive weight, their targets and their weights."""
-        if not (np.abs(targets) <= LARGEST).all():
-            raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}, no NaN: rescale it")
-        weights = weights_of_rows(given, len(targets), what)
-        order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
-        return order, targets[order], weights[order]
+def checked(targets: Array, given: Any, what: str) -> tuple[Indices, Array, Array]:
+    """Return the rows of positive weight, their targets and their weights."""
+    if not (np.abs(targets) <= LARGEST).all():
+        raise ValueError(f"y must lie between -{LARGEST:g} and {LARGEST:g}, no NaN: rescale it")
+    weights = weights_of_rows(given, len(targets), what)
+    order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
+    return order, targets[order], weights[order]

@@ -15,7 +15,6 @@ from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
 from driftwolfe.estimators.completer import MatrixCompleter
 from driftwolfe.estimators.core.columns import (
-    MOST_CATEGORIES,
     PLAIN,
     Columns,
     Table,
@@ -29,7 +28,7 @@ from driftwolfe.estimators.core.ids import SIMPLE, Ids, check_keys, plain_key, p
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel, Watched
 from driftwolfe.estimators.core.rows import LARGEST, SparseRows
 from driftwolfe.estimators.recommender import Recommender
-from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
+from driftwolfe.estimators.regressor import OPTION, RegressionLearner, checked
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, not_undone, reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
@@ -40,26 +39,38 @@ if TYPE_CHECKING:
 
 
 class _PairModel(Guarded, Watched, Ranker):
-    """What models of (user, item) pairs share."""
+    """What models of (user, item) pairs share, around one that is none of river's."""
 
-    MODEL: ClassVar[str]  # the attribute that is the model behind it
+    KIND: ClassVar[Any]  # its class
+    _scores: Any  # returns the predictions for pairs
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = self.KIND()
 
     def _alarm(self) -> DriftAlarm:
-        return getattr(self, self.MODEL).alarm_
-
-    def predict_many(self, pairs: Any) -> Any:
-        """Return what `predict_one` does for each of several (user, item) pairs."""
-        return getattr(self, self.MODEL).predict(pairs)
+        return self.model.alarm_
 
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
         """Return the items in the order of their predictions for a user, best first; equal ones as given."""
         given = several(items, "items")
-        scores = self.predict_many([(user, item) for item in given])
+        scores = self._scores([(user, item) for item in given])
         return [given[place] for place in (-scores).argsort(kind="stable").tolist()]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, as `save` of the model behind it does."""
+        self.model._write(path, type(self).__name__)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        loaded = cls()
+        loaded.model, _ = cls.KIND._read(path, cls.__name__)
+        return loaded
 
 
 class RiverMatrixCompleter(_PairModel):
-    """`MatrixCompleter` for river: one rating at a time, or several.
+    """`MatrixCompleter` for river, one rating at a time.
 
     Parameters
     ----------
@@ -68,7 +79,7 @@ class RiverMatrixCompleter(_PairModel):
 
     Attributes
     ----------
-    completer
+    model
         The `MatrixCompleter` behind it.
 
     Examples
@@ -80,49 +91,47 @@ class RiverMatrixCompleter(_PairModel):
     ['up', 'heat']
     """
 
-    MODEL = "completer"
+    KIND = MatrixCompleter
 
     def __init__(self, loss: str = "huber", keep_seen: bool = True) -> None:
         super().__init__()
         self.loss, self.keep_seen = loss, keep_seen
-        self.completer = MatrixCompleter(loss=loss, keep_seen=keep_seen)
+        self.model = MatrixCompleter(loss=loss, keep_seen=keep_seen)
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
-        self.completer.learn_one(user, item, number_of(y, "a rating"))
+        self.model.learn_one(user, item, number_of(y, "a rating"))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Predict a rating, 0 before the first; x is not used."""
-        return self.completer.predict_one(user, item)
+        return self.model.predict_one(user, item)
 
     def predict_many(self, pairs: Any) -> Any:
         """Return what `predict_one` does for each of several (user, item) pairs."""
-        return self.completer._answers(pairs)
+        return self.model._answers(pairs)
 
     def learn_many(self, pairs: Any, y: Any) -> None:
         """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
-        self.completer.partial_fit(pairs, y)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, as `MatrixCompleter.save` does."""
-        self.completer._write(path, type(self).__name__)
+        self.model.partial_fit(pairs, y)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
-        completer, _ = MatrixCompleter._read(path, cls.__name__)
-        options = completer._pool.settings
-        model = cls(loss=options["loss"], keep_seen=options["keep_seen"])
-        model.completer = completer
-        return model
+        loaded = super().load(path)
+        options = loaded.model._pool.settings
+        loaded.loss, loaded.keep_seen = options["loss"], options["keep_seen"]
+        return loaded
+
+    def _scores(self, pairs: list[Any]) -> Any:
+        return self.model._answers(pairs)
 
 
 class RiverRecommender(_PairModel):
-    """`Recommender` for river: events one at a time, or several.
+    """`Recommender` for river, one event at a time.
 
     Attributes
     ----------
-    recommender
+    model
         The `Recommender` behind it.
 
     Examples
@@ -134,34 +143,18 @@ class RiverRecommender(_PairModel):
     ['milk', 'jam']
     """
 
-    MODEL = "recommender"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.recommender = Recommender()
+    KIND = Recommender
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any = None, x: Any = None) -> None:
         """Learn an event of weight y: 1 if not given, 0 if the item was only seen; x is not used."""
-        self.recommender.partial_fit([(user, item)], weights=None if y is None else [y])
+        self.model.partial_fit([(user, item)], weights=None if y is None else [y])
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Return the probability that an item is the user's next new one; x is not used."""
-        return float(self.recommender.predict([(user, item)])[0])
+        return float(self._scores([(user, item)])[0])
 
-    def learn_many(self, pairs: Any, y: Any = None) -> None:
-        """Learn events of (user, item) pairs, in order: the same as one after the other."""
-        self.recommender.partial_fit(pairs, weights=y)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, as `Recommender.save` does."""
-        self.recommender._write(path, type(self).__name__)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RiverRecommender:
-        """Read what `save` wrote."""
-        model = cls()
-        model.recommender, _ = Recommender._read(path, cls.__name__)
-        return model
+    def _scores(self, pairs: list[Any]) -> Any:
+        return self.model.predict(pairs)
 
 
 #: Rows before a column that does not come can count as missing.
@@ -177,12 +170,6 @@ class _RowModel(RowModel):
 
     def _alarm(self) -> DriftAlarm:
         return self._learner.alarm if self._learner else DriftAlarm()
-
-    @property
-    @reads
-    def feature_names(self) -> list[Any]:
-        """The features seen so far, in order of appearance, those of one row sorted."""
-        return self._columns.labels
 
     @property
     @reads
@@ -202,6 +189,8 @@ class _RowModel(RowModel):
         sizes = learner.sizes if learner else (0,) * len(keys)
         require(sizes == tuple(map(len, keys)), "classes or features")
         require(getattr(learner, "outputs", 1) == 1, "outputs")
+        random = settings.get("random_features")
+        require(learner is None or random in (None, learner.random), "options")
         return super()._restored(settings, learner, *keys)
 
     def _learn_one(self, x: Any, target: Any) -> bool:
@@ -280,7 +269,7 @@ class _RowModel(RowModel):
 
     def _learn(self, table: Table, y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        limit, given = checks.count(self.max_categories, "max_categories"), list(y)
+        given = list(y)
         if len(given) != (number := len(table.numbers)):
             raise ValueError(
                 f"y must hold a {self.AIM} for each of {number} rows, got {len(given)}"
@@ -288,7 +277,7 @@ class _RowModel(RowModel):
         learner, order, targets, parts, *more = self._taught(given, w)
         if not order.size:
             return
-        self._columns.limit, self._learner = limit, learner
+        self._learner = learner
         # Columns that do not come may be missing, once enough rows are known.
         cut = min(max(0, FIRST_USUAL - learner.t), order.size)
         for own in slice(0, cut), slice(cut, order.size):
@@ -307,7 +296,7 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    radii, learner, fit_intercept, features, max_categories, class_weight
+    features, class_weight
         As for `TraceNormClassifier`.
     seed
         `random_state` of `TraceNormClassifier`.
@@ -324,30 +313,13 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
     OPTIONS = SETTINGS = ClassModel.OPTIONS | {"seed": SEED_OPTION}
     AIM = "label"
     PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, "classes": Ids, "columns": Columns}
-
-    def __init__(
-        self,
-        radii: Any = "auto",
-        learner: str = "pola",
-        fit_intercept: bool = True,
-        features: str = "random",
-        seed: int = 0,
-        max_categories: int = MOST_CATEGORIES,
-        class_weight: str | None = None,
-    ) -> None:
-        self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
-        self.features, self.seed = features, seed
-        self.max_categories, self.class_weight = max_categories, class_weight
-        self._columns, self._classes = Columns(), Ids()
-        self._learner = None
-
     _multiclass = True
 
-    @property
-    @reads
-    def classes(self) -> list[Any]:
-        """The labels seen so far, in order of appearance."""
-        return list(self._classes.names)
+    def __init__(
+        self, features: str = "random", seed: int = 0, class_weight: str | None = None
+    ) -> None:
+        self.features, self.seed, self.class_weight = features, seed, class_weight
+        self._columns, self._classes, self._learner = Columns(), Ids(), None
 
     @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
@@ -370,7 +342,9 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
         import pandas as pd
 
         found = self._predict(frame_table(X))
-        return pd.DataFrame(found, index=getattr(X, "index", None), columns=pd.Index(self.classes))
+        return pd.DataFrame(
+            found, index=getattr(X, "index", None), columns=pd.Index(self._classes.names)
+        )
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -393,7 +367,7 @@ class RiverTraceNormClassifier(ClassModel, _RowModel, base.MiniBatchClassifier):
         return learner, order, [labels[k] for k in order.tolist()], *more
 
 
-class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
+class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
 
     Features may appear at any time. A feature that does not come counts as missing if it was not 0 in half of
@@ -402,7 +376,7 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    radii, random_features, max_categories
+    random_features
         As for `TraceNormRegressor`.
     seed
         `random_state` of `TraceNormRegressor`.
@@ -416,20 +390,14 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
     MAE: 0.18...
     """
 
-    OPTIONS = SETTINGS = RegressModel.OPTIONS | {"seed": SEED_OPTION}
+    OPTIONS: ClassVar[dict[str, Any]] = {"random_features": OPTION, "seed": SEED_OPTION}
+    SETTINGS = OPTIONS
     AIM = "target"
     PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, "columns": Columns}
 
-    def __init__(
-        self,
-        radii: Any = "auto",
-        random_features: int = 64,
-        seed: int = 0,
-        max_categories: int = MOST_CATEGORIES,
-    ) -> None:
-        self.radii, self.random_features, self.seed = radii, random_features, seed
-        self.max_categories, self._columns = max_categories, Columns()
-        self._learner = None
+    def __init__(self, random_features: int = 64, seed: int = 0) -> None:
+        self.random_features, self.seed = random_features, seed
+        self._columns, self._learner = Columns(), None
 
     @writes_or_undoes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
@@ -457,5 +425,5 @@ class RiverTraceNormRegressor(RegressModel, _RowModel, base.MiniBatchRegressor):
     def _taught(self, given: list[Any], w: Any) -> tuple[Any, ...]:
         checks.refuse_masked(given, "y")
         targets = np.array([number_of(each, "a target") for each in given]).reshape(-1, 1)
-        learner = self._learner or self._new_learner(self.seed, 0, 1)
-        return learner, *self._checked(targets, w, "w")
+        learner = self._learner or RegressionLearner(self.seed, 0, 1, self.random_features)
+        return learner, *checked(targets, w, "w")

@@ -16,27 +16,20 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from driftwolfe.estimators.alarm import DriftAlarm
 from driftwolfe.estimators.classifier import ClassLearner, ClassModel, check_number
-from driftwolfe.estimators.core.columns import (
-    MOST_CATEGORIES,
-    Columns,
-    Table,
-    in_range,
-    table_or_numbers,
-)
+from driftwolfe.estimators.core.columns import Columns, Table, in_range, table_or_numbers
 from driftwolfe.estimators.core.ids import Ids, check_labels, is_frame, several
 from driftwolfe.estimators.core.models import ONE, SEED_OPTION, RowModel
 from driftwolfe.estimators.core.rows import LARGEST, as_one_row, as_rows, sound
-from driftwolfe.estimators.regressor import RegressionLearner, RegressModel
+from driftwolfe.estimators.regressor import OPTION, RegressionLearner, checked
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads, writes_or_undoes
 from driftwolfe.points.kinds import Array
 from driftwolfe.state import Field
 from driftwolfe.storage import refused, require
 
-#: Options of both besides those that river's have too, and what else their files have.
+#: An option of both, and what else their files have.
 SEED = {"random_state": SEED_OPTION}
 SHARED = {"width": Field(int, least=0), "plain": Field(bool)}
-KNOWN = {"names": Ids, "columns": Columns}
 
 
 class _RowEstimator(RowModel, BaseEstimator):
@@ -56,11 +49,6 @@ class _RowEstimator(RowModel, BaseEstimator):
 
     def _alarm(self) -> DriftAlarm:
         return self._fitted().alarm
-
-    @property
-    def t_(self) -> int:
-        """Rows learned, copies of weighted ones counted."""
-        return self._fitted().t
 
     @property
     @reads
@@ -157,7 +145,6 @@ class _RowEstimator(RowModel, BaseEstimator):
     def _start(self, names: Iterable[Any], plain: int) -> None:
         self._columns = Columns(names)
         self._columns.plain = plain
-        self._columns.limit = checks.count(self.max_categories, "max_categories")
 
     def _by_name(self, table: Table, reset: bool, learning: bool) -> Table:
         """Return a frame with the columns that are known, by name or, where these are no texts, by place."""
@@ -223,12 +210,12 @@ class _RowEstimator(RowModel, BaseEstimator):
 class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
-    Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows descend on the
-    logistic loss in trace-norm balls, and restart when their interval ends. There are four groups of them, called
-    views: on the features; on the features, taking one label in ten for drawn at random; on waves, cosines of two
-    or three features; and on ferns, the leaves of random trees; the last three with running means of the others.
-    Class probabilities are averaged, weighted by the probabilities that experts gave to the labels so far: those
-    of experts within each view, then those of the views.
+    Features are rescaled online. Experts for the radii 10, 40 and 160 and for intervals of 16, 64, 256, ... rows
+    descend on the logistic loss in trace-norm balls, and restart when their interval ends. There are four groups of
+    them, called views: on the features; on the features, taking one label in ten for drawn at random; on waves,
+    cosines of two or three features; and on ferns, the leaves of random trees; the last three with running means of
+    the others. Class probabilities are averaged, weighted by the probabilities that experts gave to the labels so
+    far: those of experts within each view, then those of the views.
 
     .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
               p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
@@ -238,20 +225,10 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
 
     Parameters
     ----------
-    radii
-        Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual length:
-        ``"auto"`` for 10, 40 and 160, or a number, or several. A small radius keeps probabilities soft.
     features
         ``"random"`` for all views, ``"linear"`` for the first alone, two to four times as fast.
-    learner
-        ``"pola"`` adapts to drift. ``"pold"`` never restarts an expert and returns to lighter experts
-        more slowly; its interval lengths are only a grid of step sizes.
-    fit_intercept
-        Whether scores of the linear views have a constant part; up to 256 features are then centred.
     random_state
         Seed of the random features, a whole number; None is 0.
-    max_categories
-        How many texts or categories of a column have a feature each; later ones share these, by a hash.
     class_weight
         ``"balanced"`` weighs rows by the inverse frequency of their class so far: those of the rarest by 1,
         of others less. A dict gives a weight for each label, 1 if it has none.
@@ -312,23 +289,18 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     OPTIONS = ClassModel.OPTIONS | SEED
     SETTINGS = OPTIONS | SHARED | {"labels": Field(str), "told": Field(bool)}
     OWN = ("told",)
-    PARTS: ClassVar[dict[str, Any]] = {"learner": ClassLearner, **KNOWN, "classes": Ids}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "learner": ClassLearner,
+        "names": Ids,
+        "columns": Columns,
+        "classes": Ids,
+    }
     _order: Any = None  # of the learner's classes, where `classes_` has another
 
     def __init__(
-        self,
-        radii: Any = "auto",
-        *,
-        learner: str = "pola",
-        fit_intercept: bool = True,
-        features: str = "random",
-        random_state: Any = 0,
-        max_categories: int = MOST_CATEGORIES,
-        class_weight: str | None = None,
+        self, *, features: str = "random", random_state: Any = 0, class_weight: str | None = None
     ) -> None:
-        self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
-        self.features, self.random_state = features, random_state
-        self.max_categories, self.class_weight = max_categories, class_weight
+        self.features, self.random_state, self.class_weight = features, random_state, class_weight
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -367,18 +339,17 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
     @property
     @reads
     def coef_(self) -> Array:
-        """The weighted mean of the linear experts in units of the features, (n_classes, n_features).
+        """The weighted mean of the linear experts in units of the features, a row for each class, one for two.
 
-        With one row for two classes, as usual. Predictions differ: probabilities are averaged, not matrices, very
-        long rows are shortened, and experts on random features may have weight (`expert_weights_`).
+        Predictions differ: probabilities are averaged, not matrices, and other experts may have weight.
         """
-        return self._coefficient(0)
+        return self._coefficients()[0]
 
     @property
     @reads
     def intercept_(self) -> Array:
         """The constant parts of the scores in the mean of the linear experts, shape (n_classes,)."""
-        return self._coefficient(1)
+        return self._coefficients()[1]
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"labels": self.classes_.dtype.str}
@@ -463,31 +434,27 @@ class TraceNormClassifier(ClassifierMixin, ClassModel, _RowEstimator):
         number = number if self._order is None else self._order[number]
         return self._teach(self._learner, row, number, ONE)
 
-    def _coefficient(self, which: int) -> Array:
-        found: Array = self._fitted().coefficients()[which]
-        found = found if self._order is None else found[self._order]
-        return found[1:] - found[:1] if self.classes_.size == 2 else found
+    def _coefficients(self) -> list[Array]:
+        order = slice(None) if self._order is None else self._order
+        found = [each[order] for each in self._fitted().coefficients()]
+        return [each[1:] - each[:1] if self.classes_.size == 2 else each for each in found]
 
 
-class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
+class TraceNormRegressor(RegressorMixin, _RowEstimator):
     r"""Regression for streams that drift, with one or several outputs and nothing to tune.
 
     Features and targets are rescaled online. Several experts predict: the last target; means, ridge regressions
     and ridge regressions of changes (of the target from the row before, by those of the features) over the last 8,
     32, 128, 512 rows and over all; ridge regressions with random features; and gradient descent on Huber's loss in
-    trace-norm balls. Their predictions are averaged, weighted by their losses so far, for every output apart.
+    trace-norm balls of radii 4 and 32, in units of the targets' deviation. Their predictions are averaged, weighted
+    by their losses so far, for every output apart.
 
     Parameters
     ----------
-    radii
-        Bounds on the trace norms of the matrices in balls, in units of the targets' standard
-        deviation for a row of usual length: ``"auto"`` for 4 and 32, or a number, or several.
     random_features
         Number of cosines of one to three features each, for what is not linear; 0 for none.
     random_state
         Seed of these.
-    max_categories
-        How many texts or categories of a column have a feature each; later ones share these, by a hash.
 
     Attributes
     ----------
@@ -540,22 +507,18 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     array([-5.,  5.])
     """
 
-    OPTIONS = RegressModel.OPTIONS | SEED
+    OPTIONS = SEED | {"random_features": OPTION}
     SETTINGS = OPTIONS | SHARED | {"single": Field(bool)}
     OWN = ("single",)
-    PARTS: ClassVar[dict[str, Any]] = {"learner": RegressionLearner, **KNOWN}
+    PARTS: ClassVar[dict[str, Any]] = {
+        "learner": RegressionLearner,
+        "names": Ids,
+        "columns": Columns,
+    }
     TARGETS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
-    def __init__(
-        self,
-        radii: Any = "auto",
-        *,
-        random_features: int = 64,
-        random_state: int = 0,
-        max_categories: int = MOST_CATEGORIES,
-    ) -> None:
-        self.radii, self.random_features, self.random_state = radii, random_features, random_state
-        self.max_categories = max_categories
+    def __init__(self, *, random_features: int = 64, random_state: int = 0) -> None:
+        self.random_features, self.random_state = random_features, random_state
 
     @writes_or_undoes
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -574,6 +537,7 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
     @classmethod
     def _restored(cls, settings: dict[str, Any], learner: Any, *parts: Any) -> Self:
         require(learner.outputs == 1 or not settings["single"], "outputs")
+        require(learner.random == settings["random_features"], "options")
         return super()._restored(settings, learner, *parts)
 
     def _taught(self, given: Any, sample_weight: Any, first: bool) -> tuple[Any, ...]:
@@ -581,11 +545,11 @@ class TraceNormRegressor(RegressorMixin, RegressModel, _RowEstimator):
         if first:
             self._single = targets.ndim == 1
         targets = targets.reshape(len(targets), -1)
-        sizes = self._columns.size, targets.shape[1]
-        learner = self._new_learner(self.random_state, *sizes) if first else self._learner
+        given = self.random_state, self._columns.size, targets.shape[1], self.random_features
+        learner = RegressionLearner(*given) if first else self._learner
         if (known := learner.outputs) != (given := targets.shape[1]):
             raise ValueError(f"y must have {known} outputs, as before, got {given}")
-        return learner, *self._checked(targets, sample_weight, "sample_weight")
+        return learner, *checked(targets, sample_weight, "sample_weight")
 
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""

@@ -105,7 +105,7 @@ def _check_options(cls: Any, *named: str) -> None:
     taken = (own or inspect.signature(partial(cls.__init__, None))).parameters
     unknown = [name for name in named if name not in taken]
     if unknown and all(each.kind is not each.VAR_KEYWORD for each in taken.values()):
-        hint = meant(unknown[0], taken) or f"; there are {', '.join(taken)}"
+        hint = meant(unknown[0], taken) or f"; there are {', '.join(taken) or 'none'}"
         raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {unknown[0]!r}{hint}")
 
 

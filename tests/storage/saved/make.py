@@ -67,10 +67,11 @@ def play_game(path, rounds=ROUNDS):
 
 def learned_estimators():
     """All of them, after a few records."""
-    river = estimators.RiverTraceNormClassifier(radii=20.0)
+    river = estimators.RiverTraceNormClassifier(features="linear")
     completer = estimators.RiverMatrixCompleter()
     events = estimators.RiverRecommender()
-    events.learn_many(RATED[:10], RATINGS[:10] - 1.0)
+    for (user, item), weight in zip(RATED[:10], (RATINGS[:10] - 1.0).tolist(), strict=True):
+        events.learn_one(user, item, weight)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
         river.learn_one(dict(zip("ab", row, strict=True)), label)
     plain = {"random_features": 0}
@@ -94,7 +95,7 @@ def learned_estimators():
         "Recommender": estimators.Recommender().partial_fit(RATED[:10], weights=RATINGS[:10] - 1.0),
         "RiverMatrixCompleter": completer,
         "RiverRecommender": events,
-        "TraceNormClassifier": estimators.TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(
+        "TraceNormClassifier": estimators.TraceNormClassifier(features="linear").partial_fit(
             ROWS, LABELS, classes=["down", "up"]
         ),
         "RiverTraceNormClassifier": river,
@@ -111,7 +112,7 @@ def asked(name, model):
         offsets = [model.group_offset(group) for group in [None, *RATED[:8]]]
         return [*map(len, model.around(SURE)), *offsets]
     if name == "DriftAlarm":
-        return [model.evidence_, *model.changes_.tolist(), *model.starts_.tolist()]
+        return [*model.changes_.tolist(), *model.starts_.tolist()]
     if name == "TraceNormClassifier":
         return model.predict_proba(ROWS[:4]).ravel().tolist()
     if name == "RiverTraceNormClassifier":
@@ -124,7 +125,7 @@ def asked(name, model):
     if name == "RiverMatrixCompleter":
         return [model.predict_one(*pair) for pair in RATED[:5]]
     if "Recommender" in name:
-        predict = model.predict if name == "Recommender" else model.predict_many
+        predict = getattr(model, "model", model).predict
         return predict([*RATED[10:], ("new", 1), ("new", 2)]).tolist()
     return model.predict(RATED[:5]).tolist()
 

@@ -24,8 +24,6 @@ from driftwolfe.points.kinds import Array, Indices
 
 #: First parts of the names of features that are no numbers: (CATEGORY, column, value) and (GAP, column).
 CATEGORY, GAP = "\0category", "\0missing"
-#: Categories of a column with features of their own.
-MOST_CATEGORIES = 64
 #: Random features are drawn once so many rows are known. Gaps are features only after that: on streams with a
 #: tenth of the cells missing at random, random features of gaps cost one to two points of accuracy.
 FIRST_GAPS = 32
@@ -64,7 +62,7 @@ class Columns(Ids):
     """
 
     plain = 0
-    limit = MOST_CATEGORIES  # of the categories of a column that have features of their own
+    limit = 64  # of the categories of a column that have features of their own
     count = 0  # of columns of numbers that have names
 
     def __init__(self, names: Iterable[Hashable] = ()) -> None:

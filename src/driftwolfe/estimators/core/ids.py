@@ -35,9 +35,6 @@ class Ids:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.names!r})"
-
     def saved(self) -> NDArray[np.uint8]:
         """Return what a file has of them."""
         return encode_keys(self.names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from itertools import pairwise
 from operator import is_
@@ -126,23 +125,10 @@ class SavedModel(Guarded, Watched):
 class RowModel(SavedModel):
     """A model of rows by columns: what is new in a row joins before it is learned."""
 
-    OPTIONS: ClassVar[dict[str, Any]] = {
-        "radii": Field((str, list, int, float), items=Field((int, float))),
-        "max_categories": Field(int, least=1, below=1 << 32),
-    }
-    radii: Any
-    max_categories: Any
     _taught: Any  # returns the learner, which rows it learns, their targets, weights, and counts
     _learner: Any
     _columns: Columns
     _classes = Ids()  # none
-
-    @classmethod
-    def _restored(cls, settings: dict[str, Any], *parts: Any) -> Self:
-        cls.PARTS["learner"].check_options(settings, parts[0])
-        model = super()._restored(settings, *parts)
-        model._columns.limit = model.max_categories
-        return model
 
     def _learn_more(self, rows: Any, targets: Any, parts: Array, more: Any = ()) -> None:
         """Learn rows as `_learn_pieces` does; if nothing in them is new, an interrupt is settled."""
@@ -245,28 +231,9 @@ class UsersAndItems(SavedModel):
 
 
 SEED_OPTION = Field(int, least=0, below=1 << 32)
-#: Squares of scores do not overflow.
-SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
-#: The radii of experts.
-Radii = Annotated[Array, Field(np.float64, ("radii",), SMALLEST_RADIUS, LARGEST_RADIUS)]
 #: By which fraction the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
-
-
-def checked_radii(radii: Any, default: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the radii as numbers, from one or several, or the default ones for "auto"."""
-    if isinstance(radii, str) and radii == "auto":
-        return default
-    given = [] if isinstance(radii, str) else np.atleast_1d(radii).tolist()
-    if not given:
-        raise ValueError(f'radii must be "auto", a number or several, got {radii!r:.60}')
-    found = tuple(checks.positive(radius, "each of radii") for radius in given)
-    if not SMALLEST_RADIUS <= min(found) <= max(found) <= LARGEST_RADIUS:
-        raise ValueError(
-            f"each of radii must lie between {SMALLEST_RADIUS:g} and {LARGEST_RADIUS:g}, got {radii!r}"
-        )
-    return found
 
 
 #: The map is recomputed after so many rounds, as a fraction of those played.
@@ -296,7 +263,7 @@ class Bound(NamedTuple):
 UNBOUND = Bound((None,), 0, None)
 
 
-def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given: Any) -> Bound:
+def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[[], Any]) -> Bound:
     """Return what a loop is given of these arrays: what is known, unless one has been replaced."""
     if all(map(is_, held, known.held)) and len(held) == len(known.held):
         return known._replace(latest=LoopPart.latest)
@@ -304,63 +271,37 @@ def bound(known: Bound, held: tuple[Any, ...], sizes: Callable[..., Any], *given
     arrays = [array for group in groups for array in group]
     if not all(array.flags.carray for array in arrays):
         raise ValueError("the arrays of an estimator must be contiguous, aligned and writable")
-    numbers, room = sizes(*given)
+    numbers, room = sizes()
     spare = np.zeros(room)
     places = [array.__array_interface__["data"][0] for array in (*arrays, spare)]
     at = np.array([*numbers, *places])
     return Bound(held, at.__array_interface__["data"][0], spare, at, latest=LoopPart.latest)
 
 
-class Looped(LoopPart):
-    """A part with experts that a compiled loop lets learn and predict; the last arguments are what maps rows."""
+class MappedLearner(LoopPart):
+    """What learners share: a feature map, and experts on top of it that a compiled loop lets learn and predict.
 
+    They have `names`, what each expert is; `expert_weights`, with a row for each output if there may be several;
+    `sizes`, how many classes, if any, and features; `predict`, which returns nothing if a number is out of range.
+    """
+
+    t: Any  # rounds played
+    losses: Any  # of the rows of this block
+    map: FeatureMap
+    renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
+    alarm: DriftAlarm
+    seed: Annotated[int, SEED_OPTION]  # of random features
     _bound: Any = UNBOUND  # no part of the state
     _limits: Array  # to which norms experts may grow
     _held: Any  # returns the arrays that the loop is given
     _sizes: Any  # returns the sizes that the loop is given, and that of working memory
     _follow: Any  # lets the loop learn rows, or predict those without labels or weights
     project: Any  # projects the experts of norms above these limits onto their balls
-
-    def _given(self, learning: bool, *maps: Any) -> tuple[int, Array]:
-        """Return the address of what the loop is given, and working memory."""
-        known = self._bound
-        if known.latest is not LoopPart.latest:
-            known = self._bound = bound(known, self._held(*maps), self._sizes, *maps)
-        # Several threads may predict.
-        return known.at, known.spare if learning else np.empty(known.spare.size)
-
-    def _learn(self, rows: SparseRows, targets: Any, parts: Array, *maps: Any) -> bool:
-        """Learn rows; return False, and do nothing, if the only one has a number out of range."""
-        done, count = 0, rows.number
-        while done < count:
-            found = self._follow(rows, targets, parts, done, NO_TABLE, *maps)
-            if found == done:
-                return False
-            if found < 0:
-                self.project(self._limits)
-            done = abs(found)
-        return True
-
-
-class MappedLearner(LoopPart, ABC):
-    """What learners on top of a feature map share.
-
-    They have `names`, what each expert is; `expert_weights`, with a row for each output if there may be several;
-    `sizes`, how many classes, if any, and features; `predict`, which returns nothing if a number is out of range.
-    """
-
-    RADII: ClassVar[tuple[float, ...]]  # default ones
-    LOSSES: ClassVar[str]  # the attribute that has those of the rows of this block
-    map: FeatureMap
-    renewal: Annotated[int, COUNT]  # the round after which the map is recomputed
-    alarm: DriftAlarm
-    seed: Annotated[int, SEED_OPTION]  # of random features
-    _learn: Any  # learns rows of one round, those of many features mapped
     _ended: Any  # counts the row that was learned, and returns whether no expert is to be projected
 
-    def __init__(self, features: int, intercept: bool, seed: Any) -> None:
+    def __init__(self, features: int, seed: Any) -> None:
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
-        self.map = FeatureMap(features, intercept)
+        self.map = FeatureMap(features)
         self.renewal, self.alarm = 1, DriftAlarm()
 
     def check(self) -> None:
@@ -368,21 +309,11 @@ class MappedLearner(LoopPart, ABC):
         require(self.t < self.renewal <= self.t + gap, "rounds")
         require(self.alarm.n_updates_ == self.t - self.t % BLOCK, "alarms")
 
-    @classmethod
-    def check_options(cls, options: dict[str, Any], learner: Any) -> None:
-        """Raise ValueError unless the options of a file are sound, and those of its learner."""
-        checked_radii(options["radii"], cls.RADII)
-
-    @property
-    @abstractmethod
-    def t(self) -> int:
-        """Rounds played."""
-
     def _renew(self, t: int) -> None:
         """Recompute the map, if it is time, and at the end of a block let the alarm see its losses."""
         ended = t % BLOCK == 0
         if ended:
-            self.alarm.take(getattr(self, self.LOSSES).losses)
+            self.alarm.take(self.losses)
         if t >= self.renewal or (ended and self.map.is_behind):
             self.map.renew()
             self.renewal = t + renewal_gap(self.map.features, t)
@@ -414,6 +345,26 @@ class MappedLearner(LoopPart, ABC):
         t += 1
         quiet = number == 1 and self.map.full and t % BLOCK > 0 and t < self.renewal
         return quiet and self._ended(t)
+
+    def _given(self, learning: bool) -> tuple[int, Array]:
+        """Return the address of what the loop is given, and working memory."""
+        known = self._bound
+        if known.latest is not LoopPart.latest:
+            known = self._bound = bound(known, self._held(), self._sizes)
+        # Several threads may predict.
+        return known.at, known.spare if learning else np.empty(known.spare.size)
+
+    def _learn(self, rows: SparseRows, targets: Any, parts: Array) -> bool:
+        """Learn rows of one round, those of many features mapped."""
+        done, count = 0, rows.number
+        while done < count:
+            found = self._follow(rows, targets, parts, done, NO_TABLE)
+            if found == done:
+                return False
+            if found < 0:
+                self.project(self._limits)
+            done = abs(found)
+        return True
 
     def mapped(self, rows: SparseRows, parts: Array) -> SparseRows | None:
         """Return rows of many features mapped, None if one is out of range; rows of few features as they are."""

@@ -186,10 +186,9 @@ class FeatureMap(LoopPart):
     mean square of the norms; a z longer than 2 is shortened to 2. Scales are standard deviations, or
     those of the nonzero entries about the mean if larger: so a rare feature is not blown up when it
     comes. Beyond 256 features rows stay sparse: m = 0, K = I, and scales are the root mean squares of
-    the nonzero entries. Without an intercept the first entry of z is 0, and so is m.
+    the nonzero entries.
     """
 
-    constant: Annotated[float, Field(float, among=(0.0, 1.0))]  # 1 with an intercept
     # The weight of all rows, and the sum of their squared norms; the weight of rows in which a feature was not 0.
     totals: Annotated[Array, Field(_REAL, (2,), 0.0, LARGEST_SCALE)]
     seen: Annotated[Array, Field(_REAL, ("features",), 0.0)]
@@ -201,8 +200,7 @@ class FeatureMap(LoopPart):
     last: Annotated[Array, Field(_REAL, ("full",), *_SCALE)]  # the row before
     changes: Annotated[Array, Field(_REAL, ("full",), 0.0)]  # sums of squares
 
-    def __init__(self, features: int, intercept: bool) -> None:
-        self.constant = 1.0 if intercept else 0.0
+    def __init__(self, features: int) -> None:
         self.totals, self.seen = np.zeros(2), np.zeros(features)
         self.full = features <= FULL_FEATURES
         width = features if self.full else 0
@@ -245,7 +243,7 @@ class FeatureMap(LoopPart):
         """Return rows of many features mapped, None if one is out of range; count them if `parts` are given."""
         room = given.values.size + given.number
         out = np.empty_like(given.starts), np.empty(room, np.int64), np.empty(room)
-        held = parts, self.constant, self.totals, self.seen, self.squares
+        held = parts, self.totals, self.seen, self.squares
         return SparseRows(*out) if kernels().diagonal_rows.unchecked(*given, *held, *out) else None
 
     def renew(self) -> None:
@@ -289,17 +287,17 @@ class FeatureMap(LoopPart):
 
     def diagonal(self) -> FeatureMap:
         """Return the map for many features that has counted the same rows."""
-        other, weight = FeatureMap(0, self.constant > 0.0), self.totals[0]
+        other, weight = FeatureMap(0), self.totals[0]
         other.full, other.seen = False, self.seen.copy()
         other.squares = self.moments.diagonal() + weight * self.mean**2
         # The mean of (x / scale)^2 is the fraction of rows in which x is not 0.
-        other.totals = np.array([weight, self.seen.sum() + self.constant * weight])
+        other.totals = np.array([weight, self.seen.sum() + weight])
         return other
 
     def to_features(self, inner: Array) -> tuple[Array, Array]:
         """Return weights of features and intercepts from weights of z, one column each."""
         length = np.sqrt(self.totals[1] / self.totals[0]) if self.totals[1] > 0.0 else 1.0
-        intercepts = self.constant * inner[0] / length
+        intercepts = inner[0] / length
         if self.full:
             weights = self.table @ inner[1:] / length
             return weights, intercepts - self.centre @ weights
@@ -310,11 +308,6 @@ class FeatureMap(LoopPart):
         """Return weights of z from weights of features and intercepts; for many features only."""
         length = np.sqrt(self.totals[1] / self.totals[0])
         return np.vstack((intercepts, self._scales()[:, None] * weights)) * length
-
-    def trusted_scales(self) -> Array:
-        """The scales of the features, 0 where only rounding varies."""
-        scales = self._scales()
-        return np.where(scales > CONSTANT * np.abs(self.mean), scales, 0.0)
 
     def _scales(self) -> Array:
         """The scales of the features, 0 if unknown."""
@@ -358,7 +351,7 @@ class RandomViews(LoopPart):
 
     def __init__(self) -> None:
         self.inputs, self.slopes = np.zeros((0, MOST_INPUTS), np.int64), np.zeros((0, MOST_INPUTS))
-        self.offsets, self.waves = np.zeros(0), FeatureMap(0, intercept=True)
+        self.offsets, self.waves = np.zeros(0), FeatureMap(0)
         self.tests, self.cuts = np.zeros((0, TESTS), np.int64), np.zeros((0, TESTS))
         self.counts, self.totals, self.renewal = np.zeros(0), np.zeros(2), 0
 
@@ -370,7 +363,9 @@ class RandomViews(LoopPart):
         """Draw waves and ferns for the features known by now."""
         rng, number = np.random.default_rng(seed), features.features
         self.tests = rng.integers(0, number, (FERNS, TESTS))
-        scales = features.trusted_scales()[self.tests]
+        scales = features._scales()
+        scales[scales <= CONSTANT * np.abs(features.mean)] = 0.0  # only rounding varies
+        scales = scales[self.tests]
         self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
         # Nothing is to be learned from a constant.
         self.cuts[scales == 0.0] = np.finfo(np.float64).max
@@ -382,12 +377,8 @@ class RandomViews(LoopPart):
             slope[: chosen.size] = rng.normal(scale=SLOPE, size=chosen.size)
         self.slopes *= np.sqrt(number + 1.0)  # z has norm 1
         self.offsets = rng.uniform(0.0, 2.0 * np.pi, WAVES)
-        self.waves = FeatureMap(WAVES, intercept=True)
+        self.waves = FeatureMap(WAVES)
         self.counts = np.zeros(FERNS << TESTS)
-
-    def stop(self) -> None:
-        """Forget waves and ferns."""
-        self.__init__()  # type: ignore[misc]
 
     @property
     def held(self) -> tuple[Any, ...]:

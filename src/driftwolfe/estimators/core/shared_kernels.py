@@ -7,7 +7,6 @@ import math
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_PLACES,
-    NUMBER,
     NUMBERS,
     PLACES,
     jit,
@@ -202,21 +201,20 @@ def count_changes(x, width, part, begun, at):
 
 
 @jit(allocates=False)
-def map_row(x, width, part, constant, factor, at, work, out):
-    """Map a row to factor (constant, A (x - centre)) / length, A^T the table; count it, if it has a weight `part`.
+def map_row(x, width, part, factor, at, work, out):
+    """Map a row to factor (1, A (x - centre)) / length, A^T the table; count it, if it has a weight `part`.
 
     `at` holds the addresses of the arrays of `FeatureMap.held`.
     """
     totals, seen, mean = numbers_at(at[TOTALS]), numbers_at(at[SEEN]), numbers_at(at[MEAN])
     moments, centre, table = numbers_at(at[MOMENTS]), numbers_at(at[CENTRE]), numbers_at(at[TABLE])
-    mapped, squared = pointer(out, 1), constant * constant
+    mapped, squared = pointer(out, 1), 1.0
     if part > 0.0:
         count_changes(x, width, part, totals[0] > 0.0, at)
         totals[0] += part
         for i in range(width):  # means, and moments about them, as in Welford (1962)
             mapped[i] = x[i] - mean[i]
-            if constant > 0.0:
-                mean[i] += part / totals[0] * mapped[i]
+            mean[i] += part / totals[0] * mapped[i]
             work[i] = x[i] - mean[i]
         for i in range(width):
             moment, weighed = pointer(moments, i * width), part * mapped[i]
@@ -244,18 +242,14 @@ def map_row(x, width, part, constant, factor, at, work, out):
             mapped[i] = math.copysign(WILD, value)
         squared += mapped[i] * mapped[i]
     length = divisor(totals, squared, part)
-    out[0] = factor * (constant / length)
+    out[0] = factor * (1.0 / length)
     for i in range(width):
         mapped[i] = factor * (mapped[i] / length)
 
 
-@jit(
-    *(PLACES, PLACES, NUMBERS, NUMBERS, NUMBER), *[NEW_NUMBERS] * 3, *[NEW_PLACES] * 2, NEW_NUMBERS
-)
-def diagonal_rows(
-    starts, places, values, parts, constant, totals, seen, squares, ends, mapped, out
-):
-    """Map rows to (constant, x / scale) / length; count them if they have weights `parts`.
+@jit(*(PLACES, PLACES, NUMBERS, NUMBERS), *[NEW_NUMBERS] * 3, *[NEW_PLACES] * 2, NEW_NUMBERS)
+def diagonal_rows(starts, places, values, parts, totals, seen, squares, ends, mapped, out):
+    """Map rows to (1, x / scale) / length; count them if they have weights `parts`.
 
     Values too small, or of unknown places, are left out. Return False, and do nothing, if one is too large.
     """
@@ -264,7 +258,7 @@ def diagonal_rows(
         if not abs(values[e]) <= LARGEST:
             return False
     for k in range(starts.size - 1):
-        part, squared, first = parts[k] if parts.size > 0 else 0.0, constant * constant, n
+        part, squared, first = parts[k] if parts.size > 0 else 0.0, 1.0, n
         totals[0] += part
         for e in range(starts[k], starts[k + 1]):
             j, value = places[e], values[e]
@@ -278,7 +272,7 @@ def diagonal_rows(
             mapped[n], out[n] = j + 1, min(max(value, -WILD), WILD)
             squared += out[n] * out[n]
         length = divisor(pointer(totals, 0), squared, part)
-        mapped[first], out[first] = 0, constant / length
+        mapped[first], out[first] = 0, 1.0 / length
         for e in range(first + 1, n + 1):
             out[e] /= length
         n += 1
