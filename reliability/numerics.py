@@ -76,10 +76,6 @@ class WideNormalHedge:
         self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
         self.regrets[which] = self.movements[which] = 0
 
-    def remove(self, which: Any) -> None:
-        self.regrets = np.delete(self.regrets, np.flatnonzero(which))
-        self.movements = np.delete(self.movements, np.flatnonzero(which))
-
     def weights(self) -> Any:
         unit = Wide(self.meta.scale or 1.0)
         R, C = self.regrets / unit, self.movements / unit
@@ -96,7 +92,7 @@ def watch(learner: Any) -> Any:
     """Return weights in extended precision that follow every update of the learner's."""
     meta = learner._meta
     wide = WideHedge(meta) if isinstance(learner, dw.POLD) else WideNormalHedge(meta)
-    for name in ("update", "add", "restart", "remove"):
+    for name in ("update", "add", "restart"):
         if hasattr(wide, name):
             setattr(meta, name, _both(getattr(meta, name), getattr(wide, name)))
     return wide

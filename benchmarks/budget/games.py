@@ -300,7 +300,7 @@ def _check_budget(setting: Setting, calls: np.ndarray) -> None:
 def resist(title: str, setting: Setting, rounds: int, budget: float) -> dict[str, Any]:
     """Play against `ResistingOracle`: regret must lie between the lower bound and the learner's."""
     game = dw.streams.ResistingOracle(rounds, budget)
-    learner = setting.make(game.domain, rounds, game.lipschitz)
+    learner = setting.make(game.domain, rounds, 1.0)
     started = time.process_time()
     history = dw.play(learner, game.losses(learner), keep_losses=False, progress=False)
     record = {

@@ -106,7 +106,10 @@ def check_fields(
 ) -> dict[str, int]:
     """Raise ValueError unless values, read or not, are what a table of fields says; return the named sizes."""
     if not isinstance(values, dict) or values.keys() != fields.keys():
-        raise ValueError(f"this archive does not hold the state of a {what}")
+        raise ValueError(
+            f"this archive does not hold the state of a {what} of this version; load it with the "
+            "version that wrote it"
+        )
     for name, field in fields.items():
         if not field.fits(values[name], sizes):
             raise ValueError(f"this archive holds a {what} whose {name.strip('_')} does not fit")

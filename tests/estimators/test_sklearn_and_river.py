@@ -146,7 +146,7 @@ def test_rivers_completer_need_not_keep_what_was_seen(tmp_path):
     model.learn_one("ann", "up", 5.0)
     model.save(tmp_path / "model")
     for each in (model.clone(), RiverMatrixCompleter.load(tmp_path / "model")):
-        assert each.keep_seen is False and each.model.keep_seen is False
+        assert each.keep_seen is False and each.model._pool.settings["keep_seen"] is False
 
 
 def test_ranks_fall_and_hold_every_item():

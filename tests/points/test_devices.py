@@ -358,7 +358,7 @@ def test_a_device_is_chosen_where_it_pays(monkeypatch):
     assert dw.TraceNormBall(large, device="auto").device.name == expected
     assert dw.TraceNormBall(small, device="auto").device is HOST
     assert dw.TraceNormBall(large, representation="dense", device="auto").device is HOST
-    monkeypatch.setattr(dw.domains.spectral, "best_device", lambda: "the best")
+    monkeypatch.setattr(devices, "best_device", lambda: "the best")
     assert dw.TraceNormBall(large, device="auto").device == "the best"
     assert dw.TraceNormBall(small, representation="factored", device="auto").device is HOST
 

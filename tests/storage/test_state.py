@@ -249,7 +249,8 @@ def test_what_does_not_fit_is_refused_by_name(name, value):
     ],
 )
 def test_other_names_are_refused(values):
-    with pytest.raises(ValueError, match=r"^this archive does not hold the state of a thing$"):
+    told = r"^this archive does not hold the state of a thing of this version; load it with the version"
+    with pytest.raises(ValueError, match=told):
         check_fields(FIELDS, values, "thing")
 
 

@@ -45,6 +45,8 @@ class DriftAlarm(Part, Guarded):
         How often it may sound for nothing: at most once in 1/rate updates, on average.
     two_sided
         Whether falls are alarms as well.
+    random_state
+        Seed of the ties.
 
     Attributes
     ----------
@@ -80,17 +82,21 @@ class DriftAlarm(Part, Guarded):
     starts_: Annotated[Indices, _ROWS]
     rate: Annotated[float, Field(float, least=1e-300, most=1.0)]
     two_sided: Annotated[bool, Field(bool)]
+    random_state: Count
     _known: Annotated[Array, Field(np.float64, ("known",))]  # the losses to compare with, in order
     # That ranks have become smaller, and larger: of each bet the sum over all starts of what 1 at that time has
     # become, and that of the best start.
     _evidence: Annotated[Array, Field(np.float64, (4 * _BETS,), 0.0)]
     _starts: Annotated[Indices, Field(np.int64, (2 * _BETS,), 0)]  # the best ones
 
-    def __init__(self, rate: float = 1e-4, *, two_sided: bool = False) -> None:
+    def __init__(
+        self, rate: float = 1e-4, *, two_sided: bool = False, random_state: int = 0
+    ) -> None:
         self.rate = checks.positive(rate, "rate")
         if self.rate > 1.0:
             raise ValueError(f"rate must be at most 1, alarms per update, got {rate!r}")
         self.two_sided = bool(two_sided)
+        self.random_state = checks.count(random_state, "random_state", least=0)
         self.n_updates_, self._known = 0, np.zeros(0)
         self.changes_ = self.starts_ = np.zeros(0, np.int64)
         self._evidence, self._starts = np.zeros(4 * _BETS), np.zeros(2 * _BETS, np.int64)
@@ -143,7 +149,7 @@ class DriftAlarm(Part, Guarded):
             t = self.n_updates_
             if self._chunk != t // CHUNK:
                 self._chunk = t // CHUNK
-                self._draws = np.random.default_rng((0, self._chunk)).random(CHUNK)
+                self._draws = np.random.default_rng((self.random_state, self._chunk)).random(CHUNK)
             if (many := self._sizes.item(0) + 3 * RECENT) > self._table.size:
                 self._table = np.append(self._table, np.zeros(many))
             some = losses[done : done + CHUNK - t % CHUNK]

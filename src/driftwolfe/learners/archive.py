@@ -338,6 +338,22 @@ def _device(domain: Domain) -> Device:
 # -- sets ------------------------------------------------------------------------------------------
 
 
+#: What arguments that are gone had to be for a file of 0.1 to be resumed: their defaults.
+GONE = {
+    "OnlineFrankWolfe": {"variant": "optimized"},
+    "PAMO": {"accuracy": None},
+    "POLD": {"weights": "hedge", "budget_split": "prior"},
+    "SOOGD": {"tolerance_scale": 1.0},
+    "TraceNormBall": {"lmo_tolerance": 1e-8},
+}
+
+
+def _still_taken(cls: type[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments less those that are gone and had their default."""
+    gone = GONE.get(cls.__name__, {})
+    return {k: v for k, v in arguments.items() if k not in gone or v != gone[k]}
+
+
 class _Maker:
     """Makes what a file describes; no set is larger than what the file holds: it holds points of theirs."""
 
@@ -367,13 +383,13 @@ class _Maker:
             self._take_room(cls.__name__, arguments)
             if "device" in inspect.signature(cls).parameters:
                 arguments["device"] = self._device
-            return cls(**arguments)
+            return cls(**_still_taken(cls, arguments))
 
     def learner(self, cls: type[Learner], arguments: dict[str, Any]) -> Learner:
         """Return a learner on the set."""
         what = f"this archive holds arguments that {cls.__name__} does not take"
         with refused(what, "; load it with the version that wrote it, or make the learner anew"):
-            return cls(cast(Domain, self.domain), **arguments)
+            return cls(cast(Domain, self.domain), **_still_taken(cls, arguments))
 
     def _take_room(self, kind: str, arguments: Mapping[str, Any]) -> None:
         """Refuse a set that is too large, before anything is made of it."""

@@ -145,7 +145,19 @@ class Loss(ABC):
             )
 
 
-class Absolute:
+class OfErrors:
+    """A function of errors, which a loss sums or takes the mean of."""
+
+    def losses_of(self, errors: Array) -> Array:
+        """Return the function of each error."""
+        raise NotImplementedError
+
+    def slopes_of(self, errors: Array) -> Array:
+        """Return its slope at each error."""
+        raise NotImplementedError
+
+
+class Absolute(OfErrors):
     """Absolute errors."""
 
     def losses_of(self, errors: Array) -> Array:
@@ -155,7 +167,7 @@ class Absolute:
         return namespace(errors).sign(errors)
 
 
-class Squared:
+class Squared(OfErrors):
     """Squared errors, without a factor 1/2."""
 
     def losses_of(self, errors: Array) -> Array:
@@ -165,7 +177,7 @@ class Squared:
         return 2.0 * errors
 
 
-class Huber:
+class Huber(OfErrors):
     """Errors e as e^2/2 up to a width w, and as w|e| - w^2/2 beyond."""
 
     def _set_width(self, width: float) -> None:

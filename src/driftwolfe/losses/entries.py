@@ -14,7 +14,7 @@ from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
-class EntryLoss(base.Loss):
+class EntryLoss(base.Loss, base.OfErrors):
     r"""A sum of losses of single entries, :math:`f(X) = \sum_k \varphi(X_{i_k j_k} - M_k)`.
 
     The gradient at a `FactoredMatrix` is sparse. Terms of a pair (i, j) that comes several times add up.

@@ -19,7 +19,7 @@ kernels = compiled("driftwolfe.points.kernels")
 _COMPILED = 50_000
 
 
-class FeatureLoss(base.Loss):
+class FeatureLoss(base.Loss, base.OfErrors):
     r"""A mean over rows of losses of their products with a vector, or with each row of a matrix.
 
     .. math:: f(X) = \frac1b \sum_{k=1}^b \sum_c \varphi_c(\langle X_c, a_k\rangle - y_{kc})
