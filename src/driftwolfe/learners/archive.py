@@ -339,7 +339,7 @@ def _device(domain: Domain) -> Device:
 
 
 #: What arguments that are gone had to be for a file of 0.1 to be resumed: their defaults.
-GONE = {
+GONE: dict[str, dict[str, Any]] = {
     "OnlineFrankWolfe": {"variant": "optimized"},
     "PAMO": {"accuracy": None},
     "POLD": {"weights": "hedge", "budget_split": "prior"},
