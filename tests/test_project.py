@@ -56,7 +56,7 @@ def test_no_two_classes_share_a_name():
 
 
 #: Interfaces, and what a constructor, copies or declared state share: no level of their own.
-INTERFACES = {"Domain", "Loss", "Experts", "Learner"}
+INTERFACES = {"Domain", "Loss", "OfErrors", "Experts", "Learner"}
 INTERFACES |= {"Constructed", "Guarded", "Stateful"}
 #: What may be a level deeper. Sets that are another one by a shorter constructor; experts that are others
 #: but for their step, or their hints: parts passed in would call back into what holds the points.
