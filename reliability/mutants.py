@@ -18,11 +18,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reliability.code_mutants import Mutant, difference, mutants, sample
 
@@ -227,27 +227,57 @@ def draw(paths: Sequence[Path], number: int, seed: int, root: Path = ROOT) -> li
 
 
 def measure(drawn: Sequence[Drawn], copies: Sequence[Copy]) -> Iterator[Outcome]:
-    """Test mutants, as many at a time as there are copies."""
-    patience = {}
-    for tests in dict.fromkeys(relevant_tests(each.path) for each in drawn):
-        changed = {str(each.path) for each in drawn if relevant_tests(each.path) == tests}
-        started = time.monotonic()
-        if copies[0].run([*tests, *sorted(changed)]) != LIVED:
-            raise SystemExit(f"the tests fail without any mutant:\n{copies[0].told}")
-        patience[tests] = PATIENCE + 3.0 * (time.monotonic() - started)
+    """Test mutants, as many at a time as there are copies, and yield what the tests said as they end."""
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
 
-    def one(each: Drawn) -> Outcome:
-        copy, tests = free.get(), relevant_tests(each.path)
+    def patience(tests: Sequence[str], changed: Sequence[str]) -> float:
+        """Seconds to wait for a mutant; none where the tests fail without any."""
+        copy, started = free.get(), time.monotonic()
         try:
-            return copy.test(each, tests, patience[tests])
+            if copy.run([*tests, *changed]) != LIVED:
+                failed.append(copy.told)
+                return 0.0
+            return PATIENCE + 3.0 * (time.monotonic() - started)
         finally:
             free.put(copy)
 
+    def one(each: Drawn, tests: Sequence[str], limit: float) -> Outcome:
+        copy = free.get()
+        try:
+            return copy.test(each, tests, limit)
+        finally:
+            free.put(copy)
+
+    failed: list[str] = []
+    belonging: dict[tuple[str, ...], list[Drawn]] = {}
+    for each in drawn:
+        belonging.setdefault(relevant_tests(each.path), []).append(each)
+    largest = sorted(belonging, key=lambda tests: -len(belonging[tests]))
     with ThreadPoolExecutor(len(copies)) as pool:
-        yield from pool.map(one, drawn)
+        without: dict[Future[Any], tuple[str, ...]] = {
+            pool.submit(
+                patience, tests, sorted({str(each.path) for each in belonging[tests]})
+            ): tests
+            for tests in largest
+        }
+        running: set[Future[Any]] = set(without)
+        try:
+            while running:
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    tests = without.get(future)
+                    if tests is None:
+                        yield future.result()
+                    elif limit := future.result():
+                        running |= {
+                            pool.submit(one, each, tests, limit) for each in belonging[tests]
+                        }
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    if failed:
+        raise SystemExit("tests fail without any mutant:\n" + "\n".join(failed))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -275,8 +305,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         if verdict == LIVED:
             lived.append(outcome.drawn)
-    for path, mutant in lived:
-        print(f"\n{difference((ROOT / path).read_text(encoding='utf-8'), mutant, str(path))}")
+            print(
+                difference((ROOT / path).read_text(encoding="utf-8"), mutant, str(path)), flush=True
+            )
     died, share = len(drawn) - len(lived), 1.0 - len(lived) / max(len(drawn), 1)
     print(f"\nkilled {died} of {len(drawn)} ({share:.0%})")
 
