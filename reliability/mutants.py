@@ -212,6 +212,11 @@ def relevant_tests(path: Path, root: Path = ROOT) -> tuple[str, ...]:
     return tuple(found or [folder.as_posix()])
 
 
+def once(tests: Sequence[str]) -> tuple[str, ...]:
+    """Return these tests without files of folders that are among them, in one order."""
+    return tuple(sorted(t for t in tests if not set(map(str, Path(t).parents)) & set(tests)))
+
+
 def draw(paths: Sequence[Path], number: int, seed: int, root: Path = ROOT) -> list[Drawn]:
     """Return that many mutants of the files, every line being as likely as any other."""
     random = Random(seed)
@@ -243,24 +248,21 @@ def measure(drawn: Sequence[Drawn], copies: Sequence[Copy]) -> Iterator[Outcome]
         finally:
             free.put(copy)
 
-    def one(each: Drawn, tests: Sequence[str], limit: float) -> Outcome:
+    def one(each: Drawn, limit: float) -> Outcome:
         copy = free.get()
         try:
-            return copy.test(each, tests, limit)
+            return copy.test(each, relevant_tests(each.path), limit)
         finally:
             free.put(copy)
 
     failed: list[str] = []
     belonging: dict[tuple[str, ...], list[Drawn]] = {}
     for each in drawn:
-        belonging.setdefault(relevant_tests(each.path), []).append(each)
-    largest = sorted(belonging, key=lambda tests: -len(belonging[tests]))
+        belonging.setdefault(once(relevant_tests(each.path)), []).append(each)
     with ThreadPoolExecutor(len(copies)) as pool:
         without: dict[Future[Any], tuple[str, ...]] = {
-            pool.submit(
-                patience, tests, sorted({str(each.path) for each in belonging[tests]})
-            ): tests
-            for tests in largest
+            pool.submit(patience, tests, sorted({str(each.path) for each in own})): tests
+            for tests, own in sorted(belonging.items(), key=lambda item: -len(item[1]))
         }
         running: set[Future[Any]] = set(without)
         try:
@@ -271,9 +273,7 @@ def measure(drawn: Sequence[Drawn], copies: Sequence[Copy]) -> Iterator[Outcome]
                     if tests is None:
                         yield future.result()
                     elif limit := future.result():
-                        running |= {
-                            pool.submit(one, each, tests, limit) for each in belonging[tests]
-                        }
+                        running |= {pool.submit(one, each, limit) for each in belonging[tests]}
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
     if failed:

@@ -161,7 +161,7 @@ def textbook(edges, demands, capacities=np.inf):
     size = len(edges)
     limits = np.minimum(np.broadcast_to(capacities, size), 1e6)
     return len(origins), {
-        "A_eq": sparse.block_diag([balance] * len(origins)),
+        "A_eq": sparse.block_diag([sparse.csr_array(balance)] * len(origins)),
         "b_eq": supplies,
         "A_ub": sparse.hstack([sparse.eye_array(size)] * len(origins)),
         "b_ub": limits,
