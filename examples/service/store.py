@@ -12,7 +12,6 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
-import driftwolfe as dw
 from driftwolfe.estimators import Recommender
 from driftwolfe.storage import lock, read_archive, write_archive
 
@@ -30,24 +29,24 @@ class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Store:
-    """A model, marks of the latest events (64 bits in the place of an id, which may be a name), and the log."""
+    """A model, users by when last heard of, the log, and a ring of marks of ids (64 bits), oldest at `place`."""
 
     def __init__(self, folder, most_users, most_ids, every):
         self.folder, self.most_users, self.every = Path(folder), most_users, every
-        self.path = lambda number: self.folder / f"log-{number:08}"  # of a part of the log
+        self.path = lambda number, kind="log": self.folder / f"{kind}-{number:08}"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.open_folder, self.log, self.part = os.open(folder, os.O_RDONLY), None, 1
         if not lock(self.open_folder):
             raise ValueError(f"another process uses {folder}: stop it, or take another folder")
         self.waiting, self.saved, self.since, self.task, self.place = [], 0, 0, None, 0
         self.writing, self.saving = asyncio.Lock(), asyncio.Lock()
-        # Users by when they were last heard of; marks in a ring, the oldest of them at `place`.
         self.model, self.users, self.marks = Recommender(), {}, array("Q", bytes(8 * most_ids))
         if (self.folder / "state").exists():
-            _, settings, arrays = read_archive(self.folder / "state", kind="Service")
-            self.part, self.model = settings["part"], dw.from_bytes(arrays["model"].tobytes())
-            self.users = dict.fromkeys(msgspec.json.decode(arrays["users"].tobytes()))
-            self.marks = (self.marks + array("Q", arrays["marks"].tobytes()))[-most_ids:]
+            _, settings, held = read_archive(self.folder / "state", kind="Service")
+            self.part = settings["part"]  # of the log, which comes after the model
+            self.model = Recommender.load(self.path(self.part, "model"))
+            self.users = dict.fromkeys(msgspec.json.decode(held["users"].tobytes()))
+            self.marks = (self.marks + array("Q", held["marks"].tobytes()))[-most_ids:]
         self.items, self.known = set(self.model.items_), set(self.marks)
         parts = sorted(p for p in self.folder.glob("log-*") if p >= self.path(self.part))
         if parts != [self.path(self.part + number) for number in range(len(parts))]:
@@ -150,13 +149,14 @@ class Store:
             os.close(self.log)
         self.log, self.part, self.end = log, number, os.fstat(log).st_size
 
-    def save(self, model, users, marks):
-        """Write the state before this part of the log, and remove the parts before it."""
-        held = {"model": model.to_bytes(), "users": msgspec.json.encode(users), "marks": marks}
-        held = {name: np.frombuffer(content, np.uint8) for name, content in held.items()}
+    def save(self, model, users, marks):  # the state before this part of the log
+        model.save(self.path(self.part, "model"))
+        os.fsync(self.open_folder)
+        held = {"users": np.frombuffer(msgspec.json.encode(users), np.uint8), "marks": marks}
         write_archive(self.folder / "state", "Service", {"part": self.part}, held)
         os.fsync(self.open_folder)
-        for path in [p for p in self.folder.glob("log-*") if p < self.path(self.part)]:
-            path.unlink()
+        for path in [*self.folder.glob("log-*"), *self.folder.glob("model-*")]:
+            if int(path.name[-8:]) < self.part:
+                path.unlink()
         os.fsync(self.open_folder)
         self.saved = self.part

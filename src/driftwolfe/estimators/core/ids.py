@@ -83,8 +83,8 @@ _KEYS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 _TAGS = {kind: tag for tag, (kind, _, _) in _KEYS.items()}
 #: How deep tuples in tuples may be, and how many parts one key may have.
 DEEPEST_KEY, LARGEST_KEY = 8, 10_000
-#: Keys that are encoded at a time.
-_CHUNK = 10_000
+#: Keys that are encoded at a time: other threads wait.
+_CHUNK = 2_000
 #: Types of keys that hold no others and are equal to themselves.
 SIMPLE = {str, int, bool, bytes, type(None)}
 _HOLDERS = (tuple, frozenset)
