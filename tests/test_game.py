@@ -138,6 +138,20 @@ def test_a_foreign_learner_sees_losses_late_and_ignores_constraints():
     assert learner.seen == losses
 
 
+def test_a_round_without_a_constraint_has_none():
+    told, limit = [], SquaredDistance(np.full(3, 0.1))
+
+    class Watching(dw.contrib.LongTerm):
+        def update(self, loss, constraint=None):
+            told.append(constraint)
+            return super().update(loss, constraint=constraint)
+
+    limits = [None, limit, None, limit, limit]
+    history = dw.play(Watching(dw.L1Ball(3), lipschitz=1.0), stream(5), constraints=limits)
+    assert told == limits
+    assert (history.constraint_values == -np.inf).tolist() == [each is None for each in limits]
+
+
 def test_classes_and_functions_make_the_learner():
     ball = dw.L1Ball(3)
     known = dw.streams.Stream(stream(), domain=ball)

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-from driftwolfe.estimators import recommender_kernels as kernels
-
 
 class PlainRanks:
     """Popularity and co-occurrence of a stream of events, item numbers 0..items-1."""
@@ -23,9 +21,9 @@ class PlainRanks:
         scores = [self.events + 1.0, self.recent]
         latest = self.history.get(user, [])[::-1]
         kinds = (
-            (self.far, math.inf, kernels.FAR_POWER, kernels.NEAR, kernels.LOOK_BACK),
-            (self.near, kernels.FRESH, kernels.NEAR_POWER, kernels.NEAR, kernels.LOOK_BACK),
-            (self.far, math.inf, kernels.NEAR_POWER, math.inf, kernels.LONG_LOOK_BACK),
+            (self.far, math.inf, 0.5, 5.0, 10),
+            (self.near, 100.0, 0.3, 5.0, 10),
+            (self.far, math.inf, 0.3, math.inf, 18),
         )
         for table, most, power, decay, back in kinds:
             summed = np.zeros(self.known.size)
@@ -38,9 +36,7 @@ class PlainRanks:
             held = np.where(open_, score, 0.0)
             found.append(held / held.sum() if held.sum() > 0.0 else found[0])
         smoothed = [found[0]]
-        smoothed += [
-            (1.0 - kernels.SMOOTHING) * row + kernels.SMOOTHING * found[0] for row in found[1:]
-        ]
+        smoothed += [0.9 * row + 0.1 * found[0] for row in found[1:]]
         return np.array(smoothed)
 
     def learn(self, user, item, weight=1.0):
@@ -48,14 +44,14 @@ class PlainRanks:
         self.known[item] = True
         if weight > 0.0:
             self.events[item] += weight
-            self.recent *= math.exp(-1.0 / kernels.MEMORY)
+            self.recent *= math.exp(-1.0 / 300.0)
             self.recent[item] += weight
             # Near pairs of an item fade with each of its events.
-            self.near[item] /= 1.0 + 1.0 / kernels.FRESH
+            self.near[item] /= 1.0 + 1.0 / 100.0
             history = self.history.setdefault(user, [])
-            for d, other in enumerate(history[::-1][: kernels.WINDOW]):
+            for d, other in enumerate(history[::-1][:16]):
                 if other != item:
-                    near, far = math.exp(-d / kernels.NEAR), math.exp(-d / kernels.FAR)
+                    near, far = math.exp(-d / 5.0), math.exp(-d / 50.0)
                     for one, two in ((item, other), (other, item)):
                         self.near[one, two] += weight * near
                         self.far[one, two] += weight * far

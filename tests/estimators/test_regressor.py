@@ -13,6 +13,7 @@ from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from driftwolfe.estimators import regressor
 from driftwolfe.estimators.core import shared_kernels
 from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.estimators.river import RiverTraceNormRegressor
@@ -114,6 +115,22 @@ def test_it_recovers_after_a_flip():
         model.partial_fit(X[k : k + 10], y[k : k + 10])
     errors = np.abs(np.array(told) - y) / y.std()
     assert errors[100:300].mean() < 0.2 and errors[400:].mean() < 0.2
+
+
+def test_rows_after_a_projection_are_learned_as_if_they_came_alone(monkeypatch):
+    rng, calls = np.random.default_rng(0), []
+    X = rng.standard_normal((300, 3))
+    y = X @ rng.standard_normal((3, 4)) + 0.01 * rng.standard_normal((300, 4))
+    project = regressor.RegressionLearner.project
+    monkeypatch.setattr(
+        regressor.RegressionLearner, "project", lambda *given: calls.append(1) or project(*given)
+    )
+    together, alone = TraceNormRegressor().partial_fit(X, y), TraceNormRegressor()
+    projected = len(calls)
+    for row, target in zip(X, y, strict=True):
+        alone.partial_fit(row[None], target[None])
+    assert len(calls) == 2 * projected >= 20
+    np.testing.assert_array_equal(together.predict(X), alone.predict(X))
 
 
 def test_units_do_not_matter():

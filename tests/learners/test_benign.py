@@ -516,6 +516,17 @@ def test_multi_ocg_has_a_bound_for_strongly_convex_losses(pieces):
     learner = dw.learners.MultiOCG(domain, rounds, 2.0, tuning="certified", strong_convexity=1.0)
     found, bound = regret(learner, losses, best), learner.bound(path_length(best))
     assert found <= bound
+    # Each leader's bound of its restarts, what moving costs it, and what finding it costs: -ln(p) G^2/lambda.
+    lengths = [1 << i for i in range((rounds - 1).bit_length() + 1)]
+    assert bound == pytest.approx(
+        min(
+            rounds // n * bounds.strongly_convex_leader(2.0, 1.0, n)
+            + bounds.strongly_convex_leader(2.0, 1.0, rounds % n)
+            + 2.0 * n * path_length(best)
+            - 4.0 * math.log(p)
+            for n, p in zip(lengths, learner._meta.prior, strict=True)
+        )
+    )
     convex = dw.learners.MultiOCG(domain, rounds, 2.0, tuning="certified")
     dw.play(convex, losses)
     assert bound < convex.bound(path_length(best))

@@ -44,6 +44,12 @@ def test_against_numpy(place, device, shape, rank, stored):
         check_triplet(leading_triplet(operator), matrix, place)
 
 
+@pytest.mark.parametrize("shape", [(60, 5), (5, 60)])
+def test_a_short_side_is_decomposed_at_once(shape):
+    dense = np.random.default_rng(0).standard_normal(shape)
+    assert leading_triplet(dense).products == 5
+
+
 def test_a_start_in_an_invariant_space_ends_the_run(place, device):
     """Where singular values are alike, one step spans what a start can reach."""
     n = 60

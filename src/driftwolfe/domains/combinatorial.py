@@ -219,15 +219,10 @@ class MatchingPolytope(Domain):
         self._tilt = tilt(size)
         # No more than 3/2 of the largest degree of matchings hold all edges (Shannon 1949).
         share = min(2 / 3 / meets.sum(axis=1).max(), most[-1] / size) / 2
-        center = np.full(size, share)
-        super().__init__(
-            size,
-            # ||matching - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest one.
-            norm(self._lmo(2 * center - 1) - center),
-            diameter=math.sqrt(2 * self._lmo(np.full(size, -1.0)).sum()),
-            center=center,
-            inner_radius=share,
-        )
+        center, largest = np.full(size, share), self._lmo(np.full(size, -1.0))
+        # As the share is below 1/2, a matching is the farther from the centre the more edges it has.
+        shape = {"diameter": math.sqrt(2 * largest.sum()), "center": center, "inner_radius": share}
+        super().__init__(size, norm(largest - center), **shape)
 
     def _lmo(self, direction: Array) -> Array:
         return self._program(tilted(direction, self._tilt))
