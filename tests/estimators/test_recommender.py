@@ -166,14 +166,6 @@ def test_a_large_catalogue_finds_what_a_whole_search_finds():
     np.testing.assert_allclose(model.predict(asked), expected, rtol=1e-4)
 
 
-def test_of_a_small_catalogue_every_item_is_told():
-    """Up to 256 items are all popular, however seldom they come."""
-    model, often = Recommender(), np.random.default_rng(0).integers(0, 30, 3000)
-    model.partial_fit([(f"u{k}", k) for k in range(200)])
-    model.partial_fit([(f"v{k // 9}", item) for k, item in enumerate(often.tolist())])
-    assert sorted(model.recommend("new", 200)) == list(range(200))
-
-
 def test_long_lists_of_neighbours_keep_the_frequent_ones():
     rng = np.random.default_rng(0)
     model = Recommender()
