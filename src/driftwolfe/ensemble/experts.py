@@ -122,9 +122,8 @@ class Experts(Stateful, ABC):
             values, slopes = loss.value_and_slope_at(scores)
             losses = to_host(values)
         else:
-            pairs: list[Any] = [loss.value_and_slope_at(score) for score in scores]
-            losses = np.array([float(value) for value, _ in pairs])
-            slopes = [slope for _, slope in pairs]
+            told, slopes = map(list, zip(*map(loss.value_and_slope_at, scores), strict=True))
+            losses = np.array([float(value) for value in told])
         require_finite(losses, slopes)
         if tangent:
             return found._replace(slopes=slopes, shared=False)

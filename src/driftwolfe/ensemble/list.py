@@ -146,7 +146,8 @@ class ListDescent(Descent):
         narrow = [n for n, i in enumerate(due) if not on_host and not self.wide(i)]
         alone = [[n] for n in range(due.size) if n not in narrow]
         groups = [narrow, *alone] if narrow else alone
-        jobs = self.on_streams([partial(project, numbers) for numbers in groups])
+        jobs: Any = [partial(project, numbers) for numbers in groups]
+        jobs = jobs if on_host else self.on_streams(jobs)
         found = threads.run(jobs, self.domain.device.workers)
         results = dict(zip(chain(*groups), chain(*found), strict=True))
         return self._counted(due, [results[number] for number in range(due.size)])

@@ -304,15 +304,12 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
     radius, length = domain.radius, norm(y)
     if not length < 1e153:  # squares of larger ones overflow
         raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
-    if abs(length - norm(x)) <= math.sqrt(stop.tolerance):  # it is at most their distance
-        apart = distance(y, x)
-        if apart * apart <= stop.tolerance:
-            gap = apart * 2 * radius
-            return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, "block")
+    most = math.sqrt(stop.tolerance)  # the first of these is at most the other
+    if abs(length - norm(x)) <= most and (apart := distance(y, x)) <= most:
+        return InfeasibleProjection(x.copy(), y.copy(), 0, apart * 2 * radius, apart, "block")
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, "block")
-    yy = length * length
-    full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
+    yy, full, dense = length * length, min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
     right, near = _right_vectors(x, y, radius)
     right = _with_random_columns(right, most, _RANDOM_FRACTION, rng)
@@ -330,14 +327,12 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
         if not (growing and xx - 2 * xy + yy > max(stop.tolerance, 1e-6 * yy)):
             rank = int(np.count_nonzero(kept))
             U, V = space.leading(rank)
-            if isinstance(y, FactoredMatrix):
-                nearest = FactoredMatrix.from_orthonormal(U, kept[:rank], V)
-            else:
-                nearest = (U * kept[:rank]) @ V.T
+            factors: Any = FactoredMatrix.from_orthonormal(U, kept[:rank], V)
+            nearest = (U * kept[:rank]) @ V.T if is_array(y) else factors
+            factors = factors if mixed else None
             pair = Pair(nearest, y, (xx, xy, yy))
             run = Run(domain, stop, "block", pair)
             run.calls = calls
-            factors = FactoredMatrix.from_orthonormal(U, kept[:rank], V) if mixed else None
             if run.near():
                 return _with_factors(run.stay(), factors)
         if growing:

@@ -53,8 +53,6 @@ def norm(a: Point) -> float:
     if not isinstance(a, np.ndarray):
         return float(namespace(a).linalg.vector_norm(a) if is_array(a) else a.norm())
     size = math.sqrt(np.vdot(a, a))  # which, unlike dot, warns of no overflow
-    if size == 0.0 and not a.any():
-        return 0.0
     if not 1e-150 < size < 1e150:  # squares have under- or overflowed, or soon will
         flat = a.ravel()
         largest = float(np.abs(flat).max(initial=0.0))
