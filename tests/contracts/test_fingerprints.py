@@ -1,0 +1,165 @@
+"""What everything computes on small examples is what `fingerprints.txt` says: a change of it is meant.
+
+`python tests/contracts/test_fingerprints.py` writes the file anew. That the numbers are right is for other tests;
+here a constant, a step or a bound that changed unnoticed is seen, and on every kind of machine the same.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+KNOWN = Path(__file__).with_suffix("").with_name("fingerprints.txt")
+CALL = "a number has changed; if that is meant: python tests/contracts/test_fingerprints.py"
+ROUNDS = 24
+
+
+def probe(shape):
+    return np.cos(1.0 + np.arange(np.prod(shape))).reshape(shape)
+
+
+def number(value):
+    """One number that nearly every change of a value, a point or several of them changes."""
+    if isinstance(value, tuple | list):
+        return float(sum(number(each) / (2.0 + k) for k, each in enumerate(value)))
+    value = getattr(value, "toarray", lambda: value)()
+    array = np.asarray(value, dtype=float)
+    return float(np.vdot(probe(array.shape), array)) if array.ndim else float(array)
+
+
+def told(function, *given, **named):
+    """The fingerprint of an answer, or why there is none."""
+    try:
+        return number(function(*given, **named))
+    except (NotImplementedError, AttributeError, TypeError, ValueError) as error:
+        return type(error).__name__
+
+
+def of_learners():
+    from contracts.learner_cases import LEARNER_CASES, domains, played, suits
+    from contracts.test_learner_contract import stream
+
+    for name in ("l1", "simplex", "trace-norm", "factored"):
+        for cls, cases in LEARNER_CASES.items():
+            domain = domains()[name]
+            for k, settings in enumerate(cases if suits(cls, domain) else ()):
+                for known in ({}, {"horizon": ROUNDS, "lipschitz": 10.0}):
+                    if "tuning" in settings and not known:
+                        continue
+                    learner = cls(domain, **known, **settings)
+                    suffered = [learner.update(loss) for loss in stream(domain, ROUNDS)]
+                    calls = learner.oracle_calls
+                    yield (
+                        f"{cls.__name__} {k}, {name}, {'known' if known else 'unknown'}",
+                        number(suffered),
+                        number(played(learner)),
+                        told(getattr, learner, "weights"),
+                        told(learner.bound),
+                        told(learner.bound, 1.5),
+                        told(learner.bound, 0.5, tau=9),
+                        calls.lmo,
+                        calls.projection,
+                    )
+
+
+def of_estimators():
+    from contracts.estimator_cases import COUNT, ESTIMATOR_CASES
+
+    for name, cases in ESTIMATOR_CASES.items():
+        for k, case in enumerate(cases):
+            model = case.make()
+            case.learn(model, slice(0, COUNT // 2))
+            half = number(case.ask(model))
+            case.learn(model, slice(COUNT // 2, COUNT))
+            yield f"{name} {k}", half, number(case.ask(model))
+
+
+def of_domains():
+    from contracts.domain_cases import CASES, made
+    from contracts.test_oracle_contract import methods_for
+    from driftwolfe import infeasible_projection
+
+    for case in CASES:
+        domain = made(*case.values)
+        shape = domain.shape
+        parts = [domain.radius, domain.diameter, domain.inner_radius]
+        yield case.id, *parts, told(getattr, domain, "center")
+        if isinstance(shape[0], tuple):
+            continue
+        direction = probe(shape)
+        vertex = domain.lmo(direction)
+        near, far = 0.5 * (vertex + domain.origin()), domain.radius * 2.0 * direction
+        answers = [told(getattr(domain, n), far) for n in ("project", "gauge", "gauge_subgradient")]
+        yield f"{case.id} answers", number(vertex), *answers, told(domain.contains, near)
+        for method in methods_for(domain):
+            how = (0.01 * domain.radius**2, method)
+            found = infeasible_projection(domain, near, far, *how, max_lmo_calls=30)
+            parts = (found.lmo_calls, found.distance, found.gap)
+            yield f"{case.id} by {method}", *map(float, parts), number(found.feasible)
+
+
+def of_losses():
+    from losses.loss_cases import CASES
+
+    for name, (make, shape) in CASES.items():
+        if "from_" in name:  # those of other libraries
+            continue
+        loss = make(np.random.default_rng(0))
+        x = probe(shape)
+        yield name, float(loss.value(x)), number(loss.gradient(x))
+
+
+def of_streams():
+    from driftwolfe import regret
+    from streams.test_synthetic import ON_ANY_SET, ON_MATRICES, make
+
+    for maker, name in [*((m, "L1Ball") for m in ON_ANY_SET), *((m, None) for m in ON_MATRICES)]:
+        stream = make(maker, name)
+        losses = stream.losses[::5]
+        values = [loss.value(stream.comparators[0]) for loss in losses]
+        yield maker, number(values), regret.path_length(stream.comparators), stream.lipschitz
+
+
+def lines():
+    """A line for everything."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for kind in (of_learners, of_estimators, of_domains, of_losses, of_streams):
+            for name, *values in kind():
+                shown = (each if isinstance(each, str) else f"{each:.8g}" for each in values)
+                yield f"{name}: {' '.join(shown)}"
+
+
+def parsed(text):
+    """The numbers of lines by name, with words for what is no number."""
+    found = {}
+    for line in text:
+        name, _, values = line.rpartition(": ")
+        found[name] = values.split(" ")
+    return found
+
+
+def same(one, other):
+    try:
+        return one == other or float(one) == pytest.approx(float(other), rel=1e-5, abs=1e-7)
+    except ValueError:  # the name of an error
+        return False
+
+
+def test_everything_computes_what_it_did():
+    now, before = parsed(lines()), parsed(KNOWN.read_text().splitlines())
+    assert now.keys() == before.keys(), CALL
+    changed = [
+        f"{name}: {before[name]} -> {values}"
+        for name, values in now.items()
+        if len(values) != len(before[name]) or not all(map(same, values, before[name]))
+    ]
+    assert not changed, "\n".join([CALL, *changed])
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(KNOWN.parents[1]))
+    sys.path.insert(0, str(KNOWN.parents[2]))
+    KNOWN.write_text("\n".join(lines()) + "\n")
