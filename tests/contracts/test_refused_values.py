@@ -1,13 +1,11 @@
 """Numbers behind a mask, sparse matrices whose indices point elsewhere, ids that cannot be found again."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 import driftwolfe as dw
 from contracts.hostile import hidden, nested
-from driftwolfe import estimators
 from driftwolfe.estimators import TraceNormClassifier
 from driftwolfe.estimators.core.ids import check_keys, encode_keys
 from driftwolfe.points import FactoredMatrix, checks
@@ -279,24 +277,6 @@ MASKED = {
 def test_masked_entries_are_refused(place):
     with pytest.raises(ValueError, match="has masked entries; fill them in"):
         MASKED[place]()
-
-
-@pytest.mark.parametrize("key", [nested(8), (1, (2.5, "a")), frozenset({1, "a"}), (), np.int64(3)])
-def test_ids_of_reasonable_depth_are_taken(key, tmp_path):
-    model = estimators.MatrixCompleter().partial_fit([(key, 1), ("b", key)], [1.0, 5.0])
-    assert model.users_ == [key, "b"] and model.items_ == [1, key]
-    if not isinstance(key, frozenset):
-        model.save(tmp_path / "model")
-        assert estimators.MatrixCompleter.load(tmp_path / "model").users_ == [key, "b"]
-
-
-def test_nullable_columns_without_gaps_are_numbers():
-    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
-    told = [
-        estimators.TraceNormClassifier().fit(each, ["x", "y", "x"]).predict_proba(frame).tolist()
-        for each in (frame, pd.DataFrame({"a": pd.array([1, 2, 3], dtype="Int64")}))
-    ]
-    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize(

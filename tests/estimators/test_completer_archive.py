@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from contracts.hostile import nested
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.core.ids import encode_keys
 from driftwolfe.storage import read_archive, write_archive
@@ -40,7 +41,8 @@ def test_a_loaded_one_goes_on_to_the_last_bit(count, tmp_path):
 
 def test_ids_come_back_or_leave_no_file(tmp_path):
     path, ids = tmp_path / "ratings.safetensors", ["a", True - 1, None, ("a", 2), "Zoë\n"]
-    completer = MatrixCompleter().partial_fit([(key, key) for key in ids], np.arange(5.0))
+    ids += [(), nested(8)]
+    completer = MatrixCompleter().partial_fit([(key, key) for key in ids], np.arange(7.0))
     for pair in ((frozenset({1}), "a"), ("a", frozenset({1}))):
         with pytest.raises(TypeError, match="can be saved as keys, got"):
             MatrixCompleter().partial_fit([pair], [1.0]).save(path)

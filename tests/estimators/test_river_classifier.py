@@ -103,16 +103,6 @@ def test_a_stream_of_words_outgrows_the_map_for_few_features():
     assert wrong < 50
 
 
-@pytest.mark.parametrize("features", [4, FULL_FEATURES + 1])
-def test_the_order_of_a_row_does_not_matter(features):
-    rows = stream(60, features=features)
-    turned = [(dict(reversed(x.items())), y) for x, y in rows]
-    model = learned(rows)
-    assert everything(learned(rows[:1] + turned[1:])) == everything(model)
-    told = [[model.predict_proba_one(x) for x, _ in each] for each in (rows, turned)]
-    assert told[0] == told[1]
-
-
 @pytest.mark.parametrize("batch", [1, 13, 300])
 def test_mini_batches_leave_the_state_of_single_rows(batch):
     rows = stream()
