@@ -58,8 +58,7 @@ def bad_losses_for(cls, domain):
 
 
 def played(cls, settings, domain, rounds=9):
-    learner = play_all(make(cls, settings, domain), stream(domain, rounds))
-    return learner
+    return play_all(make(cls, settings, domain), stream(domain, rounds))
 
 
 def assert_unchanged(learner, before, why):

@@ -83,9 +83,9 @@ def setting(*path_and_value):
 OPTIONS = [
     ("keep_seen", False),
     ("keep_seen", 1),
-    *(("loss", 3), ("loss", "cubic"), ("loss", "squared"), ("rank", 10**9)),
-    ("radii", [0.3]),
-    ("colour", "red"),
+    ("loss", "cubic"),
+    ("loss", "squared"),
+    ("rank", 10**9),
 ]
 EDITS = {
     **{
@@ -133,7 +133,6 @@ EDITS = {
     "no range": put("features.shared.numbers", 1, 99.0),
     "a feature less": replaced("features.user_features.values", lambda a: a[:, 1:]),
     "an id less": replaced("features.user_features.values", lambda a: a[1:]),
-    "nonsense for ids": replaced("features.user_features.ids", lambda a: a[1:]),
     "weights of too few features": lambda _, arrays: arrays.update(
         (name, np.ascontiguousarray(arrays[name][:, 1:]))
         for name in ("features.users.means", "features.users.variances")

@@ -194,9 +194,6 @@ def test_wild_rows_do_no_lasting_harm():
     assert np.isfinite(model.predict(wild)).all()
     model.partial_fit(wild, [y[0]]).partial_fit(X[150:], y[150:])
     assert np.isfinite(model.predict(X)).all()
-    for bad in ({"X": wild * 10.0, "y": y[:1]}, {"X": X[:1], "y": np.array([1e101])}):
-        with pytest.raises(ValueError, match="must lie between"):
-            model.partial_fit(**bad)
     constant = TraceNormRegressor().fit(np.ones((40, 2)), np.full(40, 7.0))
     np.testing.assert_allclose(constant.predict(np.ones((2, 2))), 7.0, rtol=1e-12)
 
