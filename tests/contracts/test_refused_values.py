@@ -182,10 +182,10 @@ def test_sound_matrices_of_every_format_are_taken_as_their_dense_twins(form, dty
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_unsorted_and_repeated_entries_add_up_as_in_scipy(index):
+def test_unsorted_repeated_and_stored_zero_entries_are_as_in_scipy(index):
     """And flags that say otherwise are not believed."""
-    columns, starts = np.array([3, 0, 0, 5, 2], dtype=index), np.array([0, 3, 5], dtype=index)
-    numbers = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    columns, starts = np.array([3, 0, 0, 5, 2, 4], dtype=index), np.array([0, 3, 6], dtype=index)
+    numbers = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 0.0])
     matrix = sp.csr_array((numbers, columns, starts), shape=(2, 6))
     matrix.has_sorted_indices = matrix.has_canonical_format = True
     expected = np.array([[6.0, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 16.0, 0.0, 0.0, 8.0]])
@@ -193,7 +193,7 @@ def test_unsorted_and_repeated_entries_add_up_as_in_scipy(index):
     np.testing.assert_array_equal(held.toarray(), expected)
     # The one that was given is left alone.
     np.testing.assert_array_equal(matrix.toarray(), expected)
-    np.testing.assert_array_equal(matrix.indices, [3, 0, 0, 5, 2])
+    np.testing.assert_array_equal(matrix.indices, [3, 0, 0, 5, 2, 4])
     rows, cols = np.repeat([0, 1], 6), np.tile(np.arange(6), 2)
     np.testing.assert_array_equal(held.entries(rows, cols).reshape(2, 6), expected)
     weights = np.arange(12.0).reshape(2, 6)

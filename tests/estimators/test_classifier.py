@@ -196,9 +196,10 @@ LABELS = {
 }
 
 
+@pytest.mark.parametrize("features", [4, 300])
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_come_back_with_their_type(kind, tmp_path):
-    X, y = turning(60)  # saved before there are random features
+def test_labels_come_back_with_their_type(kind, features, tmp_path):
+    X, y = turning(60, features)  # saved before there are random features
     model = learned(X[:20], LABELS[kind][y[:20]], 7, LABELS[kind])
     model.save(tmp_path / "model.safetensors")
     loaded = TraceNormClassifier.load(tmp_path / "model.safetensors")
