@@ -117,7 +117,9 @@ def test_the_river_api_is_the_completer(tmp_path):
         model.learn_one(user, item, rating)
         plain.partial_fit([(user, item)], [rating])
     model.learn_many(pairs[200:], ratings[200:])
-    plain.partial_fit(pairs[200:], ratings[200:])
+    for rating in (3, np.float32(2.5), True):  # numbers of other types
+        model.learn_one(0, 1, rating)
+    plain.partial_fit([*pairs[200:], *[(0, 1)] * 3], [*ratings[200:], 3.0, 2.5, 1.0])
     assert model.predict_many(pairs).tolist() == plain.predict(pairs).tolist()
     items = [*range(9), "new"]
     falling = sorted(items, key=lambda item: -plain.predict_one(0, item))
