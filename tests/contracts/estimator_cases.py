@@ -219,12 +219,6 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda: estimators.MatrixCompleter().add_features(*FEATURES),
             lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
             lambda model: asked_of_a_completer(model, "new"),
-            (
-                lambda model: model.add_features(),
-                lambda model: model.add_features({0: [1.0]}),
-                lambda model: model.add_features(items={1: [float("inf")]}),
-                lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
-            ),
         ),
     ],
     "MatrixCompletionRegressor": [

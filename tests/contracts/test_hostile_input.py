@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftwolfe as dw
-from contracts.estimator_cases import CLASSES, ESTIMATOR_CASES, LABELS, X
 from contracts.graphs import differences
 from contracts.hostile import BrokenError, bad_losses, late_losses, wild_losses
 from contracts.learner_cases import (
@@ -59,8 +58,7 @@ def bad_losses_for(cls, domain):
 
 
 def played(cls, settings, domain, rounds=9):
-    learner = play_all(make(cls, settings, domain), stream(domain, rounds))
-    return learner
+    return play_all(make(cls, settings, domain), stream(domain, rounds))
 
 
 def assert_unchanged(learner, before, why):
@@ -377,39 +375,3 @@ def test_losses_copy_their_data_and_never_turn_numbers_into_nan(kind):
         value, gradient = loss.value_and_gradient(point)
         assert value == kind(**LOSSES[kind]).value(point) and not np.isnan(value)
         assert not np.isnan(gradient).any()
-
-
-# -- estimators ---------------------------------------------------------------------------------
-
-
-RATING_CALLS = {
-    "MatrixCompleter": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
-    "MatrixCompletionRegressor": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
-}
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("name", RATING_CALLS)
-@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e9, 1e99])
-def test_completers_take_ratings_of_any_size(name, scale):
-    """In any order with others, and with pairs that come twice in one call."""
-    model = ESTIMATOR_CASES[name][0].make()
-    call, ask = RATING_CALLS[name], ESTIMATOR_CASES[name][0].ask
-    call(model, [(0, 0), (0, 0), (1, 1)], [1.0, 2.0, 3.0])
-    call(model, [(0, 0), (0, 1), (0, 0)], [scale, -scale, 0.0])
-    for k in range(30):
-        call(model, [(k % 3, k % 2)], [scale if k % 5 else 1.0])
-    assert np.isfinite(ask(model).astype(float)).all()
-
-
-@pytest.mark.parametrize("scale", [1e-110, 1e-99, 1e-9, 1e9, 1e99])
-@pytest.mark.filterwarnings("ignore:features smaller than")
-def test_classifiers_take_rows_of_any_size(scale):
-    model = estimators.TraceNormClassifier()
-    rows = X[:60] * np.where(np.arange(60) % 7 == 3, scale, 1.0)[:, None]
-    model.partial_fit(rows, LABELS[:60], classes=CLASSES)
-    model.partial_fit(X[:60] * scale, LABELS[:60], sample_weight=np.full(60, 1e-9))
-    model.partial_fit(X[:60], LABELS[:60])
-    told = model.predict_proba(np.concatenate([X[:5], scale * X[:5], 0.0 * X[:1]]))
-    assert np.isfinite(told).all()
-    assert told.sum(axis=1) == pytest.approx(1.0)

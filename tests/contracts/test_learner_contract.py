@@ -265,18 +265,6 @@ def test_a_loss_whose_value_alone_is_no_number_is_refused(cls):
         assert learner.t == 1 and np.array_equal(learner.decision, before)
 
 
-def test_any_object_with_value_and_gradient_is_a_loss():
-    class Quadratic:
-        def value(self, x):
-            return float(x @ x)
-
-        def gradient(self, x):
-            return 2.0 * x
-
-    learner = dw.POLA(dw.L2Ball(3))
-    assert learner.update(Quadratic()) == 0.0
-
-
 def test_experts_of_a_factored_set_are_never_made_dense(monkeypatch):
     def refuse(self):
         raise AssertionError("a factored matrix was made dense")

@@ -8,9 +8,10 @@ import pytest
 
 import driftwolfe as dw
 from contracts.domain_cases import CASES, made
+from contracts.test_domain_contract import random_like
 from driftwolfe.oracles import Atoms
 from driftwolfe.oracles.methods import METHODS, Request, infeasible_projections
-from driftwolfe.points import FactoredMatrix, distance, inner, norm
+from driftwolfe.points import distance, inner, norm
 
 CUDA = [
     pytest.param(dw.TraceNormBall, number, id=f"TraceNormBall-cuda{number}", marks=pytest.mark.gpu)
@@ -45,37 +46,18 @@ def with_methods(*methods):
     return pytest.mark.parametrize(("kind", "number", "method"), chosen)
 
 
-def random_point(domain, rng):
-    """A point of the right kind, far from all structure."""
-
-    def of_shape(shape):
-        return rng.standard_normal(shape)
-
-    origin = domain.origin()
-    if isinstance(origin, FactoredMatrix):
-        m, n = domain.shape
-        rows, cols = rng.integers(0, m, 40), rng.integers(0, n, 40)
-        return FactoredMatrix.from_entries((m, n), rows, cols, rng.standard_normal(40)) + (
-            FactoredMatrix(of_shape((m, 2)), np.ones(2), of_shape((n, 2)))
-        )
-    if isinstance(origin, np.ndarray):
-        return of_shape(domain.shape)
-    parts = [random_point(part, rng) for part in domain.unwrapped.domains]
-    return type(origin)(parts)
-
-
 def feasible_point(domain, rng, vertices=3):
     x = domain.origin()
     for _ in range(vertices):
         share = rng.random()
-        x = x * (1 - share) + domain.lmo(random_point(domain, rng)) * share
+        x = x * (1 - share) + domain.lmo(random_like(domain.origin(), rng)) * share
     return x
 
 
 def situations(domain, rng, far):
     """(x, y) pairs: generic, inside, on a vertex, opposite, straight out of a face, far away."""
     x = feasible_point(domain, rng)
-    out = random_point(domain, rng)
+    out = random_like(domain.origin(), rng)
     out = out * (domain.radius / norm(out))
     vertex, opposite = domain.lmo(out), domain.lmo(-out)
     yield x, x + out * rng.uniform(0.1, 2.0)
@@ -207,7 +189,7 @@ def test_bad_input_is_refused_and_nothing_changes(kind, number, method):
     for tolerance in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="tolerance"):
             dw.infeasible_projection(domain, x, y, tolerance)
-    outside = x + random_point(domain, np.random.default_rng(2)) * (100 * domain.radius)
+    outside = x + random_like(domain.origin(), np.random.default_rng(2)) * (100 * domain.radius)
     for message, (start, tolerance), options in (
         ("method must be one of", (x, 1.0), {"method": "magic"}),
         ("accuracy", (x, 1.0), {"accuracy": 0.0}),

@@ -11,12 +11,13 @@ import driftwolfe as dw
 from contracts.domain_cases import DOMAIN_CASES
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, more_domains, product_losses, suits
+from contracts.test_domain_contract import random_like
 from contracts.test_learner_contract import stream
 from driftwolfe import state
 from driftwolfe.domains import Domain
 from driftwolfe.learners import base as learner_base
 from driftwolfe.learners import polar
-from driftwolfe.points import FactoredMatrix, ProductPoint
+from driftwolfe.points import FactoredMatrix
 from driftwolfe.state import State
 from learners.families import play_all
 from reliability.children import python, same_copy
@@ -233,20 +234,12 @@ def test_every_set_comes_back_as_it_was(make, tmp_path):
         assert differences(getattr(domain, name), getattr(other, name)) == []
     rng = np.random.default_rng(0)
     for _ in range(5):
-        direction = _direction(domain.origin(), rng)
+        direction = random_like(domain.origin(), rng)
         assert differences(domain.lmo(direction), other.lmo(direction)) == []
         if domain.can("project"):
             assert differences(domain.project(direction), other.project(direction)) == []
         if domain.can("gauge"):
             assert domain.gauge(direction) == other.gauge(direction)
-
-
-def _direction(like, rng):
-    if isinstance(like, ProductPoint):
-        return ProductPoint(_direction(part, rng) for part in like.parts)
-    dense = rng.standard_normal(like.shape)
-    dense = dense + dense.T if dense.ndim == 2 and len(set(dense.shape)) == 1 else dense
-    return FactoredMatrix.from_dense(dense) if isinstance(like, FactoredMatrix) else dense
 
 
 class Mine(dw.L2Ball):

@@ -470,22 +470,6 @@ def test_many_features_and_linear_ones_have_no_random_features():
     assert learner.random.offsets.size
     learner.grow(2, FULL_FEATURES + 1)
     assert not learner.random.offsets.size and (learner.rests[2:] != 0).all()
-    wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 3)))
-    learner.learn(*labelled(wide, y))
-    assert np.isfinite(learner.predict(as_rows(wide))).all()
-
-
-def test_features_that_come_late_are_seen_by_linear_experts():
-    X, y = xor(600, features=6)
-    learner = ClassLearner(2, 4)
-    learner.learn(*labelled(X[:300, :4], y[:300]))
-    before = learner.predict(as_rows(X[:5, :4]))
-    learner.grow(2, 6)
-    after = learner.predict(as_rows(np.pad(X[:5, :4], ((0, 0), (0, 2)))))
-    np.testing.assert_allclose(after, before, atol=0.05)  # z weighs a little more beside waves
-    learner.learn(*labelled(X, (X[:, 5] > 0).astype(np.int64)))
-    rows = as_rows(X)
-    assert (learner.predict(rows).argmax(axis=1) == (X[:, 5] > 0)).mean() > 0.85
 
 
 # --- features --------------------------------------------------------------------------------

@@ -8,7 +8,14 @@ import polars as pl
 import pytest
 
 from driftwolfe.estimators import MatrixCompleter, Recommender
-from estimators.rating_streams import answers, constants, one_by_one, state_of, turning
+from estimators.rating_streams import (
+    answers,
+    coming_and_going,
+    constants,
+    one_by_one,
+    state_of,
+    turning,
+)
 
 
 def learned(count=300):
@@ -16,11 +23,19 @@ def learned(count=300):
 
 
 #: Small enough that steps are folded several times, or large enough that they never are.
-@pytest.mark.parametrize(("memory", "count"), [(64, 500), (300, 900), (100_000, 1100)])
-def test_one_batch_leaves_the_state_of_single_ratings(memory, count, monkeypatch):
-    constants(monkeypatch, MEMORY=memory, FIRST_LOW_RANK_LEVEL=7)
-    # Users and items appear all the time, also between two projections of one batch.
-    pairs, ratings = turning(count, users=60, items=45, new=15)
+@pytest.mark.parametrize(
+    ("memory", "rows", "stream"),
+    [
+        # Users and items appear all the time, also between two projections of one batch.
+        (64, 1000, turning(500, users=60, items=45, new=15)),
+        (300, 1000, turning(900, users=60, items=45, new=15)),
+        (100_000, 1000, turning(1100, users=60, items=45, new=15)),
+        (64, 5, coming_and_going()),  # most users rest
+    ],
+)
+def test_one_batch_leaves_the_state_of_single_ratings(memory, rows, stream, monkeypatch):
+    constants(monkeypatch, MEMORY=memory, MOST_ROWS=rows, FIRST_LOW_RANK_LEVEL=7)
+    pairs, ratings = stream
     whole, single, parts = (MatrixCompleter() for _ in range(3))
     told = whole.prequential(pairs, ratings)
     asked = one_by_one(single, pairs, ratings)
@@ -31,6 +46,10 @@ def test_one_batch_leaves_the_state_of_single_ratings(memory, count, monkeypatch
     assert state_of(whole) == state_of(single) == state_of(parts)
     assert len(whole._pool.low.radii) > 4 and np.abs(whole.factors().users).max() > 0
     assert bool(whole._pool.older) == (memory < len(pairs))
+    assert (whole._pool.users.size < 20 < whole.n_users_) == (rows == 5)
+    assert whole.users_ == list(dict.fromkeys(user for user, _ in pairs))
+    some = [(user, item) for user in [*whole.users_[::5], "new"] for item in (0, 5, "new")]
+    assert whole.predict(some).tolist() == [whole.predict([pair])[0] for pair in some]
 
 
 def test_predictions_of_a_batch_are_those_of_single_pairs(monkeypatch):
@@ -129,13 +148,22 @@ def test_forms_of_pairs_are_the_same():
     same.append(MatrixCompleter().partial_fit(iter(pairs), pd.Series(ratings)))
     same.append(MatrixCompleter().partial_fit([list(pair) for pair in pairs], ratings.tolist()))
     assert all(state_of(one) == state_of(same[0]) for one in same)
+    same[0].learn_one(3, 4, 4.0)
+    for one, pair, rating in zip(
+        same[1:],
+        ([[3, 4]], np.array([[3, 4]]), [(np.int64(3), np.int32(4))], ((3, 4),)),
+        ([4], np.array([4.0]), [np.float64(4.0)], (4.0,)),
+        strict=True,
+    ):
+        assert one.predict(pair) == one.predict_one(3, 4)
+        assert state_of(one.partial_fit(pair, rating)) == state_of(same[0])
     named = [
         MatrixCompleter().partial_fit(form, ratings)
         for form in (texts, np.array(texts), np.array(texts, dtype=object), pd.DataFrame(texts))
     ]
     assert all(state_of(one) == state_of(named[0]) for one in named)
     # Names mean nothing: only who is the same as whom.
-    assert state_of(named[0])[:2] == state_of(same[0])[:2]
+    assert state_of(named[0])[:2] == state_of(MatrixCompleter().partial_fit(pairs, ratings))[:2]
 
 
 def test_polars_frames_are_read_by_rows():

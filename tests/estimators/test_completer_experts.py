@@ -30,7 +30,8 @@ def test_mean_and_biases_are_those_of_plain_python(loss):
         [plain.error, plain.low, plain.high, plain.recent]
     )
     # 64, 128, 256 and 512, each restarted since.
-    assert len(plain.experts) == len(completer.expert_names_) == 10
+    assert len(plain.experts) == len(names := completer.expert_names_) == 10
+    assert {"step 0.3", "step 0.4, radius 1", "step 0.5, every 512"} <= {*names}
 
 
 def contradictions(rounds, sign):
@@ -127,17 +128,6 @@ def test_the_table_of_best_sequences_is_right(rounds, experts, switches, seed):
     assert min(best_sequences(table, switches)) == pytest.approx(totals[few].min())
 
 
-def test_weights_follow_who_is_right():
-    # Tastes turn at rating 1,000: right after it those that have restarted since do better.
-    pairs, ratings = turning(2000, seed=1)
-    completer = MatrixCompleter().partial_fit(pairs[:1100], ratings[:1100])
-    names, weights = completer.expert_names_, completer.expert_weights_
-    assert weights.sum() == pytest.approx(1.0)
-    assert weights.min() >= 1.0 / (1101 * len(names))
-    assert weights[["every" in name for name in names]].sum() > 0.5
-    assert {"step 0.3", "step 0.4, radius 1", "step 0.5, every 1,024"} <= {*names}
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_ratings_in_other_units_are_predicted_in_other_units(loss, monkeypatch):
     constants(monkeypatch, MEMORY=256)
@@ -169,6 +159,9 @@ def test_ratings_of_any_size(monkeypatch):
         assert told / size == pytest.approx(usual, abs=1e-6)
     told = MatrixCompleter().partial_fit(pairs, 1e-300 * ratings).predict(pairs)
     assert np.isfinite(told).all() and told.min() >= 1e-300 and told.max() <= 5e-300
+    for size in (1e-300, 1e99):  # beside others
+        mixed = np.where(np.arange(700) % 5, size, ratings)
+        assert np.isfinite(MatrixCompleter().prequential(pairs, mixed)).all()
     completer = MatrixCompleter().partial_fit(pairs, np.full(700, 3.5))
     assert completer.predict([(0, 0), ("new", 1), ("new", "new")]).tolist() == [3.5] * 3
     completer.partial_fit([(0, 0)], [4.0])

@@ -1,47 +1,15 @@
-"""`MatrixCompleter`: somebody new, users at rest or forgotten, weights, and memory that does not grow."""
+"""`MatrixCompleter`: the first rating, users at rest or forgotten, weights, and memory that does not grow."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.completer import completer_with
 from driftwolfe import state
 from driftwolfe.estimators import MatrixCompleter, completer_tables
 from driftwolfe.estimators.completer_tables import SeenPairs
-from estimators.rating_streams import coming_and_going, constants, one_by_one, state_of, turning
-
-# -- somebody new ------------------------------------------------------------------------------------
-
-
-def shop():
-    """Ten users who all like the good item and dislike the bad one."""
-    rng = np.random.default_rng(0)
-    pairs, ratings = [], []
-    for _ in range(40):
-        for user in range(10):
-            item = ("good", "middling", "bad")[rng.integers(3)]
-            pairs.append((user, item))
-            ratings.append({"good": 4.5, "middling": 3.0, "bad": 1.5}[item] + rng.normal() / 4.0)
-    return MatrixCompleter().partial_fit(pairs, ratings)
-
-
-def test_somebody_new_gets_what_is_liked_in_general():
-    completer = shop()
-    good, middling, bad = completer.predict([("new", item) for item in ("good", "middling", "bad")])
-    assert good > middling + 0.5 > bad + 1.0
-    assert completer.recommend("new", 2) == ["good", "middling"]
-    mean, *_ = completer.factors()
-    assert completer.predict([("new", "new")])[0] == pytest.approx(mean, abs=1e-12)
-    assert 2.0 < mean < 4.0
-
-
-def test_a_new_item_is_rated_as_its_user_rates():
-    rng = np.random.default_rng(1)
-    pairs = [(("kind", "strict")[n % 2], int(rng.integers(20))) for n in range(400)]
-    ratings = [4.0 - 2.0 * (n % 2) + rng.normal() / 4.0 for n in range(400)]
-    completer = MatrixCompleter().partial_fit(pairs, ratings)
-    kind, strict = completer.predict([("kind", "new"), ("strict", "new")])
-    assert kind > strict + 1.0
+from estimators.rating_streams import coming_and_going, constants, state_of, turning
 
 
 def test_before_the_first_rating():
@@ -60,16 +28,18 @@ def test_before_the_first_rating():
 # -- what to recommend -------------------------------------------------------------------------------
 
 
-def test_recommendations_are_the_best_predictions():
+@pytest.mark.parametrize("features", [None, ({3: [1.0], "new": [-1.0]}, {1: [0.5], 7: [-0.7]})])
+@pytest.mark.parametrize("user", [3, "new"])
+def test_recommendations_are_the_best_predictions(user, features):
     pairs, ratings = turning(500, 12, 30)
-    completer = MatrixCompleter().partial_fit(pairs, ratings)
-    seen = {item for user, item in pairs if user == 3}
+    completer = completer_with(features).partial_fit(pairs, ratings)
+    seen = {item for other, item in pairs if other == user}
     for n in (0, 1, 5, 30, 1000):
         for exclude in (True, False):
             allowed = [i for i in completer.items_ if not (exclude and i in seen)]
-            told = dict(zip(allowed, completer.predict([(3, i) for i in allowed]), strict=True))
+            told = dict(zip(allowed, completer.predict([(user, i) for i in allowed]), strict=True))
             expected = sorted(allowed, key=lambda item, told=told: -told[item])[:n]
-            assert completer.recommend(3, n, exclude_seen=exclude) == expected
+            assert completer.recommend(user, n, exclude_seen=exclude) == expected
     assert completer.recommend(3) == completer.recommend(3, 10, exclude_seen=True)
     assert set(completer.recommend("new", 1000)) == set(completer.items_)
 
@@ -211,23 +181,7 @@ def test_the_latest_ratings_are_kept_exactly(monkeypatch):
         assert [(users[u], items[i]) for u, i in kept] == pairs[count - recent.size : count]
 
 
-@pytest.fixture
-def few_rows(monkeypatch):
-    """Users rest once more than five have rows."""
-    constants(monkeypatch, MEMORY=64, MOST_ROWS=5, FIRST_LOW_RANK_LEVEL=7)
-
-
 # -- users at rest -----------------------------------------------------------------------------------
-
-
-def test_one_call_is_the_same_as_many(few_rows):
-    pairs, ratings = coming_and_going()
-    whole, single = (MatrixCompleter() for _ in range(2))
-    told = whole.prequential(pairs, ratings)
-    assert one_by_one(single, pairs, ratings).tobytes() == told.tobytes()
-    assert state_of(whole) == state_of(single)
-    assert whole._pool.users.size < 20 < whole.n_users_ == len(whole.users_)
-    assert whole.users_ == list(dict.fromkeys(user for user, _ in pairs))
 
 
 def test_biases_stay_when_users_rest(monkeypatch):
@@ -248,17 +202,12 @@ def test_biases_stay_when_users_rest(monkeypatch):
         assert resting == pytest.approx(without, abs=1e-5)
 
 
-def test_users_at_rest_are_predicted_in_batches_as_singly(few_rows):
-    completer = MatrixCompleter().partial_fit(*coming_and_going())
-    pairs = [(user, item) for user in [*completer.users_, "new"] for item in (0, 5, "new")]
-    assert completer.predict(pairs).tolist() == [completer.predict([pair])[0] for pair in pairs]
-
-
 # -- forgetting --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keep_seen", [True, False])
-def test_a_forgotten_user_leaves_nothing(few_rows, tmp_path, keep_seen):
+def test_a_forgotten_user_leaves_nothing(keep_seen, tmp_path, monkeypatch):
+    constants(monkeypatch, MEMORY=64, MOST_ROWS=5, FIRST_LOW_RANK_LEVEL=7)
     pairs, ratings = coming_and_going()
     named = [(f"somebody {user}", item) for user, item in pairs]
     completer = MatrixCompleter(keep_seen=keep_seen).partial_fit(named, ratings)
@@ -283,12 +232,8 @@ def test_a_forgotten_user_leaves_nothing(few_rows, tmp_path, keep_seen):
     assert completer.n_users_ == len({*others, *(user for user, _ in named[:200])})
 
 
-def test_forgetting_strangers_and_everyone(tmp_path):
+def test_everyone_may_be_forgotten(tmp_path):
     completer = MatrixCompleter().partial_fit(*turning(300))
-    before = state_of(completer)
-    with pytest.raises(KeyError, match="no user 'a stranger', of type str, is known"):
-        completer.forget("a stranger")
-    assert state_of(completer) == before
     for user in completer.users_:
         completer.forget(user)
     assert (completer.n_users_, completer.n_items_, completer.n_ratings_) == (0, 9, 300)
@@ -299,21 +244,6 @@ def test_forgetting_strangers_and_everyone(tmp_path):
 
 
 # -- weights -----------------------------------------------------------------------------------------
-
-
-def test_a_whole_weight_is_that_many_copies():
-    pairs, ratings = turning(400)
-    weights = np.arange(400) % 4
-    weighted = MatrixCompleter().partial_fit(pairs, ratings, weights)
-    copied = MatrixCompleter()
-    for pair, rating, weight in zip(pairs, ratings, weights.tolist(), strict=True):
-        for _ in range(weight):
-            copied.partial_fit([pair], [rating])
-    assert state_of(weighted) == state_of(copied)
-    assert weighted.n_ratings_ == weights.sum()
-    assert state_of(MatrixCompleter().partial_fit(pairs, ratings, 1)) == state_of(
-        MatrixCompleter().partial_fit(pairs, ratings)
-    )
 
 
 def test_a_fraction_of_the_weight_is_learned_less():
@@ -333,28 +263,3 @@ def test_weights_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="sample_weight must"):
         completer.partial_fit([(0, 0), (1, 1)], [1.0, 2.0], wrong)
     assert state_of(completer) == before
-
-
-# -- one at a time -----------------------------------------------------------------------------------
-
-
-def test_one_rating_in_every_form():
-    """All forms of one pair and one rating do the same."""
-    start, states = turning(300), set()
-    for pair, rating in (
-        ([(3, 4)], [4]),
-        ([[3, 4]], [4.0]),
-        (np.array([[3, 4]]), np.array([4.0])),
-        (np.array([[3, 4]], dtype=object), np.array([4])),
-        ([(np.int64(3), np.int32(4))], [np.float64(4.0)]),
-        (((3, 4),), (4.0,)),
-    ):
-        completer = MatrixCompleter().partial_fit(*start)
-        told = completer.predict(pair)
-        assert told.shape == (1,) and told[0] == completer.predict_one(3, 4)
-        assert completer.partial_fit(pair, rating) is completer
-        states.add(str(state_of(completer)))
-    completer = MatrixCompleter().partial_fit(*start)
-    completer.learn_one(3, 4, 4.0)
-    states.add(str(state_of(completer)))
-    assert len(states) == 1

@@ -9,9 +9,6 @@ import scipy.sparse as sp
 from river import datasets, linear_model, optim, preprocessing
 from river.datasets import synth
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import TimeSeriesSplit, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from driftwolfe.estimators import regressor
 from driftwolfe.estimators.core import shared_kernels
@@ -107,16 +104,6 @@ def test_the_weights_keep_their_promise():
     assert total < best  # it says something: no single expert follows the flip
 
 
-def test_it_recovers_after_a_flip():
-    X, y = flipping(600)
-    told, model = [], TraceNormRegressor()
-    for k in range(0, 600, 10):
-        told += model.predict(X[k : k + 10]).tolist() if k else [0.0] * 10
-        model.partial_fit(X[k : k + 10], y[k : k + 10])
-    errors = np.abs(np.array(told) - y) / y.std()
-    assert errors[100:300].mean() < 0.2 and errors[400:].mean() < 0.2
-
-
 def test_rows_after_a_projection_are_learned_as_if_they_came_alone(monkeypatch):
     rng, calls = np.random.default_rng(0), []
     X = rng.standard_normal((300, 3))
@@ -207,21 +194,8 @@ def test_wild_rows_do_no_lasting_harm():
     assert np.isfinite(model.predict(wild)).all()
     model.partial_fit(wild, [y[0]]).partial_fit(X[150:], y[150:])
     assert np.isfinite(model.predict(X)).all()
-    for bad in ({"X": wild * 10.0, "y": y[:1]}, {"X": X[:1], "y": np.array([1e101])}):
-        with pytest.raises(ValueError, match="must lie between"):
-            model.partial_fit(**bad)
     constant = TraceNormRegressor().fit(np.ones((40, 2)), np.full(40, 7.0))
     np.testing.assert_allclose(constant.predict(np.ones((2, 2))), 7.0, rtol=1e-12)
-
-
-def test_it_works_inside_other_tools():
-    X, y = flipping(400)
-    pipeline = make_pipeline(StandardScaler(), TraceNormRegressor())
-    # The flip lies in the first part of the split; later parts follow the last rule.
-    assert cross_val_score(pipeline, X, y, cv=TimeSeriesSplit(2))[1] > 0.8
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    named = TraceNormRegressor().fit(frame, y)
-    assert np.array_equal(named.predict(frame), TraceNormRegressor().fit(X, y).predict(X))
 
 
 @pytest.mark.parametrize("wrong", [{"random_features": 7}, "targets"])

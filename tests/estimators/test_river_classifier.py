@@ -76,18 +76,24 @@ def test_classes_and_features_come_and_go():
 
 
 @pytest.mark.parametrize(
-    "labels", [(True, False), (np.bool_(True), np.bool_(False)), (0, 1), ((1, "a"), 2.5)]
+    "labels",
+    [(True, False), (np.bool_(True), np.bool_(False)), (0, 1), ((1, "a"), 2.5), (b"x", "none")],
 )
-def test_labels_may_be_anything_hashable(labels):
+def test_labels_may_be_anything_hashable_and_come_back(labels, tmp_path):
     model = RiverTraceNormClassifier()
     for k in range(100):
         x = {"a": k % 2, "b": True, "c": np.float32(k), "d": Decimal("1.5"), "e": 2**70}
         model.learn_one(x, labels[k % 2])
-    for k in (0, 1):
-        assert model.predict_one({"a": k}) == labels[k]
-        assert type(model.predict_one({"a": k})) is type(
-            getattr(labels[k], "item", lambda k=k: labels[k])()
-        )
+    model.save(tmp_path / "model.safetensors")
+    loaded = RiverTraceNormClassifier.load(tmp_path / "model.safetensors")
+    assert everything(loaded) == everything(model)
+    for each in (loaded, model):
+        each.learn_one({"a": 1, "new": 1.0}, labels[1])
+        for k, label in enumerate(labels):
+            plain = bool(label) if isinstance(label, np.bool_) else label
+            told = each.predict_one({"a": k})
+            assert told == plain and type(told) is type(plain)
+    assert everything(loaded) == everything(model)
 
 
 def test_a_stream_of_words_outgrows_the_map_for_few_features():
@@ -101,16 +107,6 @@ def test_a_stream_of_words_outgrows_the_map_for_few_features():
         model.learn_one(x, topic)
     assert len(model._columns) > FULL_FEATURES and not model._learner.map.full
     assert wrong < 50
-
-
-@pytest.mark.parametrize("features", [4, FULL_FEATURES + 1])
-def test_the_order_of_a_row_does_not_matter(features):
-    rows = stream(60, features=features)
-    turned = [(dict(reversed(x.items())), y) for x, y in rows]
-    model = learned(rows)
-    assert everything(learned(rows[:1] + turned[1:])) == everything(model)
-    told = [[model.predict_proba_one(x) for x, _ in each] for each in (rows, turned)]
-    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("batch", [1, 13, 300])
@@ -141,20 +137,6 @@ def test_weights_repeat_rows():
     many = RiverTraceNormClassifier()
     many.learn_many(pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows]), w=weights)
     assert everything(single) == everything(repeated) == everything(many)
-
-
-@pytest.mark.parametrize("labels", [(True, 2, "none"), ((1, 2), 0.5, b"x")])
-def test_labels_come_back_with_their_type(labels, tmp_path):
-    rows = stream(rows=60, labels=labels)
-    model = learned(rows)
-    model.save(tmp_path / "model.safetensors")
-    loaded = RiverTraceNormClassifier.load(tmp_path / "model.safetensors")
-    assert everything(loaded) == everything(model)
-    types = [list(map(type, each._classes.names)) for each in (loaded, model)]
-    assert types[0] == types[1]
-    for each in (loaded, model):
-        each.learn_one({"x0": 1.0, "new": 1.0}, labels[1])
-    assert everything(loaded) == everything(model)
 
 
 def test_saving_an_empty_model_and_what_cannot_be_saved(tmp_path):

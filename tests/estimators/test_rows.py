@@ -231,7 +231,7 @@ def test_columns_come_and_go_and_it_is_said_once():
     with pytest.warns(UserWarning, match=r"columns \['b'\] do not come"):
         fewer = model.predict_proba(frame[["a", "c"]])
     np.testing.assert_array_equal(fewer, model.predict_proba(frame.assign(b=NAN)))  # and no warning
-    more = frame.assign(d=(y == "yes") * 1.0)
+    more = frame.assign(d=pd.array((y == "yes") * 1, dtype="Int64"))
     with pytest.warns(UserWarning, match=r"columns \['d'\] are new: they do not count"):
         model.predict(more)
     with pytest.warns(UserWarning, match=r"columns \['d'\] are new: they are learned"):

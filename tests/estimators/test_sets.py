@@ -12,8 +12,6 @@ import driftwolfe as dw
 from driftwolfe.estimators import AdaptiveIntervals, AdaptiveSets, intervals
 from driftwolfe.estimators.intervals import FIRST, LAST_STEP, LEAST
 
-LABELS = np.arange(4)
-
 
 def told(rows, seed=0):
     """Probabilities, and labels that are drawn from others: of the same order at first, then not."""
@@ -178,7 +176,7 @@ def test_unknown_labels_are_missed_and_zeros_are_small():
 
 def test_files_with_wrong_groups_are_refused(tmp_path):
     path, (p, y) = tmp_path / "sets", told(40)
-    model = AdaptiveSets().observe(p, y, LABELS.tolist() * 10)
+    model = AdaptiveSets().observe(p, y, [0, 1, 2, 3] * 10)
     changes = {"offset_": 2.1, "recent_": math.nan, "n_rows_": -1, "_levels": np.full(4, 9.0)}
     for name, value in {**changes, "_sizes": np.full(4, -1.0)}.items():
         broken = copy.deepcopy(model)

@@ -71,32 +71,6 @@ def test_a_part_comes_back_from_a_file(tmp_path):
         read_state(path, "Mixed", {"note": Field(str)}, {"part": Mixed, "more": Mixed})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("kind", 3),
-        ("width", 3),
-        ("width", 0),
-        ("flat", np.ones(5)),
-        ("weights", np.full(3, 0.5)),
-        ("order", np.array([5, 5])),
-        ("first.places", np.array([0, 2])),
-        ("first.numbers", np.full((2, 2), 2.0)),
-        ("others", [5]),
-        ("others.4.places", np.zeros(2, np.int64)),
-    ],
-)
-def test_what_does_not_fit_is_refused(name, value, tmp_path):
-    path = tmp_path / "part"
-    write_state(path, "Mixed", {}, {"part": Mixed()})
-    kind, settings, arrays = read_archive(path)
-    holder = arrays if isinstance(value, np.ndarray) else settings["state"]
-    holder[f"part.{name}"] = value
-    write_archive(path, kind, settings, arrays)
-    with pytest.raises(ValueError, match=r"not fit|not hold"):
-        read_state(path, "Mixed", {}, {"part": Mixed})
-
-
 def test_copies_and_pickles_hold_what_is_declared_and_can_be_written():
     part, buffers = Mixed(), []
     part.cache = 1
