@@ -88,13 +88,6 @@ def test_the_distance_never_grows_and_atoms_come_and_go():
         assert len(weights_of(hull)) <= 7
 
 
-def test_an_atom_alone_stays_put_and_duplicates_change_nothing():
-    atom = np.array([1.0, 2.0])
-    hull = held([atom, atom, atom])
-    assert np.array_equal(hull.correct(np.array([5.0, 5.0])), atom)
-    assert np.array_equal(weights_of(hull), [1.0])
-
-
 def test_what_is_handed_out_is_not_the_state():
     first = np.array([1.0, 0.0])
     hull = Hull(first)
@@ -150,16 +143,6 @@ def test_an_atom_that_is_left_alone_stays_where_it_is():
     hull.add(np.array([0.0, 100.0]))
     assert atoms_of(hull).tolist() == [[1.0, 0.0], [0.0, 100.0]]
     assert hull.point.tolist() == [1.0, 0.0]
-
-
-def test_a_square_and_a_point_beside_it():
-    def lmo(direction):
-        return np.where(direction > 0, -1.0, 1.0)
-
-    x = np.array([1.0, 3.0])
-    assert [comes_near(lmo, x, np.zeros(2), tolerance) for tolerance in (1.9, 2.1)] == [False, True]
-    hull = held(np.eye(2))
-    assert hull.correct(np.array([1.0, 0.5])).tolist() == weights_of(hull).tolist() == [0.75, 0.25]
 
 
 def mixtures_of(points):

@@ -328,18 +328,3 @@ def test_trees_of_a_networkx_graph(rng):
     assert costs @ domain.lmo(costs) == pytest.approx(least)
     with pytest.raises(ValueError, match="2 pieces"):
         dw.SpanningTreePolytope.from_networkx(nx.disjoint_union(graph, graph))
-
-
-def test_learners_play_on_products_of_these_sets(rng):
-    parts = [
-        dw.LinearProgram(**program("equalities in disguise", rng)),
-        dw.TransportPolytope([1.0, 2.0], [2.0, 0.5, 0.5]),
-        dw.Permutahedron(3),
-        dw.MatchingPolytope(nx.cycle_graph(5)),
-        dw.SpanningTreePolytope.from_networkx(nx.cycle_graph(4)),
-    ]
-    domain = dw.ProductDomain(parts)
-    learner = dw.POLA(domain)
-    for _ in range(10):
-        learner.update(dw.losses.FunctionLoss(lambda x: x.parts[0].sum(), lambda x: 0 * x))
-    assert domain.contains(learner.decision)

@@ -1,6 +1,5 @@
 """POLAR against a plain loop, dense against sparse, and when its experts join and restart."""
 
-import json
 import math
 
 import numpy as np
@@ -12,9 +11,6 @@ from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.learners import polar as module
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix
-from driftwolfe.storage import VERSION, read_archive
-from learners.families import play_all
-from reliability.mutations import crafted
 
 ALL = ("lazy", "origin", "adaptive", "agile", "vertex")
 SETS = {"simplex": dw.Simplex(4), "ball": dw.L2Ball(4, radius=2.0)}
@@ -196,33 +192,3 @@ def test_kinds_come_once_and_in_one_order():
     for domain, kind, more in ((factored, "adaptive", "auto"), (dw.L1Ball(3), "vertex", budget)):
         with pytest.raises(ValueError, match="each of experts must be one of"):
             dw.POLAR(domain, experts=(kind,), oracle=more)
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-
-BROKEN = {
-    "rounds that would have more experts": lambda state, _: state.update(t=64),
-    "rounds that would have fewer": lambda state, _: state.update(t=6),
-    "a rate that is no number": lambda state, _: state.update({RATE: {"float": "nan"}}),
-    "more weights than it says": lambda state, _: state.update({"_meta.size": 3}),
-    "no weights": lambda _, arrays: arrays.pop("_meta.weights"),
-    "weights that are steps": lambda state, _: state.update(
-        {"_meta.weights": {"array": "_experts.steps"}}
-    ),
-    "no sums": lambda _, arrays: arrays.pop("_experts._sums"),
-}
-RATE = "_meta.inverse_rate"
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_file_that_does_not_fit_together_is_refused(name, tmp_path):
-    learner, path = dw.POLAR(dw.L2Ball(4)), tmp_path / "learner.safetensors"
-    play_all(learner, stream(40))
-    learner.save(path)
-    archive = read_archive(path)
-    BROKEN[name](archive.settings["state"], archive.arrays)
-    header = {"version": VERSION, "kind": archive.kind, "settings": archive.settings}
-    path.write_bytes(crafted(json.dumps(header), archive.arrays))
-    with pytest.raises(ValueError, match="this archive"):
-        dw.load(path)
