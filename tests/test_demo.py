@@ -194,7 +194,6 @@ def test_without_a_picture(played, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["demo", "--no-picture"]) == 0
     assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert cli.main(["demo"]) == 0
     told = " ".join(capsys.readouterr().out.split())

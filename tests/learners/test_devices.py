@@ -18,7 +18,7 @@ from driftwolfe.losses import AbsoluteEntries, HuberEntries, LinearLoss, Squared
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from driftwolfe.points.devices import device_named
 from driftwolfe.storage import VERSION, read_archive
-from learners.families import project_trace_norm
+from learners.families import project_trace_norm, turning_entries
 from real_data import needs_data
 from reliability.mutations import crafted
 
@@ -61,18 +61,8 @@ def ball(place, shape=SHAPE):
     return dw.TraceNormBall(shape, RADIUS, representation="factored", device=place)
 
 
-def stream(kind="absolute", rounds=ROUNDS, seed=0, shape=SHAPE):
-    """Noisy entries of a low-rank matrix that turns its sign halfway, some of them twice."""
-    rng = np.random.default_rng(seed)
-    left, right = (rng.standard_normal((size, 2)) for size in shape)
-    losses = []
-    for t in range(rounds):
-        rows, cols = (rng.integers(0, size, 30) for size in shape)
-        rows[1], cols[1] = rows[0], cols[0]
-        sign = 1.0 if t < rounds // 2 else -1.0
-        targets = sign * (left[rows] * right[cols]).sum(axis=1) + 0.1 * rng.standard_normal(30)
-        losses.append(KINDS[kind](rows, cols, targets))
-    return losses
+def stream(kind="absolute", rounds=ROUNDS, shape=SHAPE):
+    return turning_entries(KINDS[kind], rounds, shape, observed=30, noise=0.1, turn=0.5)
 
 
 def make(cls, settings, place, shape=SHAPE):

@@ -11,6 +11,7 @@ from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.learners import polar as module
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix
+from learners.families import turning_entries
 
 ALL = ("lazy", "origin", "adaptive", "agile", "vertex")
 SETS = {"simplex": dw.Simplex(4), "ball": dw.L2Ball(4, radius=2.0)}
@@ -76,19 +77,6 @@ def test_blocks_of_experts_that_project_by_lmo_calls():
 # -- entries ---------------------------------------------------------------------------------------
 
 
-def ratings(kind, rounds, shape=(14, 12), seed=0):
-    """Entries of a matrix of rank 2 that turns its sign, some of them twice."""
-    rng = np.random.default_rng(seed)
-    left, right = (rng.standard_normal((size, 2)) for size in shape)
-    losses = []
-    for t in range(rounds):
-        rows, cols = (rng.integers(0, size, 9) for size in shape)
-        rows[1], cols[1] = rows[0], cols[0]
-        sign = 1.0 if t < 0.6 * rounds else -1.0
-        losses.append(kind(rows, cols, sign * (left[rows] * right[cols]).sum(axis=1)))
-    return losses
-
-
 @pytest.mark.parametrize(
     ("method", "kind", "atol"), [("exact", AbsoluteEntries, 1e-8), ("block", SquaredEntries, 1e-3)]
 )
@@ -107,7 +95,7 @@ def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
         sparse, oracle=dw.Oracle(method, accuracy=1e-10, tolerance_scale=1e-10), **options
     )
     other = dw.POLAR(dense, oracle="exact", **options)
-    for loss in ratings(kind, 50):
+    for loss in turning_entries(kind, 50, (14, 12)):
         np.testing.assert_allclose(one.decision.toarray(), other.decision, rtol=0, atol=atol)
         one.update(loss)
         other.update(loss)
@@ -122,7 +110,7 @@ def test_agile_experts_of_factored_points_expect_nothing():
     )
     learner = dw.POLAR(sparse, lipschitz=3.0, experts=("agile",), oracle="exact")
     x = np.zeros((14, 12))
-    for loss in ratings(AbsoluteEntries, 50):
+    for loss in turning_entries(AbsoluteEntries, 50, (14, 12)):
         learner.update(loss)
         x = dense.project(x - 40.0 / (3.0 * math.sqrt(32)) * loss.gradient(x))
     assert learner.expert_names == ["whole game", "agile, 32 rounds"]
