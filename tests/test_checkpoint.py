@@ -5,7 +5,8 @@ import pytest
 
 import driftwolfe as dw
 from contracts.graphs import differences
-from driftwolfe.losses import AbsoluteEntries, SquaredDistance
+from driftwolfe.losses import SquaredDistance
+from learners.families import some_entries
 
 ROUNDS = 40
 
@@ -15,13 +16,8 @@ def distances(rounds=ROUNDS, n=3, seed=0):
     return [SquaredDistance(rng.standard_normal(n)) for _ in range(rounds)]
 
 
-def entries(rounds=ROUNDS, shape=(12, 10), seed=0):
-    rng = np.random.default_rng(seed)
-    m, n = shape
-    return [
-        AbsoluteEntries(rng.integers(0, m, 6), rng.integers(0, n, 6), rng.standard_normal(6))
-        for _ in range(rounds)
-    ]
+def entries(rounds=ROUNDS, shape=(12, 10)):
+    return some_entries(rounds, shape, 6)
 
 
 def factored(shape=(12, 10)):
@@ -80,15 +76,6 @@ def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_pat
     assert resumed.functions == losses
     assert resumed.domain is learner.domain
     assert differences(learner, calm, sets=False) == []
-
-
-def test_a_loss_that_is_refused_stops_a_game_and_costs_nothing(tmp_path):
-    losses, options = distances(), {"checkpoint": tmp_path / "game.safetensors", "every": 10}
-    spoilt = [*losses[:25], SquaredDistance(np.zeros(99)), *losses[26:]]
-    with pytest.raises(ValueError, match="shape"):
-        dw.play(dw.POLA(dw.L1Ball(3)), spoilt, **options)
-    resumed = dw.play(dw.POLA(dw.L1Ball(3)), losses, **options)
-    assert same(resumed, dw.play(dw.POLA(dw.L1Ball(3)), losses))
 
 
 # -- what losses may be ----------------------------------------------------------------------------

@@ -173,16 +173,6 @@ def test_a_table_in_latex():
     assert r" $\pm$ " in both and "±" not in both
 
 
-def test_seeds_that_agree_show_one_number():
-    def stream(seed):
-        return [dw.losses.LinearLoss([0.1, 0.2, 0.3], constant=6.754 + seed * 1e-15)] * 8
-
-    result = dw.compare({"stays": dw.learners.Constant(BALL)}, stream, seeds=2)
-    first, second = result.measures["stays"]["loss per round"]
-    assert first != second
-    assert str(result).splitlines()[1].split()[:3] == ["stays", "6.754", "0"]
-
-
 def test_own_learners_and_ours_play_the_same_streams():
     mine = Halfway(BALL)
     contenders = {"mine": mine, "POLA": dw.POLA, "stays": dw.learners.Constant}

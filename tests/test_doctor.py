@@ -165,8 +165,3 @@ def test_the_doctor_does_not_fall_ill(monkeypatch, capsys):
     text = told(capsys, status=1)
     assert "RuntimeError: no such luck" in text and "self-test" in text
     assert "Traceback" not in text
-
-
-def test_the_verdict_names_the_first_remedy():
-    found = [Finding("numpy", "2.0"), Finding("river", "missing", "note", "pip install x")]
-    assert doctor.verdict(found) == "The core works. First of what is missing, river: pip install x"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.estimators import Recommender, RiverTraceNormClassifier, TraceNormRegressor
+from driftwolfe.estimators import RiverTraceNormClassifier, TraceNormRegressor
 from keyed_cases import contents, events, factory, learned
 from reliability.children import python, same_copy
 
@@ -55,14 +55,6 @@ def test_the_least_recently_used_leave(path):
         assert [*models._models] == ["c", "d", "a", "e"]
         models.predict("b", x)
         assert [*models._models] == ["d", "a", "e", "b"]
-
-
-def test_models_that_learn_batches(path):
-    with dw.Keyed(Recommender, path, 2) as models:
-        for key in ("x", "y", "z", "x"):
-            models.learn(key, [("ann", "tea"), ("bob", "milk")])
-        assert models["x"].n_events_ == 4 and models["y"].n_events_ == 2
-        assert models.predict("z", [("ann", "milk")]).shape == (1,)
 
 
 def test_models_of_scikit_learn(path):

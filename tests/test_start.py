@@ -22,6 +22,8 @@ def test_the_import_leaves_slow_parts_for_later():
     later = {f"driftwolfe.{name}" for name in ("estimators", "experiments", "regret", "streams")}
     assert not loaded_after("import driftwolfe") & (slow | later | extras)
     assert not loaded_after("import driftwolfe.estimators") & (slow | extras)
+    small_ball = "import driftwolfe as dw; dw.TraceNormBall((9, 9)).origin()"
+    assert "torch" not in loaded_after(small_ball)
     assert not loaded_after("import driftwolfe.streams") & {"pooch", "requests", "http.client"}
 
 

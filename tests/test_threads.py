@@ -20,6 +20,7 @@ from driftwolfe.estimators.completer_experts import CompleterPool
 from driftwolfe.estimators.recommender_tables import RecommenderPool
 from driftwolfe.estimators.regressor import RegressionLearner
 from driftwolfe.storage import read_archive
+from learners.families import some_entries
 
 LEARNERS = list(LEARNER_CASES)
 
@@ -29,11 +30,8 @@ def stream(seed, rounds=60):
     return [dw.losses.SquaredDistance(rng.standard_normal(4)) for _ in range(rounds)]
 
 
-def entries(seed, rounds=20):
-    rng = np.random.default_rng(seed)
-    for _ in range(rounds):
-        rows, cols = rng.integers(0, 30, 9), rng.integers(0, 40, 9)
-        yield dw.losses.AbsoluteEntries(rows, cols, rng.standard_normal(9))
+def entries(seed, rounds):
+    return some_entries(rounds, (30, 40), 9, seed)
 
 
 FACTORED = dw.TraceNormBall((30, 40), radius=5.0, representation="factored")

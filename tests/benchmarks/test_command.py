@@ -82,16 +82,23 @@ def test_a_long_run_goes_on_where_it_was_stopped(monkeypatch, tmp_path, capsys):
     assert not list(tmp_path.glob("*.pickle"))
 
 
-def test_limits_and_what_is_said_of_them():
-    ratio = Ratio("row", "speed", ours=2.0, theirs=10.0, at_least=5)
-    assert ratio.ratio == 5
-    assert ratio.holds
-    assert not Ratio("row", "speed", ours=2.0, theirs=9.9, at_least=5).holds
-    ratio = Ratio("row", "loss", ours=10.3, theirs=10.0, at_most=1.02)
-    assert ratio.ratio == pytest.approx(1.03)
-    assert not ratio.holds
-    assert Ratio("row", "loss", ours=10.1, theirs=10.0, at_most=1.02).holds
-    assert Ratio("row", "shown", 1.0, 0.1).holds is None
+@pytest.mark.parametrize(
+    ("ratio", "holds", "relaxed"),
+    [
+        (Ratio("row", "speed", 2.0, 10.0, at_least=5), True, 3.75),
+        (Ratio("row", "speed", 2.0, 9.9, at_least=5), False, 3.75),
+        (Ratio("row", "bytes", 3.5, 1.0, at_most=3.0), False, 4.0),
+        (Ratio("row", "loss", 10.3, 10.0, at_most=1.02, unit="loss"), False, 1.02),
+        (Ratio("row", "loss", 10.1, 10.0, at_most=1.02, unit="loss"), True, 1.02),
+        (Ratio("row", "shown", 1.0, 0.1), None, None),
+    ],
+)
+def test_limits_and_what_the_short_variant_makes_of_those_on_time(ratio, holds, relaxed):
+    assert ratio.holds is holds
+    assert ratio.relaxed(0.75).limit == (relaxed and pytest.approx(relaxed))
+
+
+def test_what_is_said_of_limits():
     with pytest.raises(ValueError, match="not both"):
         Ratio("row", "both", 1.0, 1.0, at_least=1, at_most=2)
     told = Ratio("row", "speed", ours=2.0, theirs=6.0, at_least=5).complaint
@@ -115,16 +122,3 @@ def test_the_table_shows_every_ratio_with_its_verdict():
 )
 def test_quantities_have_units_of_their_size(value, unit, told):
     assert quantity(value, unit) == told
-
-
-def test_the_short_variant_relaxes_limits_on_time_only():
-    floor = Ratio("row", "speed", 1.0, 4.5, at_least=5.0)
-    assert not floor.holds
-    assert floor.relaxed(0.75).holds
-    assert floor.relaxed(0.75).at_least == pytest.approx(3.75)
-    ceiling = Ratio("row", "bytes", 3.5, 1.0, at_most=3.0)
-    assert not ceiling.holds
-    assert ceiling.relaxed(0.75).holds
-    loss = Ratio("row", "loss", 1.03, 1.0, at_most=1.02, unit="loss")
-    assert loss.relaxed(0.75) == loss
-    assert Ratio("row", "shown", 1.0, 1.0).relaxed(0.75).limit is None

@@ -40,6 +40,9 @@ AXES = np.array([2.0, 0.1, 1.0, 0.7])
 LOWER, UPPER = np.array([-1.0, 0.5, -2.0, 0.0]), np.array([2.0, 1.5, -1.0, 3.0])
 
 
+ONE_PART_FULL = dw.PartitionMatroidPolytope([0, 0, 0, 1, 1], [1, 2])
+
+
 def permutation_matrices(n):
     return [np.eye(n)[list(order)] for order in itertools.permutations(range(n))]
 
@@ -127,17 +130,6 @@ def test_extreme_directions(scale):
     assert np.allclose(dw.Ellipsoid([1.0, 1.0]).lmo(direction), [-0.6, 0.8])
 
 
-def test_box_with_fixed_coordinates(rng):
-    box = dw.Box([0.0, 1.0, -1.0], [2.0, 1.0, 3.0])
-    assert np.array_equal(box.center, [1.0, 1.0, 1.0])
-    assert box.inner_radius == 1.0
-    assert box.gauge([2.0, 1.0, 1.0]) == 1.0
-    assert box.gauge([2.0, 1.001, 1.0]) == np.inf
-    points = box.center + rng.normal(size=(8, 3)) * [1, 0, 1]
-    check_gauge(box, points)
-    check_gauge_subgradient(box, points)
-
-
 def test_box_bounds_may_be_one_number_and_are_copied():
     upper = np.array([1.0, 2.0])
     box = dw.Box(0.0, upper)
@@ -174,6 +166,9 @@ def test_large_spectrahedron_uses_lanczos_with_the_same_answer(kind, rng, monkey
         (dw.Spectrahedron(2), np.diag([1.0, 0.0]), np.eye(2)),
         (dw.Spectrahedron(2), np.diag([1.0, 0.0]), np.array([[0.0, 1.0], [-1.0, 0.0]])),
         (dw.BirkhoffPolytope(2), np.eye(2), np.array([[1.0, -1.0], [0.0, 0.0]])),
+        (dw.Box([0.0, 1.0], [2.0, 1.0]), np.array([2.0, 1.0]), np.array([0.0, 1.0])),
+        (ONE_PART_FULL, np.array([1.0, 0.0, 0.0, 1.0, 1.0]), np.eye(5)[0]),
+        (ONE_PART_FULL, np.array([1.0, 0.0, 0.0, 1.0, 1.0]), np.eye(5)[3] - np.eye(5)[4]),
     ],
 )
 def test_gauge_is_infinite_off_the_affine_hull(domain, vertex, off):

@@ -5,39 +5,12 @@ import driftwolfe as dw
 from driftwolfe.points.ops import ProductPoint
 
 
-@pytest.fixture
-def product():
-    return dw.ProductDomain([dw.L1Ball(2, radius=2.0), dw.Simplex(3), dw.LinfBall((2, 2))])
-
-
-@pytest.fixture
-def direction():
-    rng = np.random.default_rng(0)
-    return ProductPoint([rng.normal(size=2), rng.normal(size=3), rng.normal(size=(2, 2))])
-
-
-def test_sizes(product):
+def test_sizes():
+    product = dw.ProductDomain([dw.L1Ball(2, radius=2.0), dw.Simplex(3), dw.LinfBall((2, 2))])
     assert product.shape == ((2,), (3,), (2, 2))
     assert np.isclose(product.radius, np.sqrt(4 + 2 / 3 + 4))
     assert np.isclose(product.diameter, np.sqrt(16 + 2 + 16))
     assert np.isclose(product.inner_radius, 1 / np.sqrt(6))
-
-
-def test_each_part_is_answered_by_its_set(product, direction):
-    operations = ("lmo", "project")
-    for operation in operations:
-        answer = getattr(product, operation)(direction)
-        for domain, part, mine in zip(product.domains, direction.parts, answer.parts, strict=True):
-            assert np.array_equal(mine, getattr(domain, operation)(part))
-
-
-def test_gauge_is_the_largest(product):
-    y = ProductPoint([np.array([1.0, 0.0]), np.full(3, 1 / 3), np.full((2, 2), 3.0)])
-    assert product.gauge(y) == 3.0
-    slope = product.gauge_subgradient(y)
-    assert np.isclose(slope.inner(y - product.center), 3.0)
-    assert not slope.parts[0].any()
-    assert not slope.parts[1].any()
 
 
 def test_errors_of_inexact_oracles_add_up():
@@ -56,7 +29,7 @@ def test_what_one_part_lacks_the_product_lacks():
         product.project(product.origin())
 
 
-def test_products_of_products(direction):
+def test_products_of_products():
     inner = dw.ProductDomain([dw.L1Ball(2), dw.L2Ball(2)])
     outer = dw.ProductDomain([inner, dw.Simplex(3)])
     assert outer.shape == (((2,), (2,)), (3,))
@@ -65,7 +38,7 @@ def test_products_of_products(direction):
     assert outer.contains(answer)
 
 
-def test_counted_parts_count(direction):
+def test_counted_parts_count():
     parts = [dw.count_calls(dw.L1Ball(2)), dw.count_calls(dw.Simplex(3))]
     product = dw.ProductDomain(parts)
     y = ProductPoint([np.ones(2), np.full(3, 1 / 3)])

@@ -30,15 +30,6 @@ def test_vertices_of_choices_are_choices(name):
         np.testing.assert_allclose(np.tensordot(weights, np.array(vertices), 1), x, atol=1e-6)
 
 
-def test_the_mean_of_random_vertices_is_the_point():
-    domain, rng = dw.BirkhoffPolytope(3), np.random.default_rng(1)
-    x = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.4, 0.1, 0.5]])
-    vertices, weights = domain.decompose(x)
-    drawn = rng.choice(len(weights), size=4000, p=weights)
-    mean = np.mean([vertices[i] for i in drawn], axis=0)
-    assert np.abs(mean - x).max() <= 5 * 0.5 / np.sqrt(4000)  # five standard deviations
-
-
 def test_sweep_chooses_whole_numbers_of_each_part():
     shares = np.array([0.5, 0.7, 0.8, 0.25, 0.75])
     starts = np.array([0.0, 0.5, 1.2, 0.0, 0.25])

@@ -329,22 +329,6 @@ def test_shared_capacities_that_leave_one_routing_are_refused():
         dw.FlowPolytope(edges, demands=demands, capacities=[0.5, 0.5, 1.0, 0.5, 0.5])
 
 
-@pytest.mark.parametrize("capacities", [None, 2.5])
-def test_learners_on_networks_resume_from_files(capacities, tmp_path, rng):
-    names = {0: (0, "a"), 1: "b", 2: 2, 3: (3, (4,))}
-    edges = [(names[tail], names[head]) for tail, head in TOWN]
-    demands = {((0, "a"), (3, (4,))): 2.0, (2, "b"): 1.0}
-    learner = dw.POLAR(dw.FlowPolytope(edges, demands=demands, capacities=capacities))
-    losses = [dw.losses.LinearLoss(rng.integers(-2, 5, len(TOWN)) * 1.0) for _ in range(30)]
-    for loss in losses[:20]:
-        learner.update(loss)
-    learner.save(tmp_path / "learner.safetensors")
-    other = dw.load(tmp_path / "learner.safetensors")
-    assert other.domain.edges == edges and other.domain.demands == learner.domain.demands
-    for loss in losses[20:]:
-        assert learner.update(loss) == other.update(loss)
-
-
 # -- real networks ----------------------------------------------------------------------------
 
 

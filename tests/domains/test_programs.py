@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linprog
 
 import driftwolfe as dw
 from domains.set_checks import check_set
@@ -247,16 +247,6 @@ def test_plans_against_linprog(shape, rng):
     np.testing.assert_allclose(domain.tangent(step).ravel(), twin.tangent(step.ravel()), atol=1e-12)
 
 
-def test_plans_of_units_are_assignments(rng):
-    plans, assignments = dw.TransportPolytope(np.ones(6), np.ones(6)), dw.BirkhoffPolytope(6)
-    for costs in rng.normal(size=(10, 6, 6)):
-        np.testing.assert_array_equal(plans.lmo(costs), assignments.lmo(costs))
-        assert np.vdot(costs, plans.lmo(costs)) == pytest.approx(
-            costs[linear_sum_assignment(costs)].sum()
-        )
-    assert plans.radius == pytest.approx(np.sqrt(5)) == pytest.approx(assignments.radius)
-
-
 @pytest.mark.parametrize(
     "values", [4, [3.0, -1.0, 0.5, 0.5], [0.0, 0.0, 1.0], [5.0, -3.0, -1.0, 2.0]]
 )
@@ -317,29 +307,3 @@ def test_an_odd_cycle_holds_no_more_than_its_matchings():
 def test_bad_arguments_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_trees_of_a_networkx_graph(rng):
-    graph = nx.relabel_nodes(nx.petersen_graph(), "vertex {}".format)
-    domain = dw.SpanningTreePolytope.from_networkx(graph)
-    costs = rng.normal(size=15)
-    nx.set_edge_attributes(graph, dict(zip(graph.edges, costs, strict=True)), "weight")
-    least = nx.minimum_spanning_tree(graph).size(weight="weight")
-    assert costs @ domain.lmo(costs) == pytest.approx(least)
-    with pytest.raises(ValueError, match="2 pieces"):
-        dw.SpanningTreePolytope.from_networkx(nx.disjoint_union(graph, graph))
-
-
-def test_learners_play_on_products_of_these_sets(rng):
-    parts = [
-        dw.LinearProgram(**program("equalities in disguise", rng)),
-        dw.TransportPolytope([1.0, 2.0], [2.0, 0.5, 0.5]),
-        dw.Permutahedron(3),
-        dw.MatchingPolytope(nx.cycle_graph(5)),
-        dw.SpanningTreePolytope.from_networkx(nx.cycle_graph(4)),
-    ]
-    domain = dw.ProductDomain(parts)
-    learner = dw.POLA(domain)
-    for _ in range(10):
-        learner.update(dw.losses.FunctionLoss(lambda x: x.parts[0].sum(), lambda x: 0 * x))
-    assert domain.contains(learner.decision)

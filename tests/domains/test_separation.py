@@ -167,15 +167,16 @@ WITHOUT_LMO = {
 
 
 @pytest.mark.parametrize(
-    ("name", "place"),
+    ("name", "place", "twins_of"),
     [
-        *((name, "corner") for name in WITHOUT_LMO),
-        *(("BOGDIP", place) for place in ("l1", "l2", "box")),
+        *((name, "corner", separated_twins) for name in WITHOUT_LMO),
+        *(("BOGDIP", place, separated_twins) for place in ("l1", "l2", "box")),
+        ("SOOGD", "corner", by_membership),
     ],
 )
-def test_learners_do_without_an_lmo(name, place):
+def test_learners_do_without_an_lmo(name, place, twins_of):
     """And find the best point, as the set with an LMO names it."""
-    make, (separated, known) = WITHOUT_LMO[name], separated_twins(place)
+    make, (separated, known) = WITHOUT_LMO[name], twins_of(place)
     learner, slope = make(separated), np.array([1.0, -0.5, 0.25])
     for t in range(60):
         learner.update(LinearLoss(slope))
@@ -259,19 +260,6 @@ def test_projections_by_membership(name):
         assert moved @ (beside + y - 2 * known.lmo(moved)) <= 1e-9 * (1 + y @ y)
     with pytest.raises(ValueError, match="below what membership tests reach"):
         dw.infeasible_projection(tested, center, y + 9.0, 0.1 * tested.cut_accuracy**2)
-
-
-def test_so_ogd_by_membership():
-    tested, known = by_membership("corner")
-    rounds, slope = 60, np.array([1.0, -0.5, 0.25])
-    learner = dw.learners.SOOGD(tested, horizon=rounds, lipschitz=2.0)
-    suffered = 0.0
-    for t in range(rounds):
-        suffered += learner.update(LinearLoss(slope if t < 30 else -slope))
-        assert known.contains(learner.decision, atol=1e-9)
-    assert suffered <= learner.bound()
-    best, worst = slope @ known.lmo(slope), slope @ known.lmo(-slope)
-    assert slope @ learner.decision >= worst - 0.2 * (worst - best)
 
 
 def test_what_a_membership_domain_refuses():

@@ -11,7 +11,7 @@ import driftwolfe as dw
 from driftwolfe.ensemble.dense import DenseDescent, GaugeDescent
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
-from driftwolfe.losses import FunctionLoss, Loss, SquaredDistance, SquaredEntries
+from driftwolfe.losses import Loss, SquaredDistance, SquaredEntries
 
 PLANS = [Plan(0.5, 1, 1e-6), Plan(0.2, 3, 1e-6), Plan(0.1, 4, 1e-6), Plan(0.3, 2, 1e-6)]
 
@@ -106,10 +106,6 @@ class Crooked(Loss):
         return slope[:2]
 
 
-def explode(x):
-    raise ZeroDivisionError
-
-
 @pytest.mark.parametrize("make", DENSE.values(), ids=DENSE)
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, shared):
@@ -121,8 +117,5 @@ def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, share
     f, slopes = Crooked(), np.ones(3) if shared else np.ones((4, 2))
     with pytest.raises(ValueError, match="shape"):
         experts.step(f, slopes, shared)
-    broken = FunctionLoss(lambda x: 0.0, explode)
-    with pytest.raises(ZeroDivisionError):
-        broken.slope_at(experts.scores(broken))
     for was, now in zip(before, state(experts), strict=True):
         np.testing.assert_array_equal(now, was)

@@ -62,16 +62,6 @@ def test_ader_grid_has_every_best_step_within_a_factor_of_two(T):
     assert (best <= 2 * grid[-1]).all()
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@every_horizon
-def test_grids_double(grid, T):
-    steps = grid(T)
-    assert steps.size >= 1
-    assert np.array_equal(steps[1:], 2 * steps[:-1])
-    if grid is not ader_grid:
-        assert (steps <= 1).all()
-
-
 def test_a_bad_horizon_or_start_is_refused():
     for grid, horizon in itertools.product((pold_grid, ader_grid), (0, -3, 2.5)):
         with pytest.raises(ValueError, match="horizon"):

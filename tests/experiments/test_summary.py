@@ -6,7 +6,6 @@ import pytest
 from driftwolfe.experiments.summary import CALLS, Series, group, summaries, summarise
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
-from driftwolfe.terminal import spread
 from experiments.small import made_up, trial
 
 
@@ -65,15 +64,6 @@ def test_every_curve_is_what_the_results_hold():
         curve = Series(results).curve(name)
         assert curve.shape == (3, 3)
         np.testing.assert_array_equal(curve, [getattr(r, name) for r in results])
-
-
-def test_the_spread_is_the_mean_and_the_sample_deviation():
-    values = [0.2, 0.5, 0.9, 1.4]
-    found = spread(iter(values))
-    assert found.mean == pytest.approx(np.mean(values))
-    assert found.deviation == pytest.approx(np.std(values, ddof=1))
-    assert spread([3.0]) == spread([3.0, 3.0])
-    assert spread([3.0]).deviation == 0.0
 
 
 def _result(method="OGD", rounds=30, loss=1.0, **fields):

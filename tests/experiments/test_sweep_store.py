@@ -39,20 +39,11 @@ def test_lists_and_labels(tmp_path):
     assert len(store.trials) == 4500
 
 
-#: What `decode` refuses is in test_trial.py.
-SPOILT = {
-    "cut off": lambda content: content[: len(content) // 2],
-    "empty": lambda content: b"",
-    "no number": lambda content: content.replace(b"1.75", b"NaN"),
-    "nested": lambda content: content.replace(b'"3"', b"[" * 90_000 + b"]" * 90_000),
-}
-
-
-@pytest.mark.parametrize("how", SPOILT)
-def test_a_spoilt_file_is_named_with_what_to_do(store, how):
+def test_a_spoilt_file_is_named_with_what_to_do(store):
+    """What `decode` refuses is in test_trial.py."""
     path = store.path(store.trials[1])
     path.parent.mkdir()
-    path.write_bytes(SPOILT[how](made_up(store.trials[1]).encode()))
+    path.write_bytes(made_up(store.trials[1]).encode()[:200])
     with pytest.raises(ValueError) as problem:
         _ = store.results
     said = str(problem.value)

@@ -280,6 +280,27 @@ def absolute_entries(domain, rounds, pieces=3, observed=5, seed=0):
     return Arena(domain, losses, rounds, np.sqrt(observed), best)
 
 
+def some_entries(rounds, shape, observed, seed=0):
+    """Random entries, to be found by their absolute errors."""
+    rng = np.random.default_rng(seed)
+    pairs = ([rng.integers(0, size, observed) for size in shape] for _ in range(rounds))
+    return [AbsoluteEntries(*pair, rng.standard_normal(observed)) for pair in pairs]
+
+
+def turning_entries(kind, rounds, shape, observed=9, noise=0.0, turn=0.6, seed=0):
+    """Entries of a matrix of rank 2 that turns its sign, some of them twice."""
+    rng = np.random.default_rng(seed)
+    left, right = (rng.standard_normal((size, 2)) for size in shape)
+    losses = []
+    for t in range(rounds):
+        rows, cols = (rng.integers(0, size, observed) for size in shape)
+        rows[1], cols[1] = rows[0], cols[0]
+        targets = (1.0 if t < turn * rounds else -1.0) * (left[rows] * right[cols]).sum(axis=1)
+        extra = noise * rng.standard_normal(observed) if noise else 0.0
+        losses.append(kind(rows, cols, targets + extra))
+    return losses
+
+
 def ball_projection(radius):
     return lambda y: y * min(1.0, radius / max(np.linalg.norm(y), 1e-300))
 

@@ -44,19 +44,6 @@ def test_its_bound_holds_at_all_times_and_is_below_the_published_one(make, G):
             learner.bound(**wrong)
 
 
-@pytest.mark.parametrize("late", [1e-9, 1.0, 1e9])
-def test_zeros_and_jumps_of_the_gradient_stay_in_the_bound(late):
-    ball = dw.L2Ball(2)
-    slopes = [0.0] * 5 + [1.0] * 40 + [late] * 40 + [-1.0, 1.0] * 20
-    learner, suffered, total = dw.contrib.AnytimeOFW(ball), 0.0, np.zeros(2)
-    for slope in slopes:
-        x = learner.decision
-        g = slope * np.array([1.0, 0.0] if not x.any() else x / np.linalg.norm(x))
-        suffered += learner.update(LinearLoss(g))
-        total += g
-        assert suffered + np.linalg.norm(total) <= learner.bound() * (1 + ROUNDING)
-
-
 def test_a_declared_error_of_the_lmo_is_in_the_bound():
     """An oracle that errs towards one side for ever: a third of each error, over the step, per share."""
     sizes = []

@@ -345,12 +345,6 @@ def test_a_range_too_small_has_no_bound(cls, tau):
         small.learner.bound(tau=tau)
 
 
-def test_before_the_first_round_a_bound_costs_nothing_or_little():
-    for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.Ader):
-        learner = cls(dw.L2Ball(2), horizon=100, lipschitz=1.0)
-        assert 0.0 <= learner.bound() <= 200.0
-
-
 def test_bounds_that_are_not_known_are_refused():
     ball = dw.L2Ball(2)
     refused = [

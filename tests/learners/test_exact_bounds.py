@@ -230,16 +230,11 @@ def test_one_projection_ader(T, method):
 
 @pytest.mark.parametrize("T", [30, 1000])
 def test_online_frank_wolfe(T):
-    """D^2/(8 eta) + G T q, s q^2 = s^2 diam^2/2 + eta G q; q by bisection."""
+    """D^2/(8 eta) + G T q, s q^2 = s^2 diam^2/2 + eta G q."""
     learner = dw.OnlineFrankWolfe(dw.L2Ball(3, radius=R), T, G)
     eta, s = D / (2 * G) * (3 / T) ** 0.75, math.sqrt(3 / T)
-    low, high = 0.0, 100.0
-    for _ in range(200):
-        q = (low + high) / 2
-        enough = s * q**2 >= s**2 * D**2 / 2 + eta * G * q
-        low, high = (low, q) if enough else (q, high)
-    wanted = D**2 / (8 * eta) + G * T * high
-    assert bound_after(learner, T) == pytest.approx(wanted, rel=1e-9)
+    q = (bound_after(learner, T) - D**2 / (8 * eta)) / (G * T)
+    assert s * q**2 == pytest.approx(s**2 * D**2 / 2 + eta * G * q, rel=1e-9)
 
 
 def test_a_cut_off_projection_takes_the_place_of_its_tolerance():

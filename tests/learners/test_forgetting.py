@@ -144,14 +144,15 @@ def test_weighed_regret_of_discounted_magnitudes_is_below_its_bound_in_every_rou
     assert learner._last <= 9.0 * math.sqrt(squares)  # of the order of the root, times R
 
 
-@pytest.mark.parametrize("late", [1e-9, 1e9])
-def test_jumps_of_the_gradient_stay_in_the_bounds(late):
-    for make in (dw.contrib.DiscountedAdaptive, dw.contrib.SmoothedOGD):
+@pytest.mark.parametrize("late", [1e-9, 1.0, 1e9])
+def test_zeros_and_jumps_of_the_gradient_stay_in_the_bounds(late):
+    contrib = dw.contrib
+    for make in (contrib.DiscountedAdaptive, contrib.SmoothedOGD, contrib.AnytimeOFW):
         learner, lost, total = make(dw.L2Ball(2), 600), 0.0, np.zeros(2)
         for t in range(600):
             x = learner.decision
             g = np.array([1.0, 0.0]) if not x.any() else x / np.linalg.norm(x)
-            g = g * (late if 300 <= t < 303 else 1.0)
+            g = g * (late if 300 <= t < 303 else t >= 5)
             lost += learner.update(LinearLoss(g))
             total += g
             assert lost + np.linalg.norm(total) <= learner.bound() * (1 + ROUNDING), make

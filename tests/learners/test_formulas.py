@@ -80,14 +80,6 @@ def test_sacs_pays_for_a_path_by_the_steps_of_its_experts():
     assert learner._level_per_path(k) == pytest.approx(math.sqrt(squares), rel=1e-9)
 
 
-def test_parts_of_a_mixture_have_played_its_rounds():
-    mixture = dw.contrib.Mixture(dw.L2Ball(2), [dw.POLA, dw.POLAR])
-    mixture.check()
-    mixture.learners[0].t += 1
-    with pytest.raises(ValueError, match="learners and rounds"):
-        mixture.check()
-
-
 def test_sums_of_gradients_are_of_the_kind_of_their_points():
     point = dw.FactoredMatrix(np.ones((3, 1)), np.ones(1), np.ones((4, 1)))
     assert GradientSum(rest=point).fits(point) and not GradientSum(rest=np.zeros((3, 4))).fits(

@@ -7,6 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe import bounds, reference
+from driftwolfe.ensemble import GeometricCover
 from driftwolfe.losses import LinearLoss, SquaredDistance
 from learners.families import (
     ball_projection,
@@ -77,36 +78,30 @@ def test_ogd_is_projected_gradient_descent(place, horizon):
     )
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_ader_is_the_reference(place, linear):
-    domain, losses, G = place[0], mixed_losses(300), 4.0
-    plain = reference.ader(domain, losses, G, linear)
-    feedback = "linear" if linear else "full"
-    learner = dw.Ader(domain, horizon=300, lipschitz=G, tuning="certified", feedback=feedback)
-    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
-
-
 @pytest.mark.parametrize("method", ["exact", "paper"])
-def test_bogd_ip_is_the_reference(place, method):
+@pytest.mark.parametrize(
+    ("cls", "feedback", "plain"),
+    [
+        (dw.Ader, "full", lambda *game, oracle: reference.ader(*game, False)),
+        (dw.Ader, "linear", lambda *game, oracle: reference.ader(*game, True)),
+        (dw.BOGDIP, None, reference.bogd_ip),
+        (dw.POLD, "full", lambda *game, oracle: reference.pold(*game, False, oracle)),
+        (dw.POLD, "linear", lambda *game, oracle: reference.pold(*game, True, oracle)),
+    ],
+)
+def test_learners_with_a_horizon_are_their_references(place, cls, feedback, plain, method):
     domain, losses, G = place[0], mixed_losses(300), 4.0
-    plain = reference.bogd_ip(domain, losses, G, ORACLES[method])
-    learner = dw.BOGDIP(domain, horizon=300, lipschitz=G, tuning="certified", oracle=method)
-    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
-
-
-@pytest.mark.parametrize("linear", [False, True])
-def test_pold_is_the_reference(place, linear):
-    domain, losses, T, G = place[0], mixed_losses(300), 300, 4.0
-    for method in ("exact", "paper"):
-        plain = reference.pold(domain, losses, G, linear, ORACLES[method])
-        given = {"tuning": "certified", "oracle": method}
-        learner = dw.POLD(domain, T, G, **given, feedback="linear" if linear else "full")
-        np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+    given = {} if feedback is None else {"feedback": feedback}
+    if cls is not dw.Ader:  # which projects exactly
+        given["oracle"] = method
+    learner = cls(domain, horizon=300, lipschitz=G, tuning="certified", **given)
+    expected = plain(domain, losses, G, oracle=ORACLES[method])
+    np.testing.assert_allclose(decisions(learner, losses), expected, atol=AGREE)
 
 
 @pytest.mark.parametrize("start", ["current", "origin"])
 @pytest.mark.parametrize("linear", [False, True])
-@pytest.mark.parametrize("scale", [None, "auto"])
+@pytest.mark.parametrize("scale", [None, "auto", 40.0])
 def test_pola_is_the_reference(place, start, linear, scale):
     domain, losses, G = place[0], mixed_losses(140), 4.0
     for method in ("exact", "paper"):
@@ -116,6 +111,32 @@ def test_pola_is_the_reference(place, start, linear, scale):
         given["feedback"] = "linear" if linear else "full"
         learner = dw.POLA(domain, lipschitz=G, **given)
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+
+
+def saol(domain, losses, B, G):
+    """An expert for every interval, made when it starts and dropped when it has ended."""
+    experts, played, last = {}, [], domain.origin()
+    for t, loss in enumerate(losses, start=1):
+        experts = {interval: e for interval, e in experts.items() if sum(interval) > t}
+        for length in GeometricCover().starting(t):
+            experts[t, length] = [last, min(0.5, length**-0.5)]
+        total = sum(weight for _, weight in experts.values())
+        last = sum(weight / total * x for x, weight in experts.values())
+        played.append(last)
+        for (_, length), expert in experts.items():
+            x, weight = expert
+            ahead = (loss.value(last) - loss.value(x)) / B
+            step = 2 * domain.radius / G / math.sqrt(length) * loss.gradient(x)
+            expert[:] = domain.project(x - step), weight * (1 + min(0.5, length**-0.5) * ahead)
+    return np.array(played)
+
+
+@pytest.mark.parametrize("domain", [dw.L1Ball(4), dw.L2Ball(4, radius=1.5), dw.Simplex(4)])
+def test_saol_is_experts_on_the_intervals_of_a_cover(domain):
+    losses, B, G = mixed_losses(300), 40.0, 5.0
+    learner = dw.learners.SAOL(domain, lipschitz=G, loss_scale=B)
+    plain = saol(domain, losses, B, G)
+    np.testing.assert_allclose(decisions(learner, losses), plain, rtol=0, atol=AGREE)
 
 
 @pytest.mark.parametrize("horizon", [300, 2, None])
@@ -429,6 +450,10 @@ def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
     assert outside > 5
 
 
+PROJECTING = (dw.Ader, dw.learners.SAOL)
+PROJECTING += (dw.learners.OneProjectionAder, dw.learners.OneProjectionSAOL)
+
+
 @pytest.mark.in_turn("cls", "domain")
 @pytest.mark.parametrize(
     ("cls", "domain", "method"),
@@ -442,7 +467,8 @@ def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
             ("trace-norm", dw.TraceNormBall((4, 5)), "corrective"),
             ("trace-norm-block", dw.TraceNormBall((50, 60)), "block"),
         )
-    ],
+    ]
+    + [pytest.param(cls, dw.L1Ball(5), "corrective", id=cls.__name__) for cls in PROJECTING],
 )
 def test_projection_free_play_converges_to_exact_play(cls, domain, method):
     rng = np.random.default_rng(5)

@@ -144,16 +144,11 @@ def test_loo_bogd_asks_at_most_once_a_round_even_with_a_finer_tolerance(domain, 
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings"),
-    [
-        (dw.OnlineFrankWolfe, {}),
-        (dw.learners.KalhanOFW, {}),
-        (dw.learners.LineSearchOFW, {}),
-    ],
+    "cls", [dw.OnlineFrankWolfe, dw.learners.KalhanOFW, dw.learners.LineSearchOFW]
 )
-def test_frank_wolfe_learners_ask_once_every_round(cls, settings):
+def test_frank_wolfe_learners_ask_once_every_round(cls):
     for domain in SETS.values():
-        learner = cls(domain, horizon=40, lipschitz=1.0, **settings)
+        learner = cls(domain, horizon=40, lipschitz=1.0)
         history = dw.play(learner, rotating_quadratics(domain, 40).losses)
         assert np.all(history.lmo == 1)
         assert learner.oracle_calls.projection == learner.oracle_calls.gauge == 0

@@ -76,11 +76,6 @@ def test_a_sum_of_gradients_is_the_sum_of_the_gradients(order):
         np.testing.assert_allclose(_dense(held.total(x)), plain, atol=1e-12)
 
 
-def test_no_gradients_at_all_sum_to_nothing():
-    x = FactoredMatrix.zeros(SHAPE)
-    assert not _dense(GradientSum().total(x)).any()
-
-
 @pytest.mark.parametrize("representation", ["dense", "factored"])
 def test_blocked_descent_steps_along_all_of_a_blocks_gradients(representation):
     """Blocks of seven rounds with four kinds of losses, against a plain loop."""

@@ -1,6 +1,5 @@
 """POLAR against a plain loop, dense against sparse, and when its experts join and restart."""
 
-import json
 import math
 
 import numpy as np
@@ -12,9 +11,7 @@ from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.learners import polar as module
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix
-from driftwolfe.storage import VERSION, read_archive
-from learners.families import play_all
-from reliability.mutations import crafted
+from learners.families import turning_entries
 
 ALL = ("lazy", "origin", "adaptive", "agile", "vertex")
 SETS = {"simplex": dw.Simplex(4), "ball": dw.L2Ball(4, radius=2.0)}
@@ -80,19 +77,6 @@ def test_blocks_of_experts_that_project_by_lmo_calls():
 # -- entries ---------------------------------------------------------------------------------------
 
 
-def ratings(kind, rounds, shape=(14, 12), seed=0):
-    """Entries of a matrix of rank 2 that turns its sign, some of them twice."""
-    rng = np.random.default_rng(seed)
-    left, right = (rng.standard_normal((size, 2)) for size in shape)
-    losses = []
-    for t in range(rounds):
-        rows, cols = (rng.integers(0, size, 9) for size in shape)
-        rows[1], cols[1] = rows[0], cols[0]
-        sign = 1.0 if t < 0.6 * rounds else -1.0
-        losses.append(kind(rows, cols, sign * (left[rows] * right[cols]).sum(axis=1)))
-    return losses
-
-
 @pytest.mark.parametrize(
     ("method", "kind", "atol"), [("exact", AbsoluteEntries, 1e-8), ("block", SquaredEntries, 1e-3)]
 )
@@ -111,7 +95,7 @@ def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
         sparse, oracle=dw.Oracle(method, accuracy=1e-10, tolerance_scale=1e-10), **options
     )
     other = dw.POLAR(dense, oracle="exact", **options)
-    for loss in ratings(kind, 50):
+    for loss in turning_entries(kind, 50, (14, 12)):
         np.testing.assert_allclose(one.decision.toarray(), other.decision, rtol=0, atol=atol)
         one.update(loss)
         other.update(loss)
@@ -126,7 +110,7 @@ def test_agile_experts_of_factored_points_expect_nothing():
     )
     learner = dw.POLAR(sparse, lipschitz=3.0, experts=("agile",), oracle="exact")
     x = np.zeros((14, 12))
-    for loss in ratings(AbsoluteEntries, 50):
+    for loss in turning_entries(AbsoluteEntries, 50, (14, 12)):
         learner.update(loss)
         x = dense.project(x - 40.0 / (3.0 * math.sqrt(32)) * loss.gradient(x))
     assert learner.expert_names == ["whole game", "agile, 32 rounds"]
@@ -196,33 +180,3 @@ def test_kinds_come_once_and_in_one_order():
     for domain, kind, more in ((factored, "adaptive", "auto"), (dw.L1Ball(3), "vertex", budget)):
         with pytest.raises(ValueError, match="each of experts must be one of"):
             dw.POLAR(domain, experts=(kind,), oracle=more)
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-
-BROKEN = {
-    "rounds that would have more experts": lambda state, _: state.update(t=64),
-    "rounds that would have fewer": lambda state, _: state.update(t=6),
-    "a rate that is no number": lambda state, _: state.update({RATE: {"float": "nan"}}),
-    "more weights than it says": lambda state, _: state.update({"_meta.size": 3}),
-    "no weights": lambda _, arrays: arrays.pop("_meta.weights"),
-    "weights that are steps": lambda state, _: state.update(
-        {"_meta.weights": {"array": "_experts.steps"}}
-    ),
-    "no sums": lambda _, arrays: arrays.pop("_experts._sums"),
-}
-RATE = "_meta.inverse_rate"
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_file_that_does_not_fit_together_is_refused(name, tmp_path):
-    learner, path = dw.POLAR(dw.L2Ball(4)), tmp_path / "learner.safetensors"
-    play_all(learner, stream(40))
-    learner.save(path)
-    archive = read_archive(path)
-    BROKEN[name](archive.settings["state"], archive.arrays)
-    header = {"version": VERSION, "kind": archive.kind, "settings": archive.settings}
-    path.write_bytes(crafted(json.dumps(header), archive.arrays))
-    with pytest.raises(ValueError, match="this archive"):
-        dw.load(path)

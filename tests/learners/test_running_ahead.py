@@ -8,7 +8,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import AbsoluteEntries
-from learners.families import play_all
+from learners.families import play_all, some_entries
 
 SHAPE = (90, 80)
 ROUNDS = 70  # beyond the first epoch
@@ -21,11 +21,7 @@ def reset():
 
 
 def losses(rounds, seed=0):
-    rng = np.random.default_rng(seed)
-    return [
-        AbsoluteEntries(rng.integers(0, 70, 15), rng.integers(0, 60, 15), rng.standard_normal(15))
-        for _ in range(rounds)
-    ]
+    return some_entries(rounds, (70, 60), 15, seed)
 
 
 def pold(horizon=ROUNDS, **options):

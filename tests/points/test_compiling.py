@@ -193,12 +193,6 @@ def test_threads_that_call_a_loop_first_at_the_same_time_all_get_it_compiled():
         assert list(pool.map(call, range(8))) == [[3.0] * 4] * 8
 
 
-def test_types_are_not_asked_for_before_the_first_call_either():
-    first = jit(NUMBERS)(_first)
-    assert first.unchecked(np.array([3.0, 4.0])) == 3.0
-    assert first.unchecked is first.overloads[(NUMBERS,)].entry_point
-
-
 def _sum(numbers):
     total = 0.0
     for number in numbers:

@@ -28,7 +28,6 @@ from driftwolfe.points.devices import (
 )
 from driftwolfe.points.lanczos import leading_triplet_of_each, orthonormal, ritz_space
 from points.factored_cases import close, lives_on, parts
-from reliability.children import python
 
 RUNS_ON = DEVICES
 
@@ -399,12 +398,6 @@ def test_one_object_for_each_device():
     assert device_of(place.put(np.ones(2))) is place and device_of([1.0]) is HOST
     assert is_array(place.put(np.ones(2))) and not is_array([1.0])
     assert to_host("text") == "text"
-
-
-def test_pytorch_is_not_loaded_before_it_is_asked_for():
-    """It takes seconds."""
-    code = "import sys, driftwolfe as dw; dw.TraceNormBall((9, 9)).origin(); print('torch' in sys.modules)"
-    assert python("-c", code).stdout.split() == ["False"]
 
 
 def test_inner_products_of_many_columns_are_taken_in_pieces(device, monkeypatch):

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from driftwolfe.streams import DataUnavailable, datasets
-from driftwolfe.streams.datasets import DataFile
+from streams.test_data_files import FILE
 
 CONTENT = b"1\t2\t3\n" * 5000
 HUGE = 10 * len(CONTENT)
@@ -120,14 +120,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def data_file(server, path):
-    return DataFile(
-        path="some/where.txt",
-        size=len(CONTENT),
-        sha256=hashlib.sha256(CONTENT).hexdigest(),
-        source="https://example.org",
-        url=f"http://127.0.0.1:{server.server_port}{path}",
-        member="top/where.txt" if path.endswith(".zip") else None,
-    )
+    url = f"http://127.0.0.1:{server.server_port}{path}"
+    member = "top/where.txt" if path.endswith(".zip") else None
+    known = {"size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}
+    return replace(FILE, url=url, member=member, **known)
 
 
 def files(folder):

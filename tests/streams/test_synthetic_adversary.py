@@ -266,13 +266,8 @@ def test_a_game_ends_and_has_one_set():
         next(game.losses(stranger))
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        *(("rounds", (0, 2.5, "ten")), ("lmo_budget", (0.0, math.inf)), ("segments", (0, 6))),
-    ],
-)
-def test_bad_settings_are_refused(name, values):
-    for value in values:
+def test_bad_settings_are_refused():
+    bad = {"rounds": (0, 2.5, "ten"), "lmo_budget": (0.0, math.inf), "segments": (0, 6)}
+    for name, value in ((name, value) for name, values in bad.items() for value in values):
         with pytest.raises(TypeError if value == "ten" else ValueError, match=name):
             ResistingOracle(**{"rounds": 5, name: value})
