@@ -33,39 +33,35 @@ PACKAGE = Path("src/driftwolfe")
 #: run, last: alone, pytest would load some modules over functions of the same name.
 TESTS = {
     "bounds": (
-        "contracts/test_signatures.py",
         "test_theory.py",
         "learners/test_formulas.py",
         "learners/test_exact_bounds.py",
         "learners/test_window_bounds.py",
         "learners/test_bounds_hold.py",
     ),
-    "comparison": ("contracts/test_signatures.py",),
+    "comparison": (),
     "contrib": (
-        "contracts/test_signatures.py",
         "learners",
         "contracts/test_declared_limits.py",
         "contracts/test_saved_learners.py",
         "contracts/test_learner_contract.py",
         "contracts/test_hostile_input.py",
     ),
-    "domains": ("domains", "contracts/test_domain_contract.py", "contracts/test_signatures.py"),
+    "domains": ("domains", "contracts/test_domain_contract.py"),
     "ensemble": (
-        "contracts/test_signatures.py",
         "ensemble",
         "learners",
         "contracts/test_declared_limits.py",
         "contracts/test_saved_learners.py",
     ),
     "estimators": (
-        "contracts/test_signatures.py",
         "estimators",
         "contracts/test_estimator_contract.py",
         "contracts/test_interrupts.py",
         "contracts/test_refused_values.py",
         "storage/test_declared.py",
     ),
-    "evaluate": ("contracts/test_signatures.py",),
+    "evaluate": (),
     "experiments/paper": (),
     "experiments/running": (
         "experiments/test_trial_run.py",
@@ -77,7 +73,6 @@ TESTS = {
     "game": ("test_checkpoint.py",),
     "learners/ahead": ("learners/test_running_ahead.py", "clusters/test_sum_loss.py"),
     "learners": (
-        "contracts/test_signatures.py",
         "learners/test_independent.py",
         "learners/test_exact_bounds.py",
         "contracts/test_saved_learners.py",
@@ -86,9 +81,9 @@ TESTS = {
         "contracts/test_learner_contract.py",
         "contracts/test_hostile_input.py",
     ),
-    "losses": ("losses", "contracts/test_hostile_input.py", "contracts/test_signatures.py"),
-    "oracles": ("oracles", "contracts/test_oracle_contract.py", "contracts/test_signatures.py"),
-    "points": ("points", "contracts/test_signatures.py"),
+    "losses": ("losses", "contracts/test_hostile_input.py"),
+    "oracles": ("oracles", "contracts/test_oracle_contract.py"),
+    "points": ("points",),
     "points/checks": ("points", "contracts/test_refused_values.py"),
     "points/kernels": ("points", "losses"),
     "regret": ("regret",),
@@ -99,8 +94,10 @@ TESTS = {
         "contracts/test_declared_limits.py",
     ),
     "storage": ("storage", "test_checkpoint.py"),
-    "streams": ("streams", "contracts/test_signatures.py"),
+    "streams": ("streams",),
 }
+#: For all of them, right after those named after the module.
+EVERYWHERE = ("contracts/test_signatures.py", "contracts/test_fingerprints.py")
 #: Seconds for a mutant beyond three times what the tests take without one.
 PATIENCE = 60.0
 KILLED, LIVED, TIMED_OUT = "killed", "LIVED", "timed out"
@@ -208,6 +205,8 @@ def relevant_tests(path: Path, root: Path = ROOT) -> tuple[str, ...]:
     folder = Path("tests") / module.parent
     own = sorted((root / folder).glob(f"test_{module.name}*.py"))
     found = [path.relative_to(root).as_posix() for path in own]
+    if (root / "tests" / EVERYWHERE[0]).exists():
+        found += [f"tests/{name}" for name in EVERYWHERE]
     found += [f"tests/{name}" for name in TESTS[max(fitting, key=len)]]
     return tuple(found or [folder.as_posix()])
 

@@ -41,7 +41,7 @@ def of_learners():
     from contracts.learner_cases import LEARNER_CASES, domains, played, suits
     from contracts.test_learner_contract import stream
 
-    for name in ("l1", "simplex", "trace-norm", "factored"):
+    for name in ("l1", "simplex", "factored"):
         for cls, cases in LEARNER_CASES.items():
             domain = domains()[name]
             for k, settings in enumerate(cases if suits(cls, domain) else ()):
@@ -65,15 +65,16 @@ def of_learners():
 
 
 def of_estimators():
-    from contracts.estimator_cases import COUNT, ESTIMATOR_CASES
+    from contracts.estimator_cases import ESTIMATOR_CASES
 
     for name, cases in ESTIMATOR_CASES.items():
         for k, case in enumerate(cases):
             model = case.make()
-            case.learn(model, slice(0, COUNT // 2))
-            half = number(case.ask(model))
-            case.learn(model, slice(COUNT // 2, COUNT))
-            yield f"{name} {k}", half, number(case.ask(model))
+            found = []
+            for first, end in ((0, 30), (30, 60), (60, 120), (120, 200)):
+                case.learn(model, slice(first, end))
+                found.append(number(case.ask(model)))
+            yield f"{name} {k}", *found
 
 
 def of_domains():
@@ -123,9 +124,12 @@ def of_streams():
 
 
 def lines():
-    """A line for everything."""
-    with warnings.catch_warnings():
+    """A line for everything, where completers remember 64 ratings and project after 16."""
+    from driftwolfe.estimators import completer_tables
+
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        patch.setattr(completer_tables, "MEMORY", 64)
         for kind in (of_learners, of_estimators, of_domains, of_losses, of_streams):
             for name, *values in kind():
                 shown = (each if isinstance(each, str) else f"{each:.8g}" for each in values)
@@ -143,7 +147,7 @@ def parsed(text):
 
 def same(one, other):
     try:
-        return one == other or float(one) == pytest.approx(float(other), rel=1e-5, abs=1e-7)
+        return one == other or float(one) == pytest.approx(float(other), rel=2e-3, abs=1e-5)
     except ValueError:  # the name of an error
         return False
 
