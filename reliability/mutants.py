@@ -250,14 +250,14 @@ def measure(drawn: Sequence[Drawn], copies: Sequence[Copy]) -> Iterator[Outcome]
     def one(each: Drawn, limit: float) -> Outcome:
         copy = free.get()
         try:
-            return copy.test(each, relevant_tests(each.path), limit)
+            return copy.test(each, relevant_tests(each.path, copies[0].folder), limit)
         finally:
             free.put(copy)
 
     failed: list[str] = []
     belonging: dict[tuple[str, ...], list[Drawn]] = {}
     for each in drawn:
-        belonging.setdefault(once(relevant_tests(each.path)), []).append(each)
+        belonging.setdefault(once(relevant_tests(each.path, copies[0].folder)), []).append(each)
     with ThreadPoolExecutor(len(copies)) as pool:
         without: dict[Future[Any], tuple[str, ...]] = {
             pool.submit(patience, tests, sorted({str(each.path) for each in own})): tests
