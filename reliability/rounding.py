@@ -53,8 +53,9 @@ FEW_TESTS = (
         "tests/learners/test_units.py",
         "tests/learners/test_devices.py",
         "tests/contracts/test_hostile_input.py",
+        "tests/contracts/test_fingerprints.py",
     ],
-    "factored or test_infeasible_projection.py or rounding or same_losses",
+    "factored or test_infeasible_projection.py or rounding or fingerprints or same_losses",
 )
 
 #: Run in a child process, which dies if this processor lacks an instruction.
