@@ -38,7 +38,7 @@ def write(path):
     arrays = {
         "numbers": np.array([[0.1, -np.inf, np.nan], [1e-310, 2.0, 3.0]]),
         "counts": np.arange(5, dtype=np.int64)[::2],
-        "flags": np.array([True, False]),
+        "before": np.array([True, False, True]),
         "empty": np.zeros((0, 3)),
         "text": np.frombuffer("grüße".encode(), np.uint8),
     }
@@ -58,6 +58,8 @@ def test_what_goes_in_comes_out(path):
         for name, array in arrays.items():
             assert storage.arrays[name].dtype == array.dtype and storage.arrays[name].flags.owndata
             np.testing.assert_array_equal(storage.arrays[name], array)
+    for stored in read_header(path).arrays.values():  # so that others may map the file
+        assert stored.start % stored.dtype.itemsize == 0
 
 
 def test_every_flipped_byte_and_every_shorter_file_is_refused(path):

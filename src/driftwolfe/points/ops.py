@@ -180,7 +180,7 @@ POINTS = (np.float64, FactoredMatrix, ProductPoint)
 
 def in_kind_of(gradient: Point, like: Point) -> Point:
     """Return a gradient as a point that can be added to `like`: on a device, arrays become matrices."""
-    if isinstance(like, ProductPoint) and isinstance(gradient, ProductPoint):
+    if isinstance(gradient, ProductPoint):  # then so is the other
         pairs = zip(gradient.parts, like.parts, strict=True)
         return ProductPoint(in_kind_of(*pair) for pair in pairs)
     if not isinstance(like, FactoredMatrix) or like.device is HOST or not is_array(gradient):
