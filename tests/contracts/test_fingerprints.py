@@ -115,7 +115,7 @@ def of_losses():
 
 
 def of_streams():
-    from driftwolfe import regret
+    from driftwolfe import POLD, minimise, play, regret
     from streams.test_synthetic import ON_ANY_SET, ON_MATRICES, make
 
     for maker, name in [*((m, "L1Ball") for m in ON_ANY_SET), *((m, None) for m in ON_MATRICES)]:
@@ -123,6 +123,15 @@ def of_streams():
         losses = stream.losses[::5]
         values = [loss.value(stream.comparators[0]) for loss in losses]
         yield maker, number(values), regret.path_length(stream.comparators), stream.lipschitz
+        best = regret.offline_minimum(stream.domain, losses, tolerance=1e-3)
+        yield f"{maker} at best", best.value, best.iterations
+        history = play(POLD(stream.domain, ROUNDS, stream.lipschitz), stream, progress=False)
+        windows = regret.adaptive_regret(history, 7), regret.weak_adaptive_regret(history, 7)
+        whole = regret.static_regret(history), regret.worst_case_dynamic_regret(history)
+        yield f"{maker} regret", *map(float, (*whole, *windows))
+        for method in ("vanilla", "away", "pairwise", "corrective"):
+            found = minimise(losses[1], stream.domain, 1e-3, method=method, max_lmo_calls=10)
+            yield f"{maker} by {method}", found.value, found.lmo_calls, found.iterations
 
 
 def lines():
