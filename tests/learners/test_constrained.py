@@ -335,6 +335,14 @@ def test_constraints_that_no_point_satisfies_are_not_followed():
     assert ours.violation == pytest.approx(60 * 5.0)
 
 
+@pytest.mark.parametrize(("excess", "cut"), [(9.9, True), (10.1, False)])
+def test_a_block_cuts_unless_no_point_of_the_ball_satisfies_it(excess, cut):
+    """Of length 5 and on a ball of diameter 2, a linear function falls by 10 at most."""
+    learner = dw.contrib.CutBOGDIP(dw.L2Ball(2))
+    learner._normals, learner._block = np.array([3.0, 4.0]), excess
+    assert (learner._half_space(learner.decision) is not None) == cut
+
+
 def test_what_is_refused():
     ball, loss = dw.L2Ball(2), LinearLoss([1.0, 0.0])
     played = dw.OGD(ball)
