@@ -98,6 +98,13 @@ def same_stored(actual, expected):
     np.testing.assert_allclose(to_host(actual.toarray()), expected.toarray(), atol=1e-13)
 
 
+def test_columns_are_of_unit_length_each_by_itself(device):
+    """Also where they differ by 10^8, and a column of zeros stays."""
+    block = np.random.default_rng(0).standard_normal((9, 4)) * [1.0, 1e-8, 1e8, 0.0]
+    unit = to_host(device.unit_columns(device.put(block)))
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=0), [1.0, 1.0, 1.0, 0.0], atol=1e-13)
+
+
 SIZES = [((8, 6), 20), ((8, 6), 0), ((1, 1), 3), ((3, 40), 5), ((40, 3), 90)]
 
 
