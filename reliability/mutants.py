@@ -97,7 +97,11 @@ TESTS = {
     "streams": ("streams",),
 }
 #: For all of them, right after those named after the module.
-EVERYWHERE = ("contracts/test_signatures.py", "contracts/test_fingerprints.py")
+EVERYWHERE = (
+    "contracts/test_signatures.py",
+    "contracts/test_docstrings.py",
+    "contracts/test_fingerprints.py",
+)
 #: Seconds for a mutant beyond three times what the tests take without one.
 PATIENCE = 60.0
 KILLED, LIVED, TIMED_OUT = "killed", "LIVED", "timed out"

@@ -164,3 +164,9 @@ def test_one_capacity_for_all_parts_and_many_parts_at_once(rng):
 def test_bad_input_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_numbers_at_the_end_of_their_range_are_projected_without_a_warning():
+    bases = dw.UniformMatroidPolytope(5, 2)
+    nearest = bases.project([1.7e308, 1.7e308, -1.7e308, 0.0, 0.2])
+    np.testing.assert_array_equal(nearest, [1.0, 1.0, 0.0, 0.0, 0.0])

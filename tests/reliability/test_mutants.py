@@ -99,12 +99,14 @@ def test_every_module_named_has_tests_and_every_test_named_exists():
         "tests/regret/test_measures_variation.py",
         "tests/regret/test_measures_windows.py",
         "tests/contracts/test_signatures.py",
+        "tests/contracts/test_docstrings.py",
         "tests/contracts/test_fingerprints.py",
         "tests/regret",
     )
     assert relevant_tests(Path("src/driftwolfe/game.py")) == (
         "tests/test_game.py",
         "tests/contracts/test_signatures.py",
+        "tests/contracts/test_docstrings.py",
         "tests/contracts/test_fingerprints.py",
         "tests/test_checkpoint.py",
     )
