@@ -55,7 +55,7 @@ def of_learners():
                         f"{cls.__name__} {k}, {name}, {'known' if known else 'unknown'}",
                         number(suffered),
                         number(played(learner)),
-                        told(getattr, learner, "weights"),
+                        told(getattr, learner, "expert_weights"),
                         told(learner.bound),
                         told(learner.bound, 1.5),
                         told(learner.bound, 0.5, tau=9),
@@ -84,7 +84,8 @@ def of_domains():
     from driftwolfe.points.devices import HOST
 
     for case in CASES:
-        domain, shape = made(*case.values), made(*case.values).shape
+        domain = made(*case.values)
+        shape = domain.shape
         if domain.device is not HOST:  # where there is PyTorch
             continue
         parts = [domain.radius, domain.diameter, domain.inner_radius]

@@ -304,8 +304,8 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
     radius, length = domain.radius, norm(y)
     if not length < 1e153:  # squares of larger ones overflow
         raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
-    most = math.sqrt(stop.tolerance)  # the first of these is at most the other
-    if abs(length - norm(x)) <= most and (apart := distance(y, x)) <= most:
+    allowed = math.sqrt(stop.tolerance)  # lengths differ by no more than the points
+    if abs(length - norm(x)) <= allowed and (apart := distance(y, x)) <= allowed:
         return InfeasibleProjection(x.copy(), y.copy(), 0, apart * 2 * radius, apart, "block")
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, "block")
@@ -327,9 +327,9 @@ def block(domain: Domain, asked: Request) -> LMORequests[InfeasibleProjection]:
         if not (growing and xx - 2 * xy + yy > max(stop.tolerance, 1e-6 * yy)):
             rank = int(np.count_nonzero(kept))
             U, V = space.leading(rank)
-            factors: Any = FactoredMatrix.from_orthonormal(U, kept[:rank], V)
-            nearest = (U * kept[:rank]) @ V.T if is_array(y) else factors
-            factors = factors if mixed else None
+            low_rank = FactoredMatrix.from_orthonormal(U, kept[:rank], V)
+            nearest = (U * kept[:rank]) @ V.T if is_array(y) else low_rank
+            factors = low_rank if mixed else None
             pair = Pair(nearest, y, (xx, xy, yy))
             run = Run(domain, stop, "block", pair)
             run.calls = calls
