@@ -37,14 +37,20 @@ def told(function, *given, **named):
         return type(error).__name__
 
 
-def of_learners():
+def learners():
+    from contracts.learner_cases import LEARNER_CASES
+
+    return {f"learner {cls.__name__}": (of_learner, cls) for cls in LEARNER_CASES}
+
+
+def of_learner(cls):
     from contracts.learner_cases import LEARNER_CASES, domains, played, suits
     from contracts.test_learner_contract import stream
 
     for name in ("l1", "simplex", "factored"):
-        for cls, cases in LEARNER_CASES.items():
-            domain = domains()[name]
-            for k, settings in enumerate(cases if suits(cls, domain) else ()):
+        domain = domains()[name]
+        if suits(cls, domain):
+            for k, settings in enumerate(LEARNER_CASES[cls]):
                 for known in ({}, {"horizon": ROUNDS, "lipschitz": 10.0}):
                     if "tuning" in settings and not known:
                         continue
@@ -64,88 +70,125 @@ def of_learners():
                     )
 
 
-def of_estimators():
+def estimators():
     from contracts.estimator_cases import ESTIMATOR_CASES
 
-    for name, cases in ESTIMATOR_CASES.items():
-        for k, case in enumerate(cases):
-            model = case.make()
-            found = []
-            for first, end in ((0, 30), (30, 60), (60, 120), (120, 200)):
-                case.learn(model, slice(first, end))
-                found.append(number(case.ask(model)))
-            yield f"{name} {k}", *found
+    return {f"estimator {name}": (of_estimator, name) for name in ESTIMATOR_CASES}
 
 
-def of_domains():
+def of_estimator(name):
+    from contracts.estimator_cases import ESTIMATOR_CASES
+
+    for k, case in enumerate(ESTIMATOR_CASES[name]):
+        model = case.make()
+        found = []
+        for first, end in ((0, 30), (30, 60), (60, 120), (120, 200)):
+            case.learn(model, slice(first, end))
+            found.append(number(case.ask(model)))
+        yield f"{name} {k}", *found
+
+
+def sets():
     from contracts.domain_cases import CASES, made
-    from contracts.test_oracle_contract import methods_for
-    from driftwolfe import infeasible_projection
     from driftwolfe.points.devices import HOST
 
-    for case in CASES:
-        domain = made(*case.values)
-        shape = domain.shape
-        if domain.device is not HOST:  # where there is PyTorch
-            continue
-        parts = [domain.radius, domain.diameter, domain.inner_radius]
-        yield case.id, *parts, told(getattr, domain, "center")
-        if isinstance(shape[0], tuple):
-            continue
-        direction = probe(shape)
-        vertex = domain.lmo(direction)
-        near, far = 0.5 * (vertex + domain.origin()), domain.radius * 2.0 * direction
-        answers = [told(getattr(domain, n), far) for n in ("project", "gauge", "gauge_subgradient")]
-        yield f"{case.id} answers", number(vertex), *answers, told(domain.contains, near)
-        for method in methods_for(domain):
-            how = (0.01 * domain.radius**2, method)
-            found = infeasible_projection(domain, near, far, *how, max_lmo_calls=30)
-            parts = (found.lmo_calls, found.distance, found.gap)
-            yield f"{case.id} by {method}", *map(float, parts), number(found.feasible)
+    here = (case for case in CASES if made(*case.values).device is HOST)  # without PyTorch too
+    return {f"set {case.id}": (of_set, case) for case in here}
 
 
-def of_losses():
+def of_set(case):
+    from contracts.domain_cases import made
+    from contracts.test_oracle_contract import methods_for
+    from driftwolfe import infeasible_projection
+
+    domain = made(*case.values)
+    shape = domain.shape
+    parts = [domain.radius, domain.diameter, domain.inner_radius]
+    yield case.id, *parts, told(getattr, domain, "center")
+    if isinstance(shape[0], tuple):
+        return
+    direction = probe(shape)
+    vertex = domain.lmo(direction)
+    near, far = 0.5 * (vertex + domain.origin()), domain.radius * 2.0 * direction
+    answers = [told(getattr(domain, n), far) for n in ("project", "gauge", "gauge_subgradient")]
+    yield f"{case.id} answers", number(vertex), *answers, told(domain.contains, near)
+    for method in methods_for(domain):
+        how = (0.01 * domain.radius**2, method)
+        found = infeasible_projection(domain, near, far, *how, max_lmo_calls=30)
+        parts = (found.lmo_calls, found.distance, found.gap)
+        yield f"{case.id} by {method}", *map(float, parts), number(found.feasible)
+
+
+def losses():
     from losses.loss_cases import CASES
 
-    for name, (make, shape) in CASES.items():
-        if "from_" in name:  # those of other libraries
-            continue
-        loss = make(np.random.default_rng(0))
-        x = probe(shape)
-        yield name, float(loss.value(x)), number(loss.gradient(x))
+    names = [name for name in CASES if "from_" not in name]  # those of other libraries
+    return {f"loss {name}": (of_loss, name) for name in names}
 
 
-def of_streams():
+def of_loss(name):
+    from losses.loss_cases import CASES
+
+    make, shape = CASES[name]
+    loss, x = make(np.random.default_rng(0)), probe(shape)
+    yield name, float(loss.value(x)), number(loss.gradient(x))
+
+
+def streams():
+    from streams.test_synthetic import ON_ANY_SET, ON_MATRICES
+
+    made = [*((maker, "L1Ball") for maker in ON_ANY_SET), *((maker, None) for maker in ON_MATRICES)]
+    return {f"stream {maker}": (of_stream, maker, name) for maker, name in made}
+
+
+def of_stream(maker, name):
     from driftwolfe import POLD, minimise, play, regret
-    from streams.test_synthetic import ON_ANY_SET, ON_MATRICES, make
+    from streams.test_synthetic import make
 
-    for maker, name in [*((m, "L1Ball") for m in ON_ANY_SET), *((m, None) for m in ON_MATRICES)]:
-        stream = make(maker, name)
-        losses = stream.losses[::5]
-        values = [loss.value(stream.comparators[0]) for loss in losses]
-        yield maker, number(values), regret.path_length(stream.comparators), stream.lipschitz
-        best = regret.offline_minimum(stream.domain, losses, tolerance=1e-3)
-        yield f"{maker} at best", best.value, best.iterations
-        history = play(POLD(stream.domain, ROUNDS, stream.lipschitz), stream, progress=False)
-        windows = regret.adaptive_regret(history, 7), regret.weak_adaptive_regret(history, 7)
-        whole = regret.static_regret(history), regret.worst_case_dynamic_regret(history)
-        yield f"{maker} regret", *map(float, (*whole, *windows))
-        for method in ("vanilla", "away", "pairwise", "corrective"):
-            found = minimise(losses[1], stream.domain, 1e-3, method=method, max_lmo_calls=10)
-            yield f"{maker} by {method}", found.value, found.lmo_calls, found.iterations
+    stream = make(maker, name)
+    losses = stream.losses[::5]
+    values = [loss.value(stream.comparators[0]) for loss in losses]
+    yield maker, number(values), regret.path_length(stream.comparators), stream.lipschitz
+    best = regret.offline_minimum(stream.domain, losses, tolerance=1e-3)
+    yield f"{maker} at best", best.value, best.iterations
+    history = play(POLD(stream.domain, ROUNDS, stream.lipschitz), stream, progress=False)
+    windows = regret.adaptive_regret(history, 7), regret.weak_adaptive_regret(history, 7)
+    whole = regret.static_regret(history), regret.worst_case_dynamic_regret(history)
+    yield f"{maker} regret", *map(float, (*whole, *windows))
+    for method in ("vanilla", "away", "pairwise", "corrective"):
+        found = minimise(losses[1], stream.domain, 1e-3, method=method, max_lmo_calls=10)
+        yield f"{maker} by {method}", found.value, found.lmo_calls, found.iterations
 
 
-def lines():
-    """A line for everything, where completers remember 64 ratings and project after 16."""
+def everything():
+    """How each thing is computed, by name."""
+    found = {}
+    for kind in (learners, estimators, sets, losses, streams):
+        found |= kind()
+    return found
+
+
+def lines(compute, *given):
+    """A line for everything that is computed, where completers remember 64 ratings and project after 16."""
     from driftwolfe.estimators import completer_tables
 
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setattr(completer_tables, "MEMORY", 64)
-        for kind in (of_learners, of_estimators, of_domains, of_losses, of_streams):
-            for name, *values in kind():
-                shown = (each if isinstance(each, str) else f"{each:.8g}" for each in values)
-                yield f"{name}: {' '.join(shown)}"
+        for name, *values in compute(*given):
+            shown = (each if isinstance(each, str) else f"{each:.8g}" for each in values)
+            yield f"{name}: {' '.join(shown)}"
+
+
+def known():
+    """The lines that belong to each name."""
+    found = {}
+    for line in KNOWN.read_text().splitlines():
+        if line.startswith("# "):
+            found[line.removeprefix("# ")] = own = []
+        else:
+            own.append(line)
+    return found
 
 
 def parsed(text):
@@ -164,8 +207,17 @@ def same(one, other):
         return False
 
 
-def test_everything_computes_what_it_did():
-    now, before = parsed(lines()), parsed(KNOWN.read_text().splitlines())
+def test_all_that_is_noted_is_there():
+    assert list(known()) == list(everything()), CALL
+
+
+def pytest_generate_tests(metafunc):
+    if "name" in metafunc.fixturenames:  # `__main__` can import what is computed, and needs no test
+        metafunc.parametrize("name", everything())
+
+
+def test_what_is_computed_is_what_was(name):
+    now, before = parsed(lines(*everything()[name])), parsed(known().get(name, ()))
     assert now.keys() == before.keys(), CALL
     changed = [
         f"{name}: {before[name]} -> {values}"
@@ -178,4 +230,5 @@ def test_everything_computes_what_it_did():
 if __name__ == "__main__":
     sys.path.insert(0, str(KNOWN.parents[1]))
     sys.path.insert(0, str(KNOWN.parents[2]))
-    KNOWN.write_text("\n".join(lines()) + "\n")
+    noted = ((f"# {name}", *lines(*how)) for name, how in everything().items())
+    KNOWN.write_text("\n".join(line for each in noted for line in each) + "\n")
