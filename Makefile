@@ -127,7 +127,7 @@ reliability: $(HAS)test ## Test kills, hostile files, a million rounds, ten mill
 	$(BIN)/python -m reliability.load
 	$(BIN)/python -m reliability.growth
 
-mutants: $(TESTS) ## Draw faults at random and run the tests; MODULES= SAMPLE=40 SEED=0 (a quarter of an hour)
+mutants: $(TESTS) ## Draw faults at random and run the tests that execute them; MODULES= SAMPLE=40 SEED=0 (half an hour)
 	$(BIN)/python -m reliability.mutants $(MODULES) --sample $(or $(SAMPLE),40) --seed $(or $(SEED),0) \
 	  --processes $(or $(PROCESSES),2)
 

@@ -1,109 +1,45 @@
-"""Does the suite notice small faults? Draws mutants of the library and runs the tests that belong to each.
+"""Does the suite notice small faults? Draws mutants of the library and runs the tests that execute them.
 
-    python -m reliability.mutants [MODULE ...] [--sample 40] [--seed 0] [--processes 1]
+    python -m reliability.mutants [MODULE ...] [--sample 40] [--seed 0] [--processes 2]
 
-A module is a file or folder below `src/driftwolfe`, such as `regret/measures` or `oracles`; without
-any, mutants are drawn from all of `TESTS`. Another seed draws a fresh set. Works on a copy, in
-`build/mutants`. Mutants that lived are shown as diffs: write a test that fails on each, unless it
-computes the same (another name for a tie, a limit never reached).
+A module is a file or folder below `src/driftwolfe`, such as `regret/measures` or `oracles`; without any,
+mutants are drawn from all. Another seed draws a fresh set. Works on copies, in `build/mutants`. First, all
+quick tests are run once, to note which lines each executes (`executed.py`); that is kept until a source or a
+test changes. Mutants that lived are shown as diffs: write a test that fails on each, unless it computes the
+same (another name for a tie, a limit never reached).
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reliability.code_mutants import Mutant, difference, mutants, sample
+from reliability.executed import LIBRARY, Executed
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = Path("src/driftwolfe")
-#: The parts of the library that mutants are drawn from, and their tests beside those named after the
-#: module, which run first; the longest name that fits counts. Doctests of the module itself are always
-#: run, last: alone, pytest would load some modules over functions of the same name.
-TESTS = {
-    "bounds": (
-        "test_theory.py",
-        "learners/test_formulas.py",
-        "learners/test_exact_bounds.py",
-        "learners/test_window_bounds.py",
-        "learners/test_bounds_hold.py",
-    ),
-    "comparison": (),
-    "contrib": (
-        "learners",
-        "contracts/test_declared_limits.py",
-        "contracts/test_saved_learners.py",
-        "contracts/test_learner_contract.py",
-        "contracts/test_hostile_input.py",
-    ),
-    "domains": ("domains", "contracts/test_domain_contract.py"),
-    "ensemble": (
-        "ensemble",
-        "learners",
-        "contracts/test_declared_limits.py",
-        "contracts/test_saved_learners.py",
-    ),
-    "estimators": (
-        "estimators",
-        "contracts/test_estimator_contract.py",
-        "contracts/test_interrupts.py",
-        "contracts/test_refused_values.py",
-        "storage/test_declared.py",
-    ),
-    "evaluate": (),
-    "experiments/paper": (),
-    "experiments/running": (
-        "experiments/test_trial_run.py",
-        "experiments/test_executors.py",
-    ),
-    "experiments/summary": ("experiments/test_tables.py",),
-    "experiments/sweep": (),
-    "experiments/trial": (),
-    "game": ("test_checkpoint.py",),
-    "learners/ahead": ("learners/test_running_ahead.py", "clusters/test_sum_loss.py"),
-    "learners": (
-        "learners/test_independent.py",
-        "learners/test_exact_bounds.py",
-        "contracts/test_saved_learners.py",
-        "contracts/test_declared_limits.py",
-        "learners",
-        "contracts/test_learner_contract.py",
-        "contracts/test_hostile_input.py",
-    ),
-    "losses": ("losses", "contracts/test_hostile_input.py"),
-    "oracles": ("oracles", "contracts/test_oracle_contract.py"),
-    "points": ("points",),
-    "points/checks": ("points", "contracts/test_refused_values.py"),
-    "points/kernels": ("points", "losses"),
-    "regret": ("regret",),
-    "reference": ("learners/test_reference.py", "learners/test_polar.py"),
-    "state": (
-        "storage",
-        "estimators/test_completer_archive.py",
-        "contracts/test_declared_limits.py",
-    ),
-    "storage": ("storage", "test_checkpoint.py"),
-    "streams": ("streams",),
-}
-#: For all of them, right after those named after the module.
-EVERYWHERE = (
-    "contracts/test_signatures.py",
-    "contracts/test_docstrings.py",
-    "contracts/test_fingerprints.py",
-)
-#: Seconds for a mutant beyond three times what the tests take without one.
-PATIENCE = 60.0
+WORK = ROOT / "build" / "mutants"
+#: What a copy has.
+FOLDERS = ("src", "tests", "benchmarks", "reliability", "docs")
+FILES = ("pyproject.toml", "conftest.py")
+#: Seconds of the first tests of a mutant, and of all of them; those to wait for compiled loops.
+FIRST, LONGEST, PATIENCE = 10.0, 300.0, 120.0
 KILLED, LIVED, TIMED_OUT = "killed", "LIVED", "timed out"
 
 
@@ -115,11 +51,12 @@ class Drawn(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the tests said."""
+    """What the tests said, and how many execute the mutant."""
 
     drawn: Drawn
     verdict: str
     seconds: float
+    tests: int
 
 
 class Copy:
@@ -127,54 +64,83 @@ class Copy:
 
     def __init__(self, folder: Path, root: Path = ROOT) -> None:
         self.folder = folder
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        folders = ("src", "tests", "benchmarks", "reliability", "docs")
-        for name in (*folders, "pyproject.toml", "conftest.py"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (*FOLDERS, *FILES):
             if (root / name).is_dir():
-                shutil.copytree(
-                    root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
-                )
+                ignore = shutil.ignore_patterns("__pycache__")
+                shutil.rmtree(folder / name, ignore_errors=True)
+                shutil.copytree(root / name, folder / name, ignore=ignore)
             elif (root / name).exists():
                 shutil.copy(root / name, folder / name)
         # Python takes a file of the same size and second for unchanged: every change gets a second of its own.
         self._second = int(time.time())
 
-    def test(self, drawn: Drawn, tests: Sequence[str], patience: float) -> Outcome:
-        """Run the tests against one mutant."""
-        path = self.folder / drawn.path
+    def test(self, drawn: Drawn, tests: Sequence[str], executed: Executed) -> Outcome:
+        """Run the tests against one mutant: a few, then those that are left."""
+        path, started, verdict = self.folder / drawn.path, time.monotonic(), LIVED
         kept = path.read_text(encoding="utf-8")
         try:
             self._write(path, drawn.mutant.source)
-            started = time.monotonic()
-            verdict = self.run([*tests, str(drawn.path)], patience)
-            return Outcome(drawn, verdict, time.monotonic() - started)
+            for some, expected in parts(tests, executed.seconds):
+                verdict = self.run(some, PATIENCE + 4.0 * expected)
+                if verdict != LIVED:
+                    break
         finally:
             self._write(path, kept)
+        return Outcome(drawn, verdict, time.monotonic() - started, len(tests))
 
-    def run(self, tests: Sequence[str], patience: float = 3600.0) -> str:
+    def run(self, tests: Sequence[str], patience: float) -> str:
         """Run tests as they stand; return whether they killed what is there."""
-        command = [sys.executable, "-m", "pytest", "-x", "-m", "not slow and not gpu", *tests]
-        environment = os.environ | {
-            "PYTHONPATH": str(self.folder / "src"),
-            "NUMBA_CACHE_DIR": str(self.folder / "numba"),
-        }
+        # Doctests alone would load some modules over functions of the same name.
+        last = sorted(tests, key=lambda test: test.startswith("src/"))
+        command = [sys.executable, "-m", "pytest", "-x", "-m", "not slow and not gpu", *last]
         process = subprocess.Popen(
             command,
             cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            env=self.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         try:
-            self.told, _ = process.communicate(timeout=patience)
+            return KILLED if process.wait(timeout=patience) else LIVED
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # what the tests have started as well
-            process.communicate()
             return TIMED_OUT
-        return KILLED if process.returncode else LIVED
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what the tests have started as well
+            process.wait()
+
+    def environment(self) -> dict[str, str]:
+        """Variables by which Python finds this copy; it has compiled loops of its own."""
+        return os.environ | {
+            "PYTHONPATH": str(self.folder / "src"),
+            "NUMBA_CACHE_DIR": str(self.folder / "numba"),
+        }
+
+    def executed(self, processes: int) -> Executed:
+        """Return what each quick test executes, from an earlier run where nothing has changed since."""
+        digest = hashlib.sha256()
+        for path in sorted(
+            path for name in ("src", "tests") for path in (self.folder / name).rglob("*.py")
+        ):
+            digest.update(path.read_bytes())
+        folder = self.folder.parent / f"executed-{digest.hexdigest()[:16]}"
+        if not folder.exists():
+            print("noting what each test executes: as long as all tests take", flush=True)
+            new = folder.with_name("executed-new")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir(parents=True)
+            environment = self.environment() | {"EXECUTED": str(new)}
+            here = (str(ROOT / "reliability" / "children_of_tests"), str(ROOT))
+            environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *here])
+            side_by_side = ["-n", str(processes)] if processes > 1 else []
+            command = [sys.executable, "-m", "pytest", "-p", "reliability.executed", *side_by_side]
+            command += ["-m", "not slow and not gpu"]
+            with open(folder.with_suffix(".log"), "w", encoding="utf-8") as log:
+                subprocess.run(command, cwd=self.folder, env=environment, stdout=log, check=False)
+            new.rename(folder)
+        return Executed(folder)
 
     def _write(self, path: Path, source: str) -> None:
         path.write_text(source, encoding="utf-8")
@@ -182,42 +148,76 @@ class Copy:
         os.utime(path, (self._second, self._second))
 
 
+def parts(tests: Sequence[str], seconds: dict[str, float]) -> Iterator[tuple[list[str], float]]:
+    """Yield the tests that take `FIRST` seconds, then those up to `LONGEST`, each with their seconds."""
+    left = list(tests)
+    for limit in (FIRST, LONGEST):
+        some, spent = [], 0.0
+        while left and (spent + seconds[left[0]] <= limit or not some):
+            spent += seconds[left[0]]
+            some.append(left.pop(0))
+        if some:
+            yield some, spent
+
+
 def files(modules: Sequence[str], root: Path = ROOT) -> list[Path]:
     """Return the files of modules and folders, below the root."""
     found = []
     for module in modules:
-        place = root / PACKAGE / module.removesuffix(".py")
+        place = root / LIBRARY / module.removesuffix(".py")
         if place.is_dir():
             found += sorted(place.rglob("*.py"))
         elif place.with_suffix(".py").exists():
             found.append(place.with_suffix(".py"))
         else:
             raise SystemExit(
-                f"there is no {PACKAGE / module}; name a file or folder below {PACKAGE}"
+                f"there is no {LIBRARY / module}; name a file or folder below {LIBRARY}"
             )
     return [path.relative_to(root) for path in dict.fromkeys(found)]
 
 
-def relevant_tests(path: Path, root: Path = ROOT) -> tuple[str, ...]:
-    """Return the tests that belong to a file: those named after it, then those of its part."""
-    module = path.relative_to(PACKAGE).with_suffix("")
-    fitting = [name for name in TESTS if module.is_relative_to(name)]
-    if not fitting:
-        raise SystemExit(
-            f"no tests are known for {module.as_posix()}; add a line to TESTS in {__name__}"
+def belonging(drawn: Drawn, executed: Executed, root: Path = ROOT) -> list[str]:
+    """Return the tests that execute a mutant, those that may notice it soonest first."""
+    path, line = drawn.path, drawn.mutant.line
+    source = (root / path).read_text(encoding="utf-8")
+    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    own = [each for each in statements if each.lineno <= line <= (each.end_lineno or 0)]
+    last = max(own, key=lambda each: each.lineno)  # the innermost
+    end = last.body[0].lineno - 1 if hasattr(last, "body") else last.end_lineno or line
+    found = executed.tests(path, range(last.lineno, end + 1))
+    if not found:  # done at import, or compiled
+        found = executed.tests(path).union(*map(executed.tests, users(path, root)))
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for test in sorted(found, key=lambda test: (executed.seconds[test], test)):
+        by_file[test.partition("::")[0]].append(test)
+    named = f"test_{path.stem}"
+    order = sorted(by_file, key=lambda file: (not Path(file).stem.startswith(named), file))
+    turns = [(k, file, test) for file in order for k, test in enumerate(by_file[file])]
+    # One of each file, then one more, then twice as many each time.
+    return [
+        test
+        for _, _, test in sorted(
+            turns, key=lambda turn: (turn[0].bit_length(), order.index(turn[1]))
         )
-    folder = Path("tests") / module.parent
-    own = sorted((root / folder).glob(f"test_{module.name}*.py"))
-    found = [path.relative_to(root).as_posix() for path in own]
-    if (root / "tests" / EVERYWHERE[0]).exists():
-        found += [f"tests/{name}" for name in EVERYWHERE]
-    found += [f"tests/{name}" for name in TESTS[max(fitting, key=len)]]
-    return tuple(found or [folder.as_posix()])
+    ]
 
 
-def once(tests: Sequence[str]) -> tuple[str, ...]:
-    """Return these tests without files of folders that are among them, in one order."""
-    return tuple(sorted(t for t in tests if not set(map(str, Path(t).parents)) & set(tests)))
+def users(path: Path, root: Path) -> set[Path]:
+    """Return the files that use compiled loops of this one, themselves or by other loops."""
+    texts = {
+        file.relative_to(root): file.read_text(encoding="utf-8")
+        for file in (root / LIBRARY).rglob("*.py")
+    }
+    compiled = {
+        file for file, text in texts.items() if re.search("^@(fast_)?jit", text, re.MULTILINE)
+    }
+    found, fresh = set[Path](), {path} & compiled
+    while fresh:
+        names = "|".join(file.stem for file in fresh)
+        using = {file for file, text in texts.items() if re.search(rf"\b({names})\b", text)}
+        fresh = using & compiled - found - {path}
+        found |= using - {path}
+    return found
 
 
 def draw(paths: Sequence[Path], number: int, seed: int, root: Path = ROOT) -> list[Drawn]:
@@ -234,53 +234,27 @@ def draw(paths: Sequence[Path], number: int, seed: int, root: Path = ROOT) -> li
     ]
 
 
-def measure(drawn: Sequence[Drawn], copies: Sequence[Copy]) -> Iterator[Outcome]:
+def measure(
+    drawn: Sequence[Drawn], copies: Sequence[Copy], executed: Executed, root: Path = ROOT
+) -> Iterator[Outcome]:
     """Test mutants, as many at a time as there are copies, and yield what the tests said as they end."""
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
 
-    def patience(tests: Sequence[str], changed: Sequence[str]) -> float:
-        """Seconds to wait for a mutant; none where the tests fail without any."""
-        copy, started = free.get(), time.monotonic()
-        try:
-            if copy.run([*tests, *changed]) != LIVED:
-                failed.append(copy.told)
-                return 0.0
-            return PATIENCE + 3.0 * (time.monotonic() - started)
-        finally:
-            free.put(copy)
-
-    def one(each: Drawn, limit: float) -> Outcome:
+    def one(each: Drawn) -> Outcome:
         copy = free.get()
         try:
-            return copy.test(each, relevant_tests(each.path, copies[0].folder), limit)
+            return copy.test(each, belonging(each, executed, root), executed)
         finally:
             free.put(copy)
 
-    failed: list[str] = []
-    belonging: dict[tuple[str, ...], list[Drawn]] = {}
-    for each in drawn:
-        belonging.setdefault(once(relevant_tests(each.path, copies[0].folder)), []).append(each)
     with ThreadPoolExecutor(len(copies)) as pool:
-        without: dict[Future[Any], tuple[str, ...]] = {
-            pool.submit(patience, tests, sorted({str(each.path) for each in own})): tests
-            for tests, own in sorted(belonging.items(), key=lambda item: -len(item[1]))
-        }
-        running: set[Future[Any]] = set(without)
         try:
-            while running:
-                ended, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    tests = without.get(future)
-                    if tests is None:
-                        yield future.result()
-                    elif limit := future.result():
-                        running |= {pool.submit(one, each, limit) for each in belonging[tests]}
+            for future in as_completed([pool.submit(one, each) for each in drawn]):
+                yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    if failed:
-        raise SystemExit("tests fail without any mutant:\n" + "\n".join(failed))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -296,14 +270,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--processes", type=int, default=1, help="tests to run at a time (default 1)"
     )
     told = parser.parse_args(arguments)
-    drawn = draw(files(told.modules or list(TESTS)), told.sample, told.seed)
-    copies = [Copy(ROOT / "build" / "mutants" / str(k)) for k in range(told.processes)]
+    drawn = draw(files(told.modules or [""]), told.sample, told.seed)
+    copies = [Copy(WORK / str(k)) for k in range(told.processes)]
+    executed = copies[0].executed(told.processes)
     lived = []
-    for number, outcome in enumerate(measure(drawn, copies), start=1):
-        (path, mutant), verdict, seconds = outcome
-        place = f"{path.relative_to(PACKAGE)}:{mutant.line}"
+    for number, outcome in enumerate(measure(drawn, copies, executed), start=1):
+        (path, mutant), verdict, seconds, tests = outcome
+        place = f"{path.relative_to(LIBRARY)}:{mutant.line}"
         print(
-            f"{number:3}/{len(drawn)} {verdict:9} {seconds:4.0f} s  {place} {mutant.what}",
+            f"{number:3}/{len(drawn)} {verdict:9} {seconds:4.0f} s  {place} {mutant.what}, "
+            f"executed by {tests} tests",
             flush=True,
         )
         if verdict == LIVED:

@@ -15,10 +15,12 @@ from reliability.mutants import (
     TIMED_OUT,
     Copy,
     Drawn,
+    belonging,
     draw,
     files,
     measure,
-    relevant_tests,
+    parts,
+    users,
 )
 
 ELSE = "elif c:\n    d = 1\n    raise ValueError(d)"
@@ -91,49 +93,47 @@ def test_a_seed_draws_a_set_with_one_mutant_of_a_line():
     assert len(sample(few, 10, Random(0))) == 2
 
 
-def test_every_module_named_has_tests_and_every_test_named_exists():
-    for path in files(list(mutants.TESTS)):
-        assert all((mutants.ROOT / name).exists() for name in relevant_tests(path))
-    assert relevant_tests(Path("src/driftwolfe/regret/measures.py")) == (
-        "tests/regret/test_measures.py",
-        "tests/regret/test_measures_variation.py",
-        "tests/regret/test_measures_windows.py",
-        "tests/contracts/test_signatures.py",
-        "tests/contracts/test_docstrings.py",
-        "tests/contracts/test_fingerprints.py",
-        "tests/regret",
-    )
-    assert relevant_tests(Path("src/driftwolfe/game.py")) == (
-        "tests/test_game.py",
-        "tests/contracts/test_signatures.py",
-        "tests/contracts/test_docstrings.py",
-        "tests/contracts/test_fingerprints.py",
-        "tests/test_checkpoint.py",
-    )
-    with pytest.raises(SystemExit, match="no tests are known for cli;"):
-        relevant_tests(Path("src/driftwolfe/cli.py"))
+def test_loops_are_executed_by_what_uses_them():
+    names = {
+        path.name
+        for path in users(Path("src/driftwolfe/estimators/core/shared_kernels.py"), mutants.ROOT)
+    }
+    assert {"classifier.py", "classifier_kernels.py", "completer_experts.py"} <= names
+    assert not users(Path("src/driftwolfe/game.py"), mutants.ROOT)
     with pytest.raises(SystemExit, match="there is no"):
         files(["regret/nothing"])
 
 
+def test_a_few_tests_come_first_and_those_that_take_too_long_are_left_out():
+    seconds = {"a": 4.0, "b": 5.0, "c": 200.0, "d": 250.0}
+    assert list(parts("abcd", seconds)) == [(["a", "b"], 9.0), (["c"], 200.0)]
+    assert list(parts("dc", seconds)) == [(["d"], 250.0), (["c"], 200.0)]
+
+
 @pytest.fixture
 def project(tmp_path):
-    """A library of three functions, two of which are tested."""
+    """A library of functions, all but one of which are tested, one of them by a process of its own."""
     root = tmp_path / "project"
     (root / "src/driftwolfe").mkdir(parents=True)
     (root / "tests").mkdir()
     (root / "src/driftwolfe/__init__.py").touch()
     (root / "src/driftwolfe/game.py").write_text(
+        "LARGE = 7\n\n\n"
         "def largest(a, b):\n    return max(a, b)\n\n\n"
         "def half(a):\n    return a / 2\n\n\n"
-        "def down(a):\n    while a > 0:\n        a -= 1\n    return a\n"
+        "def down(a):\n    while a > 0:\n        a -= 1\n    return a\n\n\n"
+        "def third(a):\n    return a / 3\n"
     )
-    (root / "tests/test_game.py").write_text(
-        "from driftwolfe.game import down, largest\n\n\n"
+    (root / "tests/test_other.py").write_text(
+        "import subprocess, sys\n\nfrom driftwolfe.game import LARGE, down, half, largest\n\n\n"
         "def test_largest():\n    assert (largest(1, 2), largest(3, 2)) == (2, 3)\n\n\n"
-        "def test_down():\n    assert down(3) == 0\n"
+        "def test_down():\n    assert down(3) == 0\n\n\n"
+        "def test_half():\n    half(LARGE)\n\n\n"
+        "def test_a_process():\n"
+        "    program = 'from driftwolfe.game import third; assert third(6) == 2'\n"
+        "    assert subprocess.run([sys.executable, '-c', program]).returncode == 0\n\n\n"
+        "def test_what_fails_anyway():\n    assert half(LARGE) == 0\n"
     )
-    (root / "tests/test_checkpoint.py").write_text("def test_nothing():\n    pass\n")
     (root / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\naddopts = "-p no:cacheprovider"\nmarkers = ["slow", "gpu"]\n'
     )
@@ -142,16 +142,28 @@ def project(tmp_path):
 
 def test_the_tests_notice_what_they_look_at(project, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # to start quickly
-    path = Path("src/driftwolfe/game.py")
+    monkeypatch.setattr(mutants, "PATIENCE", 3.0)
+    path, tests = Path("src/driftwolfe/game.py"), "tests/test_other.py::test_"
     original = (project / path).read_text()
-    found = {(each.line, each.what): Drawn(path, each) for each in mutants_of(original)}
     copy = Copy(tmp_path / "copy", project)
-    noticed, missed = found[2, "min for max"], found[6, "right operand dropped"]
-    assert [each.verdict for each in measure([noticed, missed], [copy])] == [KILLED, LIVED]
-    endless = copy.test(found[11, "operator exchanged"], ["tests/test_game.py"], patience=2.0)
-    assert endless.verdict == TIMED_OUT
+    executed = copy.executed(1)
+
+    def told(line, what):
+        (mutant,) = (
+            each for each in mutants_of(original) if (each.line, each.what) == (line, what)
+        )
+        drawn = Drawn(path, mutant)
+        (outcome,) = measure([drawn], [copy], executed, project)
+        return [
+            test.removeprefix(tests) for test in belonging(drawn, executed, project)
+        ], outcome.verdict
+
+    assert told(5, "min for max") == (["largest"], KILLED)
+    assert told(9, "right operand dropped") == (["half"], LIVED)
+    assert told(14, "operator exchanged") == (["down"], TIMED_OUT)
+    assert told(19, "operator exchanged") == (["a_process"], KILLED)
+    at_import, verdict = told(1, "8 for 7")
+    assert set(at_import) == {"largest", "half", "down", "a_process"} and verdict == LIVED
     # What was changed is put back, and the checkout was never touched.
     assert (copy.folder / path).read_text() == (project / path).read_text() == original
-    (copy.folder / "tests/test_game.py").write_text("def test_nothing():\n    assert False\n")
-    with pytest.raises(SystemExit, match="fail without any mutant"):
-        list(measure([noticed], [copy]))
+    assert copy.executed(1).seconds == executed.seconds  # noted once
