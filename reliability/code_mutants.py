@@ -157,6 +157,8 @@ def _is_told(node: ast.AST) -> bool:
     """Whether it is there for people or for type checkers."""
     if isinstance(node, ast.FunctionDef):
         return node.name in ("__repr__", "__str__")
+    if isinstance(node, ast.keyword):
+        return node.arg == "strict"  # a check of our own code
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(

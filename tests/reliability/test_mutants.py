@@ -69,6 +69,9 @@ def tell(a: int | None = None) -> dict[str, int]:
 
 def __repr__(self):
     return "a" + str(self.b + 1)
+
+for each in zip(a, b, strict=True):
+    assert each
 '''
     assert mutants_of(source) == []
 
