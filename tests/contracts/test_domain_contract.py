@@ -192,6 +192,10 @@ def test_lmo_is_deterministic_and_hands_out_nothing_of_its_own(domain, rng):
         kept = answer.copy()
         spoil(answer)
         assert same(domain.lmo(direction), kept)
+        rounding = 1e-6 * (domain.radius + norm(domain.origin())) * norm(direction)
+        for scale in (1e-200, 1e200):  # the scale of a direction plays no part
+            value = inner(direction, domain.lmo(scale * direction))
+            assert value == pytest.approx(inner(direction, kept), rel=0, abs=rounding)
 
 
 def test_origin_is_feasible_fresh_and_the_center(domain):

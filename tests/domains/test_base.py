@@ -58,6 +58,7 @@ def test_all_that_domains_have_is_that_of_the_set(counted):
     assert counted.unwrapped is inside
     assert dw.count_calls(counted).unwrapped is inside
     assert counted.domain.scale == 2.0
+    assert type(counted).radius.__doc__ == "`radius` of the set inside."
     assert (counted.shape, counted.radius) == (inside.shape, inside.radius)
     assert (counted.diameter, counted.inner_radius) == (inside.diameter, inside.inner_radius)
     assert np.array_equal(counted.center, inside.center)
