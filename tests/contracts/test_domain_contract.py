@@ -8,9 +8,10 @@ import pytest
 
 import driftwolfe.domains
 from contracts.domain_cases import CASES, DOMAIN_CASES, made
+from devices import HAS_TORCH
 from driftwolfe.domains import Domain, ProductDomain
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
-from driftwolfe.points.devices import to_host
+from driftwolfe.points.devices import device_named, to_host
 from driftwolfe.points.ops import ProductPoint
 
 PUBLIC_SETS = [
@@ -326,6 +327,10 @@ def test_projection_is_the_nearest_point(domain, rng):
             assert same(domain.project(y), kept)
 
 
+#: Sets of arrays that may be on a device.
+ON_DEVICES = [getattr(driftwolfe.domains, name) for name in ("Box", "L1Ball", "L2Ball", "Simplex")]
+
+
 @only_where(lambda domain: domain.can("project") and isinstance(domain.origin(), np.ndarray))
 def test_projecting_many_is_projecting_each(domain, rng):
     stack = (
@@ -336,6 +341,9 @@ def test_projecting_many_is_projecting_each(domain, rng):
     together = domain.project_many(stack)
     each = np.stack([domain.project(y) for y in stack])
     np.testing.assert_allclose(together, each, atol=1e-11 * domain.radius)
+    if HAS_TORCH and type(domain) in ON_DEVICES:
+        there = to_host(domain.project_many(device_named("torch").put(stack)))
+        np.testing.assert_allclose(there, each, atol=1e-11 * domain.radius)
 
 
 def test_tangents_run_along_the_affine_hull(domain, rng):
