@@ -153,9 +153,7 @@ def test_repeats_exactly():
 @pytest.mark.parametrize("stored", [3, 30, 3000])
 def test_another_matrix_starts_from_another_direction(stored):
     places = (np.arange(stored) % 60, np.arange(stored) // 60)
-    A, B = (
-        FactoredMatrix.from_entries((60, 70), *places, np.arange(stored) + k) for k in (1, 2)
-    )
+    A, B = (FactoredMatrix.from_entries((60, 70), *places, np.arange(stored) + k) for k in (1, 2))
     assert _seed(A) != _seed(B) and _seed(A.toarray()) != _seed(B.toarray())
 
 
