@@ -39,8 +39,10 @@ def _ellipsoid(n: int) -> dw.LMODomain:
     lengths = np.linspace(1.0, 3.0, n)
 
     def lmo(direction: np.ndarray) -> np.ndarray:
-        norm = np.linalg.norm(lengths * direction)
-        return -(lengths**2) * direction / norm if norm else np.zeros(n)
+        if not (largest := np.abs(direction).max()):
+            return np.zeros(n)
+        along = lengths * (direction / largest)
+        return -lengths * along / np.linalg.norm(along)
 
     def gauge(y: np.ndarray) -> float:
         return float(np.linalg.norm(y / lengths))

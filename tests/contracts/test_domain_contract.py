@@ -8,9 +8,10 @@ import pytest
 
 import driftwolfe.domains
 from contracts.domain_cases import CASES, DOMAIN_CASES, made
+from devices import HAS_TORCH
 from driftwolfe.domains import Domain, ProductDomain
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
-from driftwolfe.points.devices import to_host
+from driftwolfe.points.devices import device_named, to_host
 from driftwolfe.points.ops import ProductPoint
 
 PUBLIC_SETS = [
@@ -192,6 +193,10 @@ def test_lmo_is_deterministic_and_hands_out_nothing_of_its_own(domain, rng):
         kept = answer.copy()
         spoil(answer)
         assert same(domain.lmo(direction), kept)
+        rounding = 1e-6 * (domain.radius + norm(domain.origin())) * norm(direction)
+        for scale in (1e-200, 1e200):  # the scale of a direction plays no part
+            value = inner(direction, domain.lmo(scale * direction))
+            assert value == pytest.approx(inner(direction, kept), rel=0, abs=rounding)
 
 
 def test_origin_is_feasible_fresh_and_the_center(domain):
@@ -322,6 +327,10 @@ def test_projection_is_the_nearest_point(domain, rng):
             assert same(domain.project(y), kept)
 
 
+#: Sets of arrays that may be on a device.
+ON_DEVICES = [getattr(driftwolfe.domains, name) for name in ("Box", "L1Ball", "L2Ball", "Simplex")]
+
+
 @only_where(lambda domain: domain.can("project") and isinstance(domain.origin(), np.ndarray))
 def test_projecting_many_is_projecting_each(domain, rng):
     stack = (
@@ -332,6 +341,9 @@ def test_projecting_many_is_projecting_each(domain, rng):
     together = domain.project_many(stack)
     each = np.stack([domain.project(y) for y in stack])
     np.testing.assert_allclose(together, each, atol=1e-11 * domain.radius)
+    if HAS_TORCH and type(domain) in ON_DEVICES:
+        there = to_host(domain.project_many(device_named("torch").put(stack)))
+        np.testing.assert_allclose(there, each, atol=1e-11 * domain.radius)
 
 
 def test_tangents_run_along_the_affine_hull(domain, rng):

@@ -8,7 +8,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.domains import Domain
-from driftwolfe.domains.base import DomainWrapper
+from driftwolfe.domains.base import DomainWrapper, require_feasible
 
 LARGE = dw.TraceNormBall((300, 200))
 SETS = [
@@ -58,6 +58,7 @@ def test_all_that_domains_have_is_that_of_the_set(counted):
     assert counted.unwrapped is inside
     assert dw.count_calls(counted).unwrapped is inside
     assert counted.domain.scale == 2.0
+    assert type(counted).radius.__doc__ == "`radius` of the set inside."
     assert (counted.shape, counted.radius) == (inside.shape, inside.radius)
     assert (counted.diameter, counted.inner_radius) == (inside.diameter, inside.inner_radius)
     assert np.array_equal(counted.center, inside.center)
@@ -81,6 +82,15 @@ def test_copies_count_on_their_own(counted):
     twin = copy.deepcopy(counted)
     twin.lmo(np.zeros(3))
     assert (twin.calls.lmo, counted.calls.lmo) == (1, 0)
+
+
+@pytest.mark.parametrize("domain", [dw.L2Ball(3, 5.0), dw.Simplex(3), dw.Box([0.0, 1], [4.0, 1])])
+def test_points_of_files_may_be_outside_by_rounding(domain):
+    vertex, center = domain.lmo(-np.ones(domain.shape)), domain.origin()
+    require_feasible(domain, [center, vertex, vertex + 5e-7 * (vertex - center)])
+    for wrong in (vertex + 1e-5 * (vertex - center), np.zeros((2, 2)), np.full(3, np.nan)):
+        with pytest.raises(ValueError, match="holds points that are not in the set"):
+            require_feasible(domain, [vertex, wrong])
 
 
 def test_only_sets_can_be_counted():

@@ -170,6 +170,14 @@ def test_a_minimiser_says_why_there_is_no_answer(solver):
             LinearMinimiser([[1.0, 0.0]], low, 3.0, -np.inf, 4.0 if low < 0 else 1.0)(np.ones(2))
 
 
+def test_answers_keep_the_rows(solver):
+    """To 1e-9, and to 1e-7 by SciPy, where 0 is nearly feasible and cheaper."""
+    allowed = 1e-7 if solver == "scipy" else 1e-9
+    for least in (1e-8, 5e-8, 5e-7):
+        answer = LinearMinimiser([[1.0, 1.0]], least, 1.0, 0.0, 1.0)(np.array([1.0, 2.0]))
+        np.testing.assert_allclose(answer, [least, 0.0], rtol=0, atol=allowed)
+
+
 # -- models -------------------------------------------------------------------------------------
 
 

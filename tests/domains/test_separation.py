@@ -79,6 +79,12 @@ def test_the_same_points_are_in_both(twins):
     found = [separated.contains(y) for y in outside(separated, np.random.default_rng(0), 40)]
     assert found == [known.contains(y) for y in outside(separated, np.random.default_rng(0), 40)]
     assert any(found) and not all(found)
+    for g in np.random.default_rng(1).standard_normal((12, 3)):
+        beyond = known.lmo(g) - 0.1 * g / np.linalg.norm(g)  # at that distance from the set
+        far = np.linalg.norm(beyond - separated.origin())
+        assert not separated.contains(beyond, atol=0.09 / separated.radius)
+        enough = 0.1 * far / separated.inner_radius
+        assert separated.contains(beyond, atol=enough / separated.radius)
 
 
 def test_half_spaces_hold_the_set_and_leave_the_point_out(twins):

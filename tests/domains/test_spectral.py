@@ -141,7 +141,9 @@ def test_a_vertex_that_is_enough_needs_no_certificate(scale, rng):
 
 def test_representation_follows_the_size_unless_told():
     kinds = {"dense": np.ndarray, "factored": FactoredMatrix}
-    for shape, chosen in (((10, 10), "dense"), ((200, 100), "factored")):
+    shapes = {(100, 120): "dense", (80, 151): "factored"}  # 12,000 entries and 12,080
+    shapes |= {(64, 1000): "dense", (1001, 64): "factored"}  # 64,000 and 64,064
+    for shape, chosen in shapes.items():
         for told, kind in (("auto", kinds[chosen]), *kinds.items()):
             assert isinstance(dw.TraceNormBall(shape, representation=told).origin(), kind)
 

@@ -147,6 +147,7 @@ def test_what_does_not_go_together_is_refused():
     cached, even = dw.CachedDomain(ball, 3), {"lmo_budget": 1.0, "schedule": "even"}
     for make, told in (
         (lambda: dw.POLD(ball, oracle=dw.Oracle(schedule="odd")), "schedule must be one of"),
+        (lambda: dw.Oracle("blocks"), 'method must be one of "auto", "paper"'),
         (lambda: dw.POLD(ball, oracle=dw.Oracle(schedule="even")), r"give lmo_budget=1\.0"),
         (lambda: dw.POLA(ball, oracle=dw.Oracle("paper", **even)), "method must be one of"),
         (lambda: dw.POLA(cached, oracle="block"), "method must be one of"),

@@ -90,6 +90,9 @@ def test_bad_shapes_and_widths_are_refused_and_a_given_shape_is_the_only_one():
     for width in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="width"):
             HuberEntries([0], [0], [0.0], width=width)
+    for places in ([], [[0]], 0):
+        with pytest.raises(ValueError, match="rows must be a non-empty vector"):
+            AbsoluteEntries(places, places, places)
     loss = AbsoluteEntries([0], [0], [1.0], shape=(2, 2))
     with pytest.raises(ValueError, match=r"takes points of shape \(2, 2\), got \(3, 3\)"):
         loss.value(np.zeros((3, 3)))

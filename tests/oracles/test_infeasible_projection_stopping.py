@@ -92,6 +92,20 @@ def test_block_keeps_the_contract_above_one_half(accuracy):
         assert worst <= 1e-9 * radius**2
 
 
+@pytest.mark.parametrize(("shape", "radius"), [((70, 55), 3.0), ((90, 80), 10.0)])
+def test_the_certificate_of_block_is_as_fine_as_the_accuracy(shape, radius):
+    """A coarser one is not enough, and the block grows until it is complete."""
+    rng, ball = np.random.default_rng(0), dw.TraceNormBall(shape, radius, representation="factored")
+    U, V = (np.linalg.qr(rng.standard_normal((size, 12)))[0] for size in shape)
+    y = FactoredMatrix(U, np.linspace(2.0, 0.2, 12) * radius / 3, V)
+    places = (rng.integers(0, size, 60) for size in shape)
+    y = y + FactoredMatrix.from_entries(shape, *places, rng.standard_normal(60))
+    for accuracy in (0.1, 0.01, 1e-3, 1e-5):
+        found = dw.infeasible_projection(ball, ball.origin(), y, 1e-9, "block", accuracy)
+        assert found.lmo_calls <= 6
+        assert found.gap <= accuracy * distance(found.feasible, y) ** 2 * (1 + 1e-9)
+
+
 # -- far targets -----------------------------------------------------------------------------------
 
 
@@ -180,6 +194,16 @@ def test_where_all_vertices_are_known_one_call_is_enough():
         away = result.feasible - y
         gap = (away @ (result.feasible - vertices).T).max()
         assert gap <= 0.4 * min(away @ away, 0.1) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("domain", [dw.Simplex(30), dw.L1Ball(30)])
+def test_where_the_accuracy_is_out_of_reach_all_calls_that_are_promised_are_made(domain):
+    rng, tolerance = np.random.default_rng(0), 0.3 * domain.radius**2
+    out = domain.tangent(rng.standard_normal(30))
+    y = domain.origin() + out * (0.95 * domain.radius / np.linalg.norm(out))
+    result = dw.infeasible_projection(domain, domain.lmo(out), y, tolerance, "halfspace", 1e-7)
+    assert result.converged
+    assert result.lmo_calls == math.floor(2.6 * (2 * domain.radius) ** 2 / tolerance)
 
 
 # -- limits on the calls ---------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from scipy.special import logsumexp, xlogy
 
 import driftwolfe as dw
 from driftwolfe.points.ops import ProductPoint
+from learners.families import project_trace_norm
 
 METHODS = ("vanilla", "away", "pairwise", "blended", "corrective")
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -200,6 +201,18 @@ def test_beyond_the_vertices_of_a_model_a_run_goes_on_as_blended(monkeypatch):
     best = dw.minimise(dw.losses.SquaredDistance(target), dw.Simplex(50), 1e-9, start=start)
     assert best.converged and best.method == "blended" and len(best.atoms) > 40
     np.testing.assert_allclose(best.point, target, atol=1e-4)
+
+
+def test_larger_matrices_whose_vertices_are_as_exact_as_the_gap_asks():
+    """Where Lanczos ends at an accuracy; the minimum by singular values."""
+    target, ball = (
+        np.random.default_rng(0).standard_normal((60, 55)),
+        dw.TraceNormBall((60, 55), 10),
+    )
+    optimum = 0.5 * np.sum((project_trace_norm(target, 10.0) - target) ** 2)
+    for gap in (0.1, 0.01):
+        best = dw.minimise(dw.losses.SquaredDistance(target), ball, gap, max_lmo_calls=25)
+        assert best.converged and -1e-9 * optimum <= best.value - optimum <= gap
 
 
 def test_factored_points_and_products():

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -246,8 +247,9 @@ def test_errors_free_the_object_and_entries_go_with_it():
             method(lambda: 1 / 0)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(pair.add).result(30)
-    key = id(pair)
-    assert key in access._ACCESS
+    key, entries = id(pair), len(weakref.finalize._registry)
+    pair.both()
+    assert key in access._ACCESS and len(weakref.finalize._registry) == entries
     del pair, method
     assert key not in access._ACCESS
 

@@ -33,6 +33,10 @@ def broken():
             "y has masked entries; fill them in (with .filled) or leave them out",
         ),
         (
+            lambda: checks.entry_indices(np.ma.masked_array([0, 1], mask=[0, 1]), [0, 1], (2, 2)),
+            "rows has masked entries; fill them in (with .filled) or leave them out",
+        ),
+        (
             lambda: checks.sound_sparse(broken(), "features"),
             "features is a broken sparse matrix: column indices must lie in 0..1, got 5",
         ),

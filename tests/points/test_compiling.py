@@ -89,6 +89,7 @@ def test_a_cache_on_a_full_disk_is_done_without(monkeypatch):
         first, second = jit(NUMBERS)(_first), jit(NUMBERS)(_second)
         assert (first(np.array([3.0, 4.0])), second(np.array([3.0, 4.0]))) == (3.0, 4.0)
     assert len(heard) == 1
+    assert first.stats.cache_path is None  # no more is written there
 
 
 def _first(numbers):

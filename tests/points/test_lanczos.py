@@ -8,7 +8,13 @@ import scipy.sparse.linalg as spla
 from devices import EVERYWHERE, needs_torch
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import device_named, device_of, to_host
-from driftwolfe.points.lanczos import lanczos, leading_triplet, leading_triplet_of_each
+from driftwolfe.points.lanczos import (
+    _FactoredBasis,
+    _seed,
+    lanczos,
+    leading_triplet,
+    leading_triplet_of_each,
+)
 from points.factored_cases import parts
 
 RUNS_ON = EVERYWHERE
@@ -75,9 +81,11 @@ def test_a_start_in_an_invariant_space_ends_the_run(place, device):
 def test_leading_triplets_at_any_scale(place, scale):
     """Squares of what is computed, which are fourth powers, leave the range of numbers."""
     H, dense = parts((70, 55))
-    A = (scale * H).to(place)
+    first = FactoredMatrix.from_entries((70, 55), [0] * 55, range(55), dense[0])
+    dense[0] = 0.0
+    A = (scale * (H - first)).to(place)
     expected = np.linalg.svd(dense, compute_uv=False)[0]
-    for operator in (A, A.toarray()):
+    for operator in (A, A.device.put(scale * dense)):
         found = leading_triplet(operator)
         assert found.s == pytest.approx(scale * expected, rel=1e-6)
         assert found.error <= 1e-6 * found.s
@@ -139,6 +147,22 @@ def test_repeats_exactly():
     for operator in (A, A.toarray()):
         first, second = leading_triplet(operator), leading_triplet(operator)
         np.testing.assert_array_equal(first.v, second.v)
+        assert _seed(operator) == _seed((1.0 + 1e-15) * operator) != _seed(A.low_rank)
+
+
+@pytest.mark.parametrize("stored", [3, 30, 3000])
+def test_another_matrix_starts_from_another_direction(stored):
+    places = (np.arange(stored) % 60, np.arange(stored) // 60)
+    A, B = (FactoredMatrix.from_entries((60, 70), *places, np.arange(stored) + k) for k in (1, 2))
+    assert _seed(A) != _seed(B) and _seed(A.toarray()) != _seed(B.toarray())
+
+
+def test_a_basis_may_be_filled_to_its_last_row():
+    A = sparse_plus_low_rank(60, 50, 300, 4)
+    basis = _FactoredBasis(A, np.eye(50)[0], 6)
+    basis.grow(6)
+    np.testing.assert_allclose(basis._inner, basis._rows @ A.V, atol=1e-12)
+    np.testing.assert_allclose(basis._rows @ basis._rows.T, np.eye(7), atol=1e-12)
 
 
 def spiked(spike, others, shape=(300, 260), seed=0):
