@@ -40,7 +40,38 @@ def told(function, *given, **named):
 def learners():
     from contracts.learner_cases import LEARNER_CASES
 
-    return {f"learner {cls.__name__}": (of_learner, cls) for cls in LEARNER_CASES}
+    found = {f"learner {cls.__name__}": (of_learner, cls) for cls in LEARNER_CASES}
+    return {"learner bounds": (of_bounds,)} | found
+
+
+def of_bounds():
+    """Bounds of numbers, and the parts of those of POLAR, of which it takes the smallest."""
+    from contracts.learner_cases import domains
+    from contracts.test_learner_contract import stream
+    from driftwolfe import POLAR, Oracle
+    from learners.test_formulas import BOUNDS
+
+    yield "bounds", *(bound(1.0, 1.0) for bound in BOUNDS.values())
+    domain = domains()["l1"]
+    kinds = ("lazy", "origin", "adaptive", "agile")
+    for name, settings in {
+        "exact": {"experts": kinds},
+        "learned": {"experts": kinds, "lipschitz": "auto"},
+        "sleeping": {"experts": kinds, "weights": "sleeping"},
+        "certified": {"experts": kinds, "tuning": "certified", "oracle": "corrective"},
+        "budget": {"tuning": "certified", "oracle": Oracle(lmo_budget=30.0)},
+    }.items():
+        learner = POLAR(domain, **{"lipschitz": 10.0} | settings)
+        for loss in stream(domain, ROUNDS):
+            learner.update(loss)
+        parts = learner._bounds
+        epochs = [parts.epoch(kind, 1 << k) for kind in ("lazy", "origin") for k in range(8)]
+        yield f"parts of POLAR, {name}", *map(parts.whole, (1, 3, 24, 1000)), number(epochs)
+        levels = [parts._level(k) for k in (0, 2, 3, 5)]
+        chains = parts._lazy(0.7), parts._agile(0.7)
+        yield f"sums of POLAR, {name}", *levels, parts.whole_adaptive(), *map(number, chains)
+        windows = [learner.bound(path, tau) for path in (0.0, 0.3) for tau in (1, 8, 13, 24)]
+        yield f"windows of POLAR, {name}", *windows
 
 
 def of_learner(cls):

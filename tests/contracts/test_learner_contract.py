@@ -207,6 +207,9 @@ def test_bad_options_are_refused(cls):
                 (ValueError, TypeError), match="method" if value == "magic" else name
             ):
                 cls(domain, **{name: value})
+            if name == "loss_scale":  # also where one could be certified
+                with pytest.raises(ValueError, match="loss_scale"):
+                    cls(domain, lipschitz=1.0, loss_scale=value)
     with pytest.raises(TypeError, match="domain"):
         cls("not a set")
 

@@ -347,7 +347,7 @@ def test_what_is_refused():
     ball, loss = dw.L2Ball(2), LinearLoss([1.0, 0.0])
     played = dw.OGD(ball)
     played.update(loss)
-    for learner in (played, dw.OGD(dw.L2Ball(2)), lambda domain, horizon: "none"):
+    for learner in (played, dw.OGD(dw.L2Ball(2)), lambda domain, horizon: "none", 3):
         with pytest.raises(ValueError, match="LongTerm takes learners on its own set"):
             dw.contrib.LongTerm(ball, learner)
     for name in ("weight", "violation_scale", "constraint_lipschitz"):

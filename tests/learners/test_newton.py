@@ -124,6 +124,16 @@ def test_the_bound_holds_for_squares_on_a_ball():
     assert 0.0 < suffered - ((A @ fitted - b) ** 2).sum() <= learner.bound()
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_sums_of_fewer_gradients_than_numbers_are_loaded_in_any_units(size):
+    """Rounding makes their smallest eigenvalues negative."""
+    rng, learner = np.random.default_rng(0), dw.contrib.OnlineNewtonStep(dw.L2Ball(5))
+    for _ in range(3):
+        learner.update(dw.losses.LinearLoss(size * rng.standard_normal(5)))
+    other = dw.from_bytes(learner.to_bytes())
+    np.testing.assert_array_equal(other.decision, learner.decision)
+
+
 def test_no_bound_is_told_where_none_is_proved():
     simplex, loss = dw.Simplex(3), PortfolioLoss([1.0, 1.1, 5.0])
     for given in (

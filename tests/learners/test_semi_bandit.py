@@ -151,6 +151,11 @@ def test_what_is_refused():
     for wrong in (None, "losses", 1.0):
         with pytest.raises(TypeError, match="update takes"):
             player.update(wrong)
+    for G in (1.0, "auto"):  # of a finite value, and too long
+        other = dw.contrib.SemiBandit(subsets, horizon=10, lipschitz=G)
+        first, second = np.flatnonzero(other.query())
+        with pytest.raises(ValueError, match="not finite"):
+            other.update(1.7e308 * (np.eye(6)[first] - np.eye(6)[second]))
     assert player.t == 0
     player.update(np.full(6, 0.9))  # two of them have the norm 1.27
     with pytest.raises(NotImplementedError, match="lipschitz"):
