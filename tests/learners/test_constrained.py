@@ -175,6 +175,15 @@ def test_a_constant_penalty_bounds_both_on_every_interval():
         assert learner.violation_bound(tau=tau) == pytest.approx(limit)
 
 
+def test_a_learner_with_a_constant_of_its_own_has_the_bound_by_the_least_weight():
+    """Its regret is not in proportion to the gradients that it has seen."""
+    domain = dw.L2Ball(3)
+    learner = dw.contrib.LongTerm(domain, dw.OGD(domain, 50, 9.0), 50, G, constraint_lipschitz=L)
+    _, violations, _ = met(learner, Wall(comparator(domain)), 50)
+    wanted = (learner.learner.bound() + G * domain.diameter * 50) / (2.0 * G / L)
+    assert 0.0 < violations.sum() <= learner.violation_bound() <= wanted
+
+
 def test_the_weights_follow_the_violations():
     domain, T = dw.L2Ball(2), 64
     learner = dw.contrib.LongTerm(

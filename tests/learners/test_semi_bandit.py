@@ -124,19 +124,6 @@ def test_the_bound_by_hand():
     assert player.bound() == pytest.approx(G * inner + gamma * G * domain.diameter * rounds)
 
 
-@pytest.mark.parametrize("name", ["paths", pytest.param("subsets", marks=pytest.mark.slow)])
-def test_it_finds_the_best_vertex(name):
-    domain, rounds = SETS[name], 300
-    rng = np.random.default_rng(3)
-    mean = rng.random(domain.shape)
-    losses = [LinearLoss(mean + 0.1 * rng.standard_normal(domain.shape)) for _ in range(rounds)]
-    best = float(np.vdot(mean, domain.lmo(mean)))
-    uniform = float(np.vdot(mean, domain.origin()))
-    player = dw.contrib.SemiBandit(domain, horizon=rounds, exploration=0.05)
-    late = dw.play(player, losses).losses[-100:].mean()
-    assert late <= best + 0.3 * (uniform - best)
-
-
 def test_what_is_refused():
     subsets = SETS["subsets"]
     with pytest.raises(ValueError, match="arrays"):
