@@ -156,12 +156,6 @@ def test_hedging_uses_the_certified_range_only_when_told():
     assert np.abs(learned.expert_weights - prior).max() > 1e-1
 
 
-def test_one_linear_minimisation_is_enough_for_multi_ocg_to_move():
-    learner = dw.learners.MultiOCG(dw.L2Ball(2), horizon=32, lipschitz=1.0, max_inner=1)
-    dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 32)
-    assert learner.decision[0] < -0.5
-
-
 @pytest.mark.parametrize("gauge", ["exact", "bisection"])
 def test_pamo_moves_what_can_move_in_a_box_with_a_fixed_side(gauge):
     """The slope along the fixed side costs all points alike, and must not lead out of the box."""
