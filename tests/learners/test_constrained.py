@@ -359,10 +359,6 @@ def test_what_is_refused():
     for learner in (played, dw.OGD(dw.L2Ball(2)), lambda domain, horizon: "none", 3):
         with pytest.raises(ValueError, match="LongTerm takes learners on its own set"):
             dw.contrib.LongTerm(ball, learner)
-    for name in ("weight", "violation_scale", "constraint_lipschitz"):
-        for value in (0.0, -1.0, math.nan):
-            with pytest.raises(ValueError, match=name):
-                dw.contrib.LongTerm(ball, **{name: value})
     with pytest.raises(ValueError, match="blocks"):
         dw.contrib.CutBOGDIP(ball, 10, oracle=dw.Oracle(lmo_budget=1.0, schedule="even"))
     for learner in (dw.contrib.LongTerm(ball), dw.contrib.CutBOGDIP(ball)):

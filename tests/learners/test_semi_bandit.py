@@ -128,9 +128,6 @@ def test_what_is_refused():
     subsets = SETS["subsets"]
     with pytest.raises(ValueError, match="arrays"):
         dw.contrib.SemiBandit(dw.TraceNormBall((3, 4), representation="factored"))
-    for wrong in (0.0, 1.5, -0.1):
-        with pytest.raises(ValueError, match="exploration"):
-            dw.contrib.SemiBandit(subsets, exploration=wrong)
     player = dw.contrib.SemiBandit(subsets, horizon=10, lipschitz=1.0)
     for wrong in (np.ones(5), np.full(6, np.nan), ["a"] * 6):
         with pytest.raises(ValueError, match="observed"):
