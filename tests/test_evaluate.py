@@ -1,6 +1,7 @@
 """Prequential evaluation: rankings against scores counted by hand, and labels that come late."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -224,4 +225,7 @@ def test_late_labels_that_are_refused():
         evaluate.prequential(completer, PAIRS, RATINGS[1:])
     with pytest.raises(TypeError, match="partial_fit, or predict_one"):
         evaluate.prequential(object(), PAIRS, RATINGS)
+    broken = SimpleNamespace(predict=lambda rows: int("no"), partial_fit=lambda rows, labels: None)
+    with pytest.raises(ValueError, match="'no'"):  # not taken for a model that is not fitted yet
+        evaluate.prequential(broken, PAIRS, RATINGS)
     assert completer.n_ratings_ == 0

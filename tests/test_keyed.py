@@ -19,7 +19,7 @@ from reliability.children import python, same_copy
 
 @pytest.fixture
 def path(tmp_path):
-    return tmp_path / "models.sqlite"
+    return tmp_path / "new" / "folder" / "models.sqlite"
 
 
 @pytest.mark.parametrize(("most", "with_prior"), [(1, False), (5, True), (1000, False)])

@@ -40,7 +40,38 @@ def told(function, *given, **named):
 def learners():
     from contracts.learner_cases import LEARNER_CASES
 
-    return {f"learner {cls.__name__}": (of_learner, cls) for cls in LEARNER_CASES}
+    found = {f"learner {cls.__name__}": (of_learner, cls) for cls in LEARNER_CASES}
+    return {"learner bounds": (of_bounds,), "learner options": (of_options,)} | found
+
+
+def of_bounds():
+    """Bounds of numbers, and the parts of those of POLAR, of which it takes the smallest."""
+    from contracts.learner_cases import domains
+    from contracts.test_learner_contract import stream
+    from driftwolfe import POLAR, Oracle
+    from learners.test_formulas import BOUNDS
+
+    yield "bounds", *(bound(1.0, 1.0) for bound in BOUNDS.values())
+    domain = domains()["l1"]
+    kinds = ("lazy", "origin", "adaptive", "agile")
+    for name, settings in {
+        "exact": {"experts": kinds},
+        "learned": {"experts": kinds, "lipschitz": "auto"},
+        "sleeping": {"experts": kinds, "weights": "sleeping"},
+        "certified": {"experts": kinds, "tuning": "certified", "oracle": "corrective"},
+        "budget": {"tuning": "certified", "oracle": Oracle(lmo_budget=30.0)},
+    }.items():
+        learner = POLAR(domain, **{"lipschitz": 10.0} | settings)
+        for loss in stream(domain, ROUNDS):
+            learner.update(loss)
+        parts = learner._bounds
+        epochs = [parts.epoch(kind, 1 << k) for kind in ("lazy", "origin") for k in range(8)]
+        yield f"parts of POLAR, {name}", *map(parts.whole, (1, 3, 24, 1000)), number(epochs)
+        levels = [parts._level(k) for k in (0, 2, 3, 5)]
+        chains = parts._lazy(0.7), parts._agile(0.7)
+        yield f"sums of POLAR, {name}", *levels, parts.whole_adaptive(), *map(number, chains)
+        windows = [learner.bound(path, tau) for path in (0.0, 0.3) for tau in (1, 8, 13, 24)]
+        yield f"windows of POLAR, {name}", *windows
 
 
 def of_learner(cls):
@@ -68,6 +99,46 @@ def of_learner(cls):
                         calls.lmo,
                         calls.projection,
                     )
+
+
+def of_options():
+    """What the cases of learners leave out: constraints, losses that come late, bounds by variation."""
+    import driftwolfe as dw
+    from contracts.learner_cases import LEARNER_CASES, domains
+    from contracts.test_learner_contract import stream
+
+    domain = domains()["l1"]
+    losses = stream(domain, ROUNDS)
+    known = {"horizon": ROUNDS, "lipschitz": 10.0}
+    limits = [dw.losses.LinearLoss(probe(4) * (-1) ** (t // 6), 0.2) for t in range(ROUNDS)]
+    for cls in (dw.contrib.LongTerm, dw.contrib.CutBOGDIP):
+        for k, settings in enumerate(LEARNER_CASES[cls]):
+            learner = cls(domain, **known, **settings)
+            suffered = dw.play(learner, losses, constraints=limits).losses
+            parts = learner.violation, getattr(learner, "penalty", 0.0), learner.decision
+            bounds = [told(learner.violation_bound), told(learner.violation_bound, tau=9)]
+            yield f"{cls.__name__} {k}, constraints", number(suffered), *map(number, parts), *bounds
+    for k, settings in enumerate(({}, {"smoothness": 0.3})):
+        learner = dw.contrib.Sword(domain, **known, gradients="own", **settings)
+        suffered = [learner.update(loss) for loss in losses]
+        yield (
+            f"Sword {k}, own",
+            number(suffered),
+            number(learner.decision),
+            told(learner.bound, 1.5),
+        )
+    for cls in (dw.POLD, dw.POLA, dw.Ader):
+        learner = cls(domain, **known)
+        suffered = dw.play(learner, losses, delay=4).losses
+        bounds = [told(learner.bound, 1.5, tau) for tau in (None, 5)]
+        yield f"{cls.__name__}, late", number(suffered), number(learner.decision), *bounds
+    for cls in (dw.learners.KalhanOFW, dw.learners.LineSearchOFW):
+        given = {"variation": 3.0, "first_gap": 0.5}
+        given |= {"smoothness": 2.0} if cls is dw.learners.KalhanOFW else {}
+        learner = cls(domain, ROUNDS)
+        for loss in losses:
+            learner.update(loss)
+        yield f"{cls.__name__}, bound", told(learner.bound, **given)
 
 
 def estimators():

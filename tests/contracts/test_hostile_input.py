@@ -47,7 +47,7 @@ SETTINGS = [
     pytest.param(cls, settings, "l1", id=f"{cls.__name__}-{number}")
     for cls, cases in LEARNER_CASES.items()
     for number, settings in enumerate(cases[1:], start=1)
-]
+] + [pytest.param(dw.contrib.Sword, {"gradients": "own"}, "l1", id="Sword-own")]
 
 
 def bad_losses_for(cls, domain):
@@ -99,6 +99,8 @@ def test_a_loss_that_does_not_fit_is_explained(cls, settings, name):
         for array in (np.ones(domain.shape), np.ones(domain.shape).tolist()):
             with pytest.raises(TypeError, match=r"driftwolfe\.losses\.LinearLoss\(g\)"):
                 learner.update(array)
+        with pytest.raises(TypeError, match=r"value\(x\) and gradient\(x\), got Half$"):
+            learner.update(type("Half", (), {"gradient": np.ones_like})())
     wrong = dw.losses.LinearLoss(np.ones((*domain.shape, 2)))
     told = f"LinearLoss takes points of shape .*this {type(domain).__name__} have shape"
     with pytest.raises(ValueError, match=told):
@@ -274,27 +276,29 @@ def test_any_numbers_in_a_gradient(cls, data):
         assert_sound(learner)
 
 
-@pytest.mark.in_turn("cls name", "size")
-@pytest.mark.parametrize("size", [1e308, 1e200, 1e152, 1e147, 1e-150, 1e-320])
+@pytest.mark.in_turn("cls settings name", "huge size")
 @pytest.mark.parametrize(
-    ("cls", "name"),
+    ("huge", "size"), [(1e308, 1e147), (1e200, 1e-150), (1e152, 1e-320)], ids=str
+)
+@pytest.mark.parametrize(
+    ("cls", "settings", "name"),
     [
-        pytest.param(cls, name, id=f"{cls.__name__}-{name}")
+        pytest.param(cls, LEARNER_CASES[cls][0], name, id=f"{cls.__name__}-{name}")
         for cls, name in itertools.product(LEARNER_CASES, ("l1", "factored"))
         if suits(cls, domains()[name])
-    ],
+    ]
+    + SETTINGS[-1:],
 )
-def test_after_huge_and_tiny_losses_ordinary_ones_are_learned(cls, name, size):
+def test_after_huge_and_tiny_losses_ordinary_ones_are_learned(cls, settings, name, huge, size):
     domain = domains()[name]
-    learner, losses = played(cls, LEARNER_CASES[cls][0], domain, 5), stream(domain, 20)
-    for _ in range(2):
-        given = dw.losses.LinearLoss(np.full(domain.shape, size))
-        if size < 1e150:
-            learner.update(given)
-        else:
-            for hostile in (given, dw.losses.SquaredDistance(given.g)):
-                with pytest.raises(ValueError, match="largest allowed is"):
-                    learner.update(hostile)
+    learner, losses = played(cls, settings, domain, 5), stream(domain, 20)
+    kinds = [dw.losses.LinearLoss, dw.losses.SquaredDistance]
+    if cls in (dw.contrib.Sword, dw.POLD, dw.OGD):  # as what experts and single points are told
+        kinds[1] = lambda g: dw.losses.FunctionLoss(lambda x: 0.0, lambda x: g)
+    for kind in kinds:
+        with pytest.raises(ValueError, match="largest allowed is"):
+            learner.update(kind(np.full(domain.shape, huge)))
+        learner.update(dw.losses.LinearLoss(np.full(domain.shape, size)))
     for loss in losses:
         learner.update(loss)
         assert_sound(learner)

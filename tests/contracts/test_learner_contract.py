@@ -193,7 +193,20 @@ def test_bad_options_are_refused(cls):
         "switching": [0.0],
         "alpha": [0.0],
         "seed": [-1],
+        "point": [[9.0, 0.0, 0.0], [0.0, 0.0], "middle"],
+        "points": [0, 3],
+        "learner": ["POLA"],
+        "learners": [3, "POLA"],
+        "prior": [[1.0]],
+        "exploration": [0.0, 1.5, -0.1],
+        "constraint_lipschitz": [0.0, -1.0, float("nan")],
+        "discount": [0.0, 1.5],
+        "gradients": ["both"],
+        "rate": [0.0, float("nan")],
+        "ridge": [0.0],
     }
+    bad |= dict.fromkeys(("weight", "violation_scale"), bad["constraint_lipschitz"])
+    assert parameters.keys() <= {"domain", "options", *bad}
     unused = {
         dw.learners.KalhanOFW: {"lipschitz"},
         dw.learners.LineSearchOFW: {"lipschitz", "horizon"},
@@ -207,6 +220,9 @@ def test_bad_options_are_refused(cls):
                 (ValueError, TypeError), match="method" if value == "magic" else name
             ):
                 cls(domain, **{name: value})
+            if name == "loss_scale":  # also where one could be certified
+                with pytest.raises(ValueError, match="loss_scale"):
+                    cls(domain, lipschitz=1.0, loss_scale=value)
     with pytest.raises(TypeError, match="domain"):
         cls("not a set")
 

@@ -53,15 +53,6 @@ def test_pold_grid_has_every_best_step_within_a_factor_of_two(T, v0):
     assert grid[-1] <= 0.75
 
 
-@every_horizon
-def test_ader_grid_has_every_best_step_within_a_factor_of_two(T):
-    grid = ader_grid(T)
-    path_lengths = np.linspace(0, T - 1, 2000)
-    best = np.sqrt((7 + 4 * path_lengths) / (2 * T))
-    assert (grid[0] <= best * (1 + 1e-12)).all()
-    assert (best <= 2 * grid[-1]).all()
-
-
 def test_a_bad_horizon_or_start_is_refused():
     for grid, horizon in itertools.product((pold_grid, ader_grid), (0, -3, 2.5)):
         with pytest.raises(ValueError, match="horizon"):

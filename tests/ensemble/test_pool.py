@@ -90,21 +90,6 @@ def test_an_optimistic_expert_keeps_its_inequality(name, factor):
             assert moving <= optimistic_regret(plan, known, ROUNDS, path)
 
 
-def test_gradients_that_repeat_are_expected_and_those_that_alternate_are_not():
-    """And the step is along g + phi (g - g'), with phi of the round."""
-    domain, c = dw.L2Ball(2, radius=100.0), 0.5
-    for sign, wanted in ((1.0, 1.0), (-1.0, 0.0)):
-        made, before = expert(domain, Plan(1.0, 1, 0.0, rule=OPTIMISTIC), c), np.zeros(2)
-        for t in range(6):
-            g, x = np.array([1.0, 0.5]) * sign**t * (1 + t % 2), made.point(0)
-            taken_back = made.expected * c * before
-            made.step(LinearLoss(g), g[None])
-            ahead = (1 + made.expected) * c * g - taken_back
-            np.testing.assert_allclose(made.point(0), x - ahead, atol=1e-12)
-            before = g
-        assert made.expected == pytest.approx(wanted, abs=0.2)
-
-
 def test_a_vertex_expert_needs_no_radius():
     """It goes its part of the way; others measure their steps by the vertices that it has met."""
     domain = dw.LMODomain(3, dw.L1Ball(3).lmo, radius=500.0)

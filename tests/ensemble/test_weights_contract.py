@@ -184,6 +184,7 @@ def test_weights_are_those_of_the_formula(name, size):
     for row, expected in zip(rows, FORMULAS[name](rows, size), strict=True):
         np.testing.assert_allclose(meta.weights, expected / expected.sum(), rtol=1e-8, atol=1e-12)
         update(meta, row)
+    assert getattr(meta, "rounds", 40) == 40
 
 
 def in_state(R, C):
@@ -470,11 +471,15 @@ def test_bounds_are_the_stated_formulas():
     assert meta.regret_bound() == one.inverse_rate == one.regret_bound(3) == 0.0
     play(meta, np.tile([0.0, 1.0, 0.5], (50, 1)))
     ways = math.log(3) + 3 * math.log(150) + math.log(100)
+    stretch = copy.deepcopy(meta)
+    stretch.forget(), stretch.forget()  # the second one adds nothing
+    changed = stretch.regret_bound(2) - stretch.regret_bound()
     number = sum(127 // 2**k for k in range(7))
     c = math.log(number + 1.5 * 127 * 7)
     few = math.log(3) + math.log((5 + 3 * math.log(128)) / 2)
     pairs += [
         (meta.regret_bound(2), meta.inverse_rate * ways),
+        (changed, 2 * meta.inverse_rate * math.log(150)),
         (ExpConcaveHedge(2, 0.5, [1.0, 3.0]).regret_bound(0), 2 * math.log(4)),
         (AdaNormalHedge(B).regret_bound(64, 127, B), B * math.sqrt(3 * 64 * c)),
         (AdaNormalHedge(B).regret_bound(64, 127, B, created=3), B * math.sqrt(3 * 64 * few)),
@@ -512,7 +517,11 @@ def test_regret_on_every_interval_stays_below_the_bound(kind, adversary):
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        *((lambda kind=kind: kind(0), "size") for kind in (partial(Hedge, horizon=5), AdaHedge)),
+        *(
+            (lambda kind=kind: kind(0), "size")
+            for kind in (partial(Hedge, horizon=5), AdaHedge, ExpConcaveHedge, OptimisticHedge)
+        ),
+        (lambda: OptimisticHedge(2, start=-1.0), "start"),
         *(
             (lambda kind=kind, bad=bad: kind(loss_scale=bad), "loss_scale")
             for kind in (*SLEEPING, partial(Hedge, 3, 5))

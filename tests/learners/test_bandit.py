@@ -120,16 +120,6 @@ def test_the_mean_regret_is_within_the_bound(points, learner):
         assert second.bound(path_length=path) >= second.bound()
 
 
-def test_the_bound_of_two_points_says_something():
-    """A tenth of what the worst play could cost; and what is measured is below."""
-    domain, rounds = dw.L2Ball(3), 2000
-    learner = dw.contrib.Bandit(domain, dw.POLD, points=2, horizon=rounds, lipschitz=1.0)
-    losses = distances(switching(domain, rounds, pieces=1))
-    history = dw.play(learner, losses)
-    assert history.losses.sum() <= 0.1 * learner.bound()
-    assert learner.bound() <= 0.3 * rounds * domain.diameter
-
-
 def test_what_the_bound_says_of_long_games():
     """In units of the worst play, on ten dimensions; nothing is played, as bounds need no more than rounds."""
     found = {}
@@ -157,16 +147,6 @@ def test_the_bound_by_hand():
     assert learner.bound() == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("points", [1, 2])
-def test_values_lead_to_the_minimum(points):
-    domain, rounds = dw.Simplex(4), 1200 if points == 1 else 500
-    target = np.array([0.6, 0.3, 0.1, 0.0])
-    losses = distances([target] * rounds)
-    found = dw.play(dw.contrib.Bandit(domain, points=points), losses).losses
-    still, last = losses[0].value(domain.origin()), found[-300:].mean()
-    assert last <= (0.6 if points == 1 else 0.1) * still
-
-
 def test_offsets_of_the_values_do_not_matter():
     domain, rounds = dw.L2Ball(3), 200
     for points in (1, 2):
@@ -188,11 +168,6 @@ def test_what_bandit_refuses():
         dw.contrib.Bandit(ball, dw.POLA(dw.L2Ball(3)))
     with pytest.raises(ValueError, match="step_scale"):
         dw.contrib.Bandit(ball, dw.POLA(ball), step_scale=1.0)
-    with pytest.raises(TypeError, match="learner"):
-        dw.contrib.Bandit(ball, "POLA")
-    for points in (0, 3):
-        with pytest.raises(ValueError, match="points"):
-            dw.contrib.Bandit(ball, points=points)
     learner = dw.contrib.Bandit(ball, points=2)
     for wrong in (1.0, [1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], [1.0, np.nan]):
         with pytest.raises(ValueError, match="value"):

@@ -217,39 +217,6 @@ CERTIFIED = {"tuning": "certified", "oracle": "halfspace"}
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings", "rounds", "share"),
-    [
-        (dw.OGD, {}, 1000, 0.02),
-        (dw.Ader, {"tuning": "certified"}, 1000, 0.05),
-        (dw.OnlineFrankWolfe, {}, 1000, 0.26),
-        (dw.learners.MultiOCG, {"tuning": "certified"}, 1000, 0.13),
-        (dw.BOGDIP, {}, 20_000, 0.055),
-        (dw.BOGDIP, CERTIFIED, 20_000, 0.2),
-        (dw.POLD, {}, 20_000, 0.065),
-        (dw.POLD, CERTIFIED, 20_000, 0.17),
-    ],
-)
-def test_the_bound_is_far_below_the_trivial_one(cls, settings, rounds, share):
-    learner = cls(dw.L2Ball(3, radius=2.0), horizon=rounds, lipschitz=5.0, **settings)
-    assert bound_after(learner, rounds) < share * (5.0 * 4.0 * rounds)
-
-
-@pytest.mark.parametrize(
-    ("cls", "settings"),
-    [
-        (dw.POLA, {}),
-        (dw.learners.SAOL, {}),
-        (dw.learners.PAMO, {}),
-        (dw.POLAR, {"weights": "sleeping"}),
-    ],
-)
-def test_the_adaptive_bound_is_below_the_trivial_one(cls, settings):
-    learner = cls(dw.L2Ball(3, radius=2.0), lipschitz=5.0, loss_scale="certified", **settings)
-    for tau in (5_000, 10_000, 20_000):
-        assert bound_after(learner, 20_000, tau=tau) < 0.65 * (5.0 * 4.0 * tau)
-
-
-@pytest.mark.parametrize(
     ("cls", "settings"),
     [
         (dw.OGD, {}),
@@ -281,15 +248,6 @@ def test_a_step_far_too_large_breaks_the_bound_of_the_right_one():
     assert right.regret(right.comparators(1)) <= bound
     assert wrong.regret(wrong.comparators(1)) > 3.0 * bound
     assert wrong.regret(wrong.comparators(1)) <= wrong.learner.bound()
-
-
-def test_the_lower_bound_adversary_forces_what_theory_says():
-    """No method can do better than G R sqrt(T) here, so the upper bounds are within a constant."""
-    here = orthogonal(dw.L2Ball(4), 400)
-    played = meet(dw.OGD(here.domain, horizon=400, lipschitz=1.0), here)
-    regret = played.regret(played.comparators(1))
-    assert regret == pytest.approx(np.sqrt(400))
-    assert played.learner.bound() <= 2.5 * regret
 
 
 def test_a_projection_cut_short_stays_in_the_bound_after_a_restart():

@@ -273,14 +273,6 @@ def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
     assert wanted >= T * (needed - math.sqrt(1e-6 * 4 * 2.6 / (budget * K))) * (1 - 1e-9)
 
 
-def test_more_path_more_rounds_and_longer_windows_never_cost_less():
-    for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.learners.OneOracleAder):
-        learner = cls(dw.L2Ball(3, radius=R), 100, G, tuning="certified")
-        by_path = [bound_after(learner, 100, path_length=P) for P in (0.0, 0.1, 1.0, 10.0)]
-        by_rounds = [bound_after(learner, t) for t in (1, 10, 64, 65, 100)]
-        assert np.all(np.diff(by_path) >= 0) and np.all(np.diff(by_rounds) >= 0)
-
-
 # -- lazy experts ----------------------------------------------------------------------------------
 
 LAZY = {
@@ -384,18 +376,6 @@ def test_polar_with_a_budget_is_below_the_closed_form(b):
         length, share = 4 << (level - 1), b / (level * (level + 1))
         closed = 3.23 * share**-0.25 * length**0.75 + 0.94 * (share * length) ** 0.25
         assert learner._bounds.epoch("lazy", length) <= G * D * closed
-
-
-def test_more_calls_bring_the_bound_down_by_the_fourth_root():
-    found = []
-    for b in (1.0, 16.0, 256.0):
-        learner = dw.POLAR(
-            dw.L2Ball(3, radius=R), None, G, tuning="certified", oracle=dw.Oracle(lmo_budget=b)
-        )
-        learner._experts.largest_gradient = G
-        found.append(learner._bounds.whole(10**7))
-    assert found[0] / found[1] == pytest.approx(2.0, rel=0.03)
-    assert found[1] / found[2] == pytest.approx(2.0, rel=0.03)
 
 
 @pytest.mark.parametrize("P", [0.0, 0.5, 20.0])

@@ -7,6 +7,13 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe import bounds
+from driftwolfe.bounds.ensembles import (
+    Measured,
+    expert_regret,
+    leader_regret,
+    optimistic_regret,
+    regret_per_path,
+)
 from driftwolfe.ensemble.ball import BallExperts
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.plan import Plan
@@ -15,6 +22,79 @@ from driftwolfe.losses import FunctionLoss, SquaredDistance
 
 def squares(a, b):
     return FunctionLoss(lambda x: (a @ x - b) ** 2, lambda x: 2 * (a @ x - b) * a)
+
+
+def measured(f, x):
+    """Constants, with f for the unit of the loss and x for that of a length."""
+    return Measured(
+        G=1.5 * f / x,
+        D=1.4 * x,
+        diameter=1.1 * x,
+        step_scale=0.8 * x * x / f,
+        shrinking_steps=False,
+        largest_distance=0.3 * x,
+        delay_factor=1.0,
+        surrogates=1.7 * f / x,
+        noise=0.4 * f / x,
+    )
+
+
+def steps(f, x):
+    return 1.5 * f / x, 1.4 * x, 20, 0.3 * x * x / f, 4, 0.2 * x * x, 0.6 * x
+
+
+def sums(f, x):
+    return 1.5 * f / x, 1.4 * x, 0.3 * x * x / f, 6.0 * x * x / f, 4, 2.0 * x, 0.5
+
+
+def curved(f, x):
+    return 1.5 * f / x, 0.9 * f / x**2
+
+
+def smooth(f, x):
+    return 2.0 * f / x**2, 1.1 * x, 20, 3.0 * f, 0.5 * f
+
+
+#: Bounds, of numbers in units f of the loss and x of a length. `fingerprints.txt` has what they are in units of 1.
+BOUNDS = {
+    "blocked": lambda f, x: bounds.blocked_descent(*steps(f, x)),
+    "blocked, all options": lambda f, x: bounds.blocked_descent(
+        *steps(f, x), 0.5, True, 3.0, 0.8 * f / x
+    ),
+    "lazy": lambda f, x: bounds.lazy_descent(*sums(f, x), False),
+    "lazy, shrinking": lambda f, x: bounds.lazy_descent(*sums(f, x), True),
+    "adaptive": lambda f, x: bounds.adaptive_descent(1.4 * x, 9.0 * (f / x) ** 2, 0.4, 4),
+    "tracking": lambda f, x: bounds.frank_wolfe_tracking(
+        1.5 * f / x, 1.4 * x, 1.1 * x, 20, 0.3 * x * x / f, 0.2, 0.1 * x * x
+    ),
+    "smooth": lambda f, x: bounds.smooth_frank_wolfe(*smooth(f, x)),
+    "smooth, fixed": lambda f, x: bounds.smooth_frank_wolfe(*smooth(f, x), 0.2),
+    "near": lambda f, x: bounds.curved_distance(*curved(f, x), 0.5 * x),
+    "far": lambda f, x: bounds.curved_distance(*curved(f, x), 5.0 * x),
+    "curved, wide": lambda f, x: bounds.strongly_convex_frank_wolfe(*curved(f, x), 1.9 * x, 20),
+    "curved, narrow": lambda f, x: bounds.strongly_convex_frank_wolfe(*curved(f, x), 0.3 * x, 20),
+    "leader": lambda f, x: bounds.strongly_convex_leader(*curved(f, x), 20),
+    "newton": lambda f, x: bounds.newton_steps(
+        2.0 * f, 3.0 * f * f, f * f * np.array([[2.0, 1.0], [1.0, 1.5]]), 0.1 * f
+    ),
+    "newton, intervals": lambda f, x: bounds.newton_on_intervals(0.5 / f, 4 * f, 3, 7, 20, 0.1 * f),
+    "leaders": lambda f, x: leader_regret(*steps(f, x)[:2], 0.3 * x * x / f, 6, 20, 0.6 * x, None),
+    "curved leaders": lambda f, x: leader_regret(
+        *steps(f, x)[:2], 0.3 * x * x / f, 6, 20, 0.6 * x, 0.9 * f / x**2
+    ),
+    "expert": lambda f, x: expert_regret(PLAN._replace(tolerance=x * x), measured(f, x), 20, x),
+    "optimistic": lambda f, x: optimistic_regret(
+        PLAN._replace(tolerance=0.01 * x * x), measured(f, x), 20, x
+    ),
+    "path": lambda f, x: x * regret_per_path(PLAN, measured(f, x), 20),
+}
+PLAN = Plan(0.4, 3, 0.0)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_are_in_units_of_the_loss(name):
+    for f, x in ((4.0, 1.0), (1.0, 8.0), (2.0**-9, 2.0**7)):
+        assert BOUNDS[name](f, x) == pytest.approx(f * BOUNDS[name](1.0, 1.0), rel=1e-12)
 
 
 @pytest.mark.parametrize(("alpha", "G"), [(0.125, 4.0), (0.01, 4.0)])
@@ -81,10 +161,12 @@ def test_sacs_pays_for_a_path_by_the_steps_of_its_experts():
 
 
 def test_sums_of_gradients_are_of_the_kind_of_their_points():
-    point = dw.FactoredMatrix(np.ones((3, 1)), np.ones(1), np.ones((4, 1)))
-    assert GradientSum(rest=point).fits(point) and not GradientSum(rest=np.zeros((3, 4))).fits(
-        point
-    )
+    point = dw.FactoredMatrix(np.ones((3, 1)), np.ones(1), np.ones((1, 1)))
+    assert GradientSum(rest=point).fits(point)
+    assert not GradientSum(rest=np.zeros((3, 1))).fits(point)
+    for rows, cols, fits in (([], [], True), ([0, 2], [0, 0], True), ([3], [0], False)):
+        entries = np.array(rows, np.int64), np.array(cols, np.int64), np.ones(len(rows))
+        assert GradientSum().with_entries(*entries).fits(point) == fits
 
 
 @pytest.mark.parametrize("error", [0.0, 0.3])
@@ -117,6 +199,21 @@ def test_an_oracle_with_an_error_has_its_error_in_the_bound_or_none():
                 found.append(math.inf)
         assert found[0] < found[1]
         assert (cls is dw.contrib.FTPL) == (found[1] == math.inf)
+
+
+@pytest.mark.parametrize("certified", [False, True])
+def test_the_adaptive_expert_of_polar_has_blocks_up_to_its_last(certified):
+    """G T delta + D sqrt(Gamma) (v_0/h + sqrt(K) (1 + sqrt(1 + s^2))/s), with h = 1/(4 sqrt(K))."""
+    options = {"tuning": "certified", "oracle": "corrective"} if certified else {}
+    learner = dw.POLAR(dw.L2Ball(3), None, 2.0, experts=("adaptive",), **options)
+    for T in range(1, 24):
+        learner.update(dw.losses.LinearLoss(2.0 * np.eye(3)[T % 3]))
+        K = math.isqrt(1 << T.bit_length()) if certified else 1
+        h, apart = 0.25 / math.sqrt(K), learner._bounds._apart(learner._plan("whole", 1))
+        s = 2.0 / (h * math.sqrt(K))
+        stepping = math.sqrt(K) * (1.0 + math.sqrt(1.0 + s * s)) / s
+        wanted = 2.0 * T * apart + 2.0 * math.sqrt(4.0 * T) * (1 / 8 / h + stepping)
+        assert learner._bounds.whole_adaptive() == pytest.approx(wanted, rel=1e-12)
 
 
 def test_long_term_refuses_where_gradients_were_longer_than_its_constants():

@@ -95,17 +95,6 @@ def test_the_advantage_of_many_step_sizes_grows_with_the_path():
     assert ratios[-1] > 3.0 * ratios[0]
 
 
-def test_dynamic_regret_of_pold_grows_slowly_with_the_path():
-    """T^(3/4) p^(1/4): sixteen times the path may double the regret, not multiply it by sixteen."""
-    T, regrets = 1024, []
-    for pieces in (2, 5, 17):
-        arena = flipping(T, pieces)
-        played = meet(dw.POLD(arena.domain, horizon=T, lipschitz=1.0, feedback="linear"), arena)
-        regrets.append(played.regret(played.comparators(pieces)))
-    growth = exponent([1 + 1, 4 + 1, 16 + 1], regrets)
-    assert growth < 0.5
-
-
 # -- windows ---------------------------------------------------------------------------------------
 
 

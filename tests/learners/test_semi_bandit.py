@@ -124,26 +124,10 @@ def test_the_bound_by_hand():
     assert player.bound() == pytest.approx(G * inner + gamma * G * domain.diameter * rounds)
 
 
-@pytest.mark.parametrize("name", ["paths", pytest.param("subsets", marks=pytest.mark.slow)])
-def test_it_finds_the_best_vertex(name):
-    domain, rounds = SETS[name], 300
-    rng = np.random.default_rng(3)
-    mean = rng.random(domain.shape)
-    losses = [LinearLoss(mean + 0.1 * rng.standard_normal(domain.shape)) for _ in range(rounds)]
-    best = float(np.vdot(mean, domain.lmo(mean)))
-    uniform = float(np.vdot(mean, domain.origin()))
-    player = dw.contrib.SemiBandit(domain, horizon=rounds, exploration=0.05)
-    late = dw.play(player, losses).losses[-100:].mean()
-    assert late <= best + 0.3 * (uniform - best)
-
-
 def test_what_is_refused():
     subsets = SETS["subsets"]
     with pytest.raises(ValueError, match="arrays"):
         dw.contrib.SemiBandit(dw.TraceNormBall((3, 4), representation="factored"))
-    for wrong in (0.0, 1.5, -0.1):
-        with pytest.raises(ValueError, match="exploration"):
-            dw.contrib.SemiBandit(subsets, exploration=wrong)
     player = dw.contrib.SemiBandit(subsets, horizon=10, lipschitz=1.0)
     for wrong in (np.ones(5), np.full(6, np.nan), ["a"] * 6):
         with pytest.raises(ValueError, match="observed"):
@@ -151,6 +135,11 @@ def test_what_is_refused():
     for wrong in (None, "losses", 1.0):
         with pytest.raises(TypeError, match="update takes"):
             player.update(wrong)
+    for G in (1.0, "auto"):  # of a finite value, and too long
+        other = dw.contrib.SemiBandit(subsets, horizon=10, lipschitz=G)
+        first, second = np.flatnonzero(other.query())
+        with pytest.raises(ValueError, match="not finite"):
+            other.update(1.7e308 * (np.eye(6)[first] - np.eye(6)[second]))
     assert player.t == 0
     player.update(np.full(6, 0.9))  # two of them have the norm 1.27
     with pytest.raises(NotImplementedError, match="lipschitz"):

@@ -131,18 +131,6 @@ def test_a_bound_by_variation_takes_neither_path_nor_window(learner, known):
 # -- played games ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["saol", pytest.param("polar", marks=pytest.mark.slow)])
-def test_signs_on_one_coordinate_stay_below_the_bound(name):
-    """A bound that leaves the path out is below the regret here, by hundreds."""
-    T = 4096
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], T)
-    learner = make(name, dw.L2Ball(2))
-    regret = T + sum(learner.update(LinearLoss([sign, 0.0])) for sign in signs)
-    path = 2.0 * np.count_nonzero(np.diff(signs))
-    assert regret > learner.bound(tau=T) + 400.0
-    assert regret <= learner.bound(path_length=path, tau=T)
-
-
 def stretches(rounds, seed):
     """Signs that stay for a while, then are random, then turn ever more often."""
     rng = np.random.default_rng(seed)

@@ -96,6 +96,8 @@ def test_other_files_are_refused(path, monkeypatch):
     write(path)
     monkeypatch.undo()
     refused(path, "version 4 of the format")
+    monkeypatch.setattr("driftwolfe.storage.LONGEST_HEADER", 100)
+    refused(path, "not an archive")
 
 
 def test_what_cannot_be_read_again_is_not_written(path):
