@@ -1,5 +1,7 @@
 """`Recommender`: its experts and their mixture against plain code, what it promises, what it refuses."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -22,21 +24,45 @@ def events(count, seed=0, users=USERS, items=ITEMS):
     return pairs, (rng.random(count) < 0.9) * rng.choice([0.5, 1.0, 2.0], count)
 
 
-def test_experts_are_those_of_plain_code():
-    pairs, weights = events(250, items=40)
-    numbers, model, plain = {}, Recommender(), PlainRanks(40)
-    for (user, item), weight in zip(pairs, weights.tolist(), strict=True):
-        number = numbers.setdefault(item, len(numbers))
-        expected = plain.chances(user) if plain.known.any() else None
-        if expected is not None:
-            told = expert_chances(model, [(user, other) for other in numbers])
-            fresh = [other for other in numbers.values() if other not in plain.seen.get(user, ())]
-            fresh = [other for other in fresh if plain.known[other]]
-            np.testing.assert_allclose(told[fresh], expected[:, fresh].T, rtol=2e-3, atol=1e-7)
-            if fresh:
-                np.testing.assert_allclose(told.sum(axis=0), 1.0, rtol=1e-4)
-        model.partial_fit([(user, item)], weights=[weight])
-        plain.learn(user, number, weight)
+def crowd(count, items):
+    """Users who see much or little, one item that most like, pauses, and one that is long."""
+    rng = np.random.default_rng(1)
+    users = np.where(rng.random(count) < 0.2, rng.integers(0, 3, count), np.arange(count) // 3)
+    liked = np.where(rng.random(count) < 0.8, 0, rng.integers(0, items, count))
+    gaps = rng.exponential(size=count)
+    gaps[count // 3] = 1e9
+    pairs = list(zip(users.tolist(), liked.tolist(), strict=True))
+    return pairs, rng.choice([0.0, 0.5, 1.0, 2.0], count, p=[0.1, 0.3, 0.3, 0.3]), np.cumsum(gaps)
+
+
+@pytest.mark.parametrize(
+    ("stream", "every"), [((*events(250, items=40), None), 1), (crowd(4500, 90), 1500)]
+)
+def test_experts_are_those_of_plain_code(stream, every):
+    """At every event, and so long that scales which grow are brought back to 1."""
+    (pairs, weights, times), numbers, model = stream, {}, Recommender()
+    plain, gaps = PlainRanks(90), np.diff(times, prepend=times[0]) if times is not None else None
+    for n, ((user, item), weight) in enumerate(zip(pairs, weights.tolist(), strict=True), start=1):
+        elapsed = None
+        if times is not None:  # in units of the mean so far, at most 10,000
+            elapsed = min(gaps[n - 1] / max(gaps[:n].mean(), 1e-300), 1e4)
+        plain.learn(user, numbers.setdefault(item, len(numbers)), weight, elapsed)
+        if n % every:
+            continue
+        part = slice(n - every, n)
+        given = {} if times is None else {"times": times[part]}
+        model.partial_fit(pairs[part], weights=weights[part], **given)
+        np.testing.assert_allclose(model.expert_weights_, plain.weights, rtol=1e-2)
+        for other in {user, 0, 1, 2, "new"} if every > 1 else {user, pairs[n % len(pairs)][0]}:
+            open_ = [item for k, item in enumerate(numbers) if k not in plain.seen.get(other, ())]
+            if open_:
+                expected = plain.chances(other)[:, [numbers[item] for item in open_]]
+                told = expert_chances(model, [(other, item) for item in open_])
+                np.testing.assert_allclose(told, expected.T, rtol=2e-3, atol=1e-7)
+                mixed = model.predict([(other, item) for item in open_])
+                np.testing.assert_allclose(
+                    mixed, plain.weights[plain.bucket(other)] @ expected, rtol=1e-2
+                )
 
 
 def mixture_and_experts(pairs, weights):
@@ -226,12 +252,14 @@ def test_times_go_on_after_a_call_and_a_file(tmp_path):
         some = slice(start, start + 100)
         parts.partial_fit(pairs[some], weights=weights[some], times=times[some])
         parts.save(tmp_path / "events")
-        parts = Recommender.load(tmp_path / "events")
+        parts = copy.deepcopy(Recommender.load(tmp_path / "events"))
     asked = [(user, item) for user in range(USERS) for item in range(ITEMS)]
     assert whole.predict(asked).tolist() == parts.predict(asked).tolist()
     with pytest.raises(ValueError, match="times must never fall"):
         parts.partial_fit([(0, 0)], times=[times[-1] - 1.0])
     assert parts.n_events_ == 300
+    # A pause counts for at most 10,000 events, so that no sum overflows.
+    assert Recommender()._elapsed(np.append(np.zeros(20_000), 1.0))[0].max() == 1e4
 
 
 def test_an_empty_model():
