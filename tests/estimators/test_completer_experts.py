@@ -149,16 +149,6 @@ def test_ratings_of_any_size(monkeypatch):
     assert np.isfinite(completer.predict([(0, 0)])).all()
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_nothing_is_learned_while_errors_are_rounding_of_the_largest_rating(sign):
-    completer = MatrixCompleter()
-    completer.partial_fit([(0, 0), (1, 1)], [sign * 1e13, 0.0], [1.0, 1e-13])
-    completer.partial_fit([(0, 0)] * 3, [sign * (1e13 - 5.0)] * 3)
-    assert completer.predict_one(0, 0) == pytest.approx(sign * 1e13, abs=0.01)
-    completer.partial_fit([(0, 0)], [sign * (1e13 - 200.0)])
-    assert abs(completer.predict_one(0, 0) - sign * 1e13) > 1.0
-
-
 def test_the_largest_ratings_in_the_smallest_ball(monkeypatch):
     constants(monkeypatch, RADII=(1e-6, 1e-6))
     pairs = np.random.default_rng(0).integers(0, 6, (40_000, 2))
