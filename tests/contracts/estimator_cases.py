@@ -204,8 +204,12 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "MatrixCompleter": [
         EstimatorCase(
-            lambda loss=loss: estimators.MatrixCompleter(loss=loss),
-            lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
+            lambda loss=loss: estimators.MatrixCompleter(loss=loss, keep_seen=loss == "huber"),
+            lambda model, part, loss=loss: model.partial_fit(
+                PAIRS[part],
+                RATINGS[part],
+                None if loss == "huber" else 0.25 + 0.5 * part_weights(part),
+            ),
             lambda model: asked_of_a_completer(model, 0),
             (
                 *calls("partial_fit", *(([(0, 0)], [bad]) for bad in BAD_RATINGS)),
@@ -235,7 +239,10 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.concatenate(
                 [
                     model.predict(ASKED),
-                    model.recommend(0, 3),
+                    *(model.recommend(0, 3), model.seen(2), model.expert_weights_.ravel()),
+                    model.tables().scores([0, -2, 1]),
+                    model.similar_items(1, return_scores=True)[1],
+                    *(list(model.explain(3, item)["experts"].values()) for item in range(4)),
                     *model.recommend_many([1, "new"], 5, return_scores=True)[1],
                 ]
             ),

@@ -20,7 +20,9 @@ from contracts.estimator_cases import ESTIMATOR_CASES
 from contracts.learner_cases import LEARNER_CASES, domains, suits
 from contracts.test_domain_contract import same
 from contracts.test_learner_contract import make, stream
-from driftwolfe.estimators import MatrixCompleter, Recommender
+from driftwolfe.estimators import MatrixCompleter, Recommender, recommender_tables
+from driftwolfe.estimators.completer_experts import CompleterPool
+from driftwolfe.estimators.core.models import Watch
 from learners.families import play_all
 
 SOURCE = str(Path(dw.__file__).parent)
@@ -134,20 +136,22 @@ def test_interrupted_estimators(case, rows, tmp_path):
         assert {0, 1} & set(ends)
 
 
+def learn(model, pairs):
+    model.partial_fit(pairs, *([[1.0] * len(pairs)] if type(model) is MatrixCompleter else []))
+
+
+def with_four(kind):
+    model = kind()
+    learn(model, [("ann", "tea"), ("bob", "jam"), ("ann", "jam"), ("cat", "tea")])
+    return model
+
+
 @pytest.mark.parametrize("ghosts", [1, 3])
 @pytest.mark.parametrize("kind", [MatrixCompleter, Recommender])
 def test_nobody_gets_the_items_of_a_ghost(kind, ghosts, tmp_path):
-    def learn(model, pairs):
-        model.partial_fit(pairs, *([[1.0] * len(pairs)] if kind is MatrixCompleter else []))
-
-    def make():
-        model = kind()
-        learn(model, [("ann", "tea"), ("bob", "jam"), ("ann", "jam"), ("cat", "tea")])
-        return model
-
     call = lambda model: learn(model, [(f"ghost {k}", f"secret {k}") for k in range(ghosts)])  # noqa: E731
     ends = set()
-    for model, end in interrupted(make, call, 60, tmp_path / "m"):
+    for model, end in interrupted(partial(with_four, kind), call, 60, tmp_path / "m"):
         ends.add(end)
         if end is not None:
             learn(model, [("newcomer", "tea")])
@@ -156,6 +160,36 @@ def test_nobody_gets_the_items_of_a_ghost(kind, ghosts, tmp_path):
             again = saved(model, tmp_path / "m")
             assert saved(kind.load(tmp_path / "m"), tmp_path / "m") == again
     assert {0, 1} <= ends
+
+
+@pytest.mark.parametrize(
+    "pairs", [[("bob", "tea")], [("new", "new")], [("new", "tea"), ("bob", "new")]]
+)
+@pytest.mark.parametrize("kind", [MatrixCompleter, Recommender])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_call_stopped_before_its_first_row_is_undone_and_after_its_last_complete(
+    done, kind, pairs, monkeypatch, tmp_path
+):
+    model, wanted = with_four(kind), with_four(kind)
+    if done:
+        learn(wanted, pairs)
+
+    def stop(*given):
+        for take in takes:
+            take(*given)
+        raise KeyboardInterrupt
+
+    takes = []
+    with monkeypatch.context() as patch:
+        if done:
+            takes.append(Watch.take if len(pairs) > 1 else Watch.take_one)
+            patch.setattr(Watch, takes[0].__name__, stop)
+        else:
+            patch.setattr(CompleterPool, "_tables", stop)
+            patch.setattr(recommender_tables, "scratch", stop)
+        with pytest.raises(KeyboardInterrupt):
+            learn(model, pairs)
+    assert saved(model, tmp_path / "m") == saved(wanted, tmp_path / "m")
 
 
 @pytest.mark.in_turn

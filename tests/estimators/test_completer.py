@@ -48,19 +48,13 @@ def test_one_batch_leaves_the_state_of_single_ratings(memory, rows, stream, monk
     assert bool(whole._pool.older) == (memory < len(pairs))
     assert (whole._pool.users.size < 20 < whole.n_users_) == (rows == 5)
     assert whole.users_ == list(dict.fromkeys(user for user, _ in pairs))
-    some = [(user, item) for user in [*whole.users_[::5], "new"] for item in (0, 5, "new")]
-    assert whole.predict(some).tolist() == [whole.predict([pair])[0] for pair in some]
-
-
-def test_predictions_of_a_batch_are_those_of_single_pairs(monkeypatch):
-    constants(monkeypatch, MEMORY=256)
-    completer = learned(700)
-    pairs = [(u, i) for u in [*completer.users_, "new"] for i in [*completer.items_, "new"]]
-    alone = [completer.predict([pair])[0] for pair in pairs]
-    assert completer.predict(pairs).tolist() == alone
-    low, high = completer._pool.scale.numbers[1:3]
-    mean = answers(completer).clip(low, high) @ completer.expert_weights_
-    assert mean.ravel() == pytest.approx(alone, abs=1e-12)
+    work = [whole.users_[row] for row in whole._pool.owners()]
+    asked = [(u, i) for u in [*work, "new", *whole.users_] for i in [*whole.items_, "new"]]
+    alone = np.array([whole.predict([pair])[0] for pair in asked])
+    assert whole.predict(asked).tolist() == alone.tolist()
+    low, high = whole._pool.scale.numbers[1:3]
+    mean = (answers(whole).clip(low, high) @ whole.expert_weights_).ravel()
+    assert mean == pytest.approx(alone[: mean.size], abs=1e-12)
 
 
 def test_what_is_handed_out_or_in_is_a_copy():

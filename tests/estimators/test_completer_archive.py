@@ -1,13 +1,13 @@
 """`MatrixCompleter` on disk: it goes on to the last bit, and damaged files are refused."""
 
-import json
+import copy
 
 import numpy as np
 import pytest
 
 import driftwolfe as dw
 from contracts.hostile import nested
-from driftwolfe.estimators import MatrixCompleter
+from driftwolfe.estimators import MatrixCompleter, Recommender
 from driftwolfe.estimators.core.ids import encode_keys
 from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import coming_and_going, constants, state_of, turning
@@ -143,11 +143,34 @@ EDITS = {
         if name.startswith("features.users.")
     ),
 }
+#: The same of a `Recommender`.
+RANKS = "pool.learned."
+RANK_EDITS = {
+    "a time that is a text": setting("times", ["a", 0.0, 0.0]),
+    "times that fell": setting("times", [0.0, -1.0, 1.0]),
+    "less than no times": setting("times", [0.0, 1.0, -1.0]),
+    "a note of nonsense": setting("note", [1]),
+    "popular items found in time to come": setting("state", "pool.refreshed", COUNT + 1),
+    "popular items of long ago": put(RANKS + "clock", 0, 1000),
+    "another number of items": put(RANKS + "clock", 1, 3),
+    "an item that nobody knows": put(RANKS + "seen", 0, 99 << 1),
+    "weights of another expert": replaced(RANKS + "weights", lambda a: np.full((8, 4), 0.25)),
+    "weights of more users": replaced(RANKS + "weights", lambda a: np.tile(a, (2, 1))),
+    "rounds of more users": replaced(RANKS + "rounds", lambda a: np.tile(a, 2)),
+    "a list too short": put(RANKS + "lists", 0, 1),
+    "a list too long": replaced(RANKS + "lists", lambda a: np.append(a[:-2], [a[-1], 0, 400])),
+    "a scale that fell": put(RANKS + "totals", -1, 0.9),
+    "a scale of pairs that fell": put(RANKS + "items", (0, 2), 0.9),
+    "a power that grew": put(RANKS + "items", (0, 4), 1.1),
+    "items seen by nobody": replaced(RANKS + "users", lambda a: a[1:]),
+}
+CASES = [(MatrixCompleter, fault) for fault in [None, *EDITS]]
+CASES += [(Recommender, fault) for fault in [None, *RANK_EDITS]]
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    """A completer with older steps, users at rest and features, in a file."""
+def archives(tmp_path_factory):
+    """A completer with older steps, users at rest and features, and a recommender, in files."""
     path = tmp_path_factory.mktemp("archive") / "ratings.safetensors"
     completer = MatrixCompleter()
     completer.add_features({k: [1.0, 0.1 * k] for k in range(30)}, {k: [0.5] for k in range(5)})
@@ -156,20 +179,23 @@ def archive(tmp_path_factory):
         completer.partial_fit(*coming_and_going(COUNT)).save(path)
     assert completer._pool.older[0].users.size
     assert completer._pool.users.size < completer.n_users_ == 45
-    return read_archive(path)
+    Recommender().partial_fit(coming_and_going(COUNT)[0]).save(path.with_name("events"))
+    return {
+        MatrixCompleter: read_archive(path),
+        Recommender: read_archive(path.with_name("events")),
+    }
 
 
-@pytest.mark.parametrize("fault", [None, *EDITS])
-def test_archives_that_do_not_fit_together_are_refused(fault, archive, tmp_path):
-    path, settings = tmp_path / "ratings.safetensors", json.loads(json.dumps(archive.settings))
-    arrays = {name: array.copy() for name, array in archive.arrays.items()}
+@pytest.mark.parametrize(("kind", "fault"), CASES)
+def test_archives_that_do_not_fit_together_are_refused(kind, fault, archives, tmp_path):
+    path, (name, settings, arrays) = tmp_path / "file", copy.deepcopy(archives[kind])
+    if fault is not None:
+        (EDITS | RANK_EDITS)[fault](settings, arrays)
+    write_archive(path, name, settings, arrays)
     if fault is None:
-        write_archive(path, "MatrixCompleter", settings, arrays)
-        MatrixCompleter.load(path)
+        kind.load(path)
         return
-    EDITS[fault](settings, arrays)
-    write_archive(path, "MatrixCompleter", settings, arrays)
     with pytest.raises(
-        ValueError, match=r"(does|do) not fit|not hold the state of a MatrixCompleter|keys written"
+        ValueError, match=rf"(does|do) not fit|not hold the state of a {name}|keys written"
     ):
-        MatrixCompleter.load(path)
+        kind.load(path)

@@ -117,6 +117,11 @@ def compiled_gradient(*given):
     return completer_kernels.gradient(*given)
 
 
+@numba.njit
+def compiled_count(*given):
+    return completer_kernels.count_rating(*given)
+
+
 def as_written():
     """The loops in Python, which tells of divisions by 0."""
     with interpreted():
@@ -156,3 +161,12 @@ def test_steps_stop_at_the_sphere():
 def test_the_absolute_loss_is_flat_at_errors_of_rounding(error, slope):
     for gradient in (as_written().gradient, compiled_gradient):
         assert gradient(error, completer_kernels.ABSOLUTE) == pytest.approx(slope, abs=1e-12)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1e13, 0.0), (0.0, 1e13), (-9e12, 1e13)])
+def test_nothing_is_learned_while_errors_are_rounding_of_the_largest_rating(low, high):
+    for unit, part in ((10.0, 0.0), (15.0, 0.25), (20.0, 0.5), (1e9, 0.5)):
+        numbers = np.array([unit / 1.33, low, high])
+        learned = compiled_count(numbers, 0.0, unit / 1.33, 0.5, 100)
+        assert learned == pytest.approx(part, abs=1e-9)
+        assert numbers == pytest.approx([unit / 1.33, low, high])

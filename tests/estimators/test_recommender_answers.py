@@ -66,18 +66,16 @@ def test_explanations_sum_to_the_score(learned):
             told, expected = model.explain(user, item), plain.chances(user)
             np.testing.assert_allclose(told["score"], model.predict([(user, item)])[0], rtol=1e-9)
             np.testing.assert_allclose(sum(told["experts"].values()), told["score"], rtol=1e-9)
-            of_pairs = [told["experts"][name] for name in model.expert_names_ if "pairs" in name]
-            np.testing.assert_allclose(
-                sum(told["items"].values()), sum(of_pairs), rtol=1e-9, atol=1e-15
-            )
-            latest = plain.history.get(user, [])[::-1][:18]
-            assert {*told["items"]} == {other for other in latest if plain.far[other, item] > 0.0}
-            # Any pairs, by hand: what is not popularity, shared in proportion to the counts.
-            bucket = min(len(plain.seen.get(user, ())).bit_length(), 7)
-            own = model.expert_weights_[bucket, 4] * (expected[4, item] - 0.1 * expected[0, item])
-            np.testing.assert_allclose(
-                of_pairs[2], own if told["items"] else 0.0, rtol=3e-3, atol=1e-9
-            )
+            # By hand: what is not popularity, shared in proportion to the counts.
+            pairs, of_pairs = plain.pairs(user)[:, :, item], [*told["experts"].values()][2:]
+            weights = model.expert_weights_[plain.bucket(user), 2:]
+            own = weights * (expected[2:, item] - 0.1 * expected[0, item]) * pairs.any(axis=1)
+            np.testing.assert_allclose(of_pairs, own, rtol=3e-3, atol=1e-9)
+            shares = own @ (pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1e-300))
+            by_item = zip(plain.latest(user), shares.tolist(), strict=False)
+            wanted = {other: share for other, share in by_item if share > 0.0}
+            assert told["items"] == pytest.approx(wanted, rel=3e-3)
+            assert [*told["items"].values()] == sorted(told["items"].values(), reverse=True)
     seen = model.seen(0)[0]
     assert model.explain(0, seen)["score"] == model.explain(0, "unknown")["score"] == 0.0
 
