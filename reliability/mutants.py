@@ -209,7 +209,7 @@ def users(path: Path, root: Path) -> set[Path]:
         for file in (root / LIBRARY).rglob("*.py")
     }
     compiled = {
-        file for file, text in texts.items() if re.search("^@(fast_)?jit", text, re.MULTILINE)
+        file for file, text in texts.items() if re.search(r"^@\w*jit\b", text, re.MULTILINE)
     }
     found, fresh = set[Path](), {path} & compiled
     while fresh:
