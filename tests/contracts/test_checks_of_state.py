@@ -301,51 +301,54 @@ def keys(name, *values):
     return lambda settings, arrays: arrays.update({name: encode_keys(values)})
 
 
-def told(**changed):
+def options(**changed):
     return lambda settings, arrays: settings.update(changed)
 
 
 #: What may not be in files: settings and ids that do not fit what was learned.
 WRONG_FILES = {
     "TraceNormClassifier": [
-        *(told(labels=labels) for labels in ("<U1", "<f8", "<M8[s]", "<U20000000", "text")),
+        *(options(labels=labels) for labels in ("<U1", "<f8", "<M8[s]", "<U20000000", "text")),
         *(keys("classes", *each) for each in (("one", "two"), ("one", "two", "two"), ())),
         *(keys("names", *each) for each in ((1, 2, 3, 4), ("a",))),
-        *(told(width=width, plain=plain) for width, plain in ((5, True), (4, False))),
-        *(told(class_weight="even"), told(features="cubic")),
+        *(options(width=width, plain=plain) for width, plain in ((5, True), (4, False))),
+        *(options(class_weight="even"), options(features="cubic")),
     ],
-    "TraceNormRegressor": [told(random_features=7), told(width=3), keys("columns", "a")],
-    "RiverTraceNormClassifier": [keys("classes", "one"), keys("columns"), told(features="cubic")],
-    "RiverTraceNormRegressor": [told(random_features=7), keys("columns", "a")],
-    "AdaptiveSets": [told(coverage=1.0), told(gain=-1.0), told(gain=101.0), told(more=1)],
+    "TraceNormRegressor": [options(random_features=7), options(width=3), keys("columns", "a")],
+    "RiverTraceNormClassifier": [
+        keys("classes", "one"),
+        keys("columns"),
+        options(features="cubic"),
+    ],
+    "RiverTraceNormRegressor": [options(random_features=7), keys("columns", "a")],
+    "AdaptiveSets": [
+        options(coverage=1.0),
+        options(gain=-1.0),
+        options(gain=101.0),
+        options(more=1),
+    ],
 }
+
+
+def refuses(model, path, change):
+    """Whether a file of a model is read as it is, and not with a change."""
+    model.save(path)
+    kind, settings, arrays = read_archive(path)
+    write_archive(path, kind, settings, arrays)
+    load(path)
+    change(settings, arrays)
+    write_archive(path, kind, settings, arrays)
+    with suppress(ValueError):
+        return not load(path)
+    return True
 
 
 @pytest.mark.parametrize("name", WRONG_FILES)
 def test_files_whose_settings_do_not_fit_are_refused(name, tmp_path):
     case, path = ESTIMATOR_CASES[name][0], tmp_path / "model"
     case.learn(model := case.make(), slice(40))
-    model.save(path)
-    for change in WRONG_FILES[name]:
-        kind, settings, arrays = read_archive(path)
-        write_archive(path, kind, settings, arrays)
-        load(path)
-        before = path.read_bytes()
-        change(settings, arrays)
-        write_archive(path, kind, settings, arrays)
-        with pytest.raises(ValueError, match=r"archive|state|keys|gain|coverage"):
-            load(path)
-            pytest.fail(inspect.getsource(change))
-        path.write_bytes(before)
-
-
-def test_a_file_of_several_outputs_is_none_of_one(tmp_path):
-    path = tmp_path / "model"
-    estimators.TraceNormRegressor().fit(X[:40], TARGETS[:40]).save(path)
-    kind, settings, arrays = read_archive(path)
-    for other in ({"single": True}, {}):
-        write_archive(path, kind, settings | other, arrays)
-        if other:
-            with pytest.raises(ValueError, match="outputs that do not fit together"):
-                load(path)
-    assert load(path).predict(X[:3]).shape == (3, 2)
+    refused = [refuses(model, path, change) for change in WRONG_FILES[name]]
+    assert all(refused), refused
+    if name == "TraceNormRegressor":  # of several outputs
+        model = type(model)().fit(X[:40], TARGETS[:40])
+        assert refuses(model, path, options(single=True))

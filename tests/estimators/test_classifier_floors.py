@@ -17,8 +17,7 @@ from driftwolfe import streams
 from driftwolfe.estimators.classifier import ClassLearner
 from driftwolfe.estimators.core.rows import as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
-from driftwolfe.estimators.sklearn import TraceNormClassifier
-from estimators.classifier_streams import shuttle_rows, state_of
+from estimators.classifier_streams import shuttle_rows
 from real_data import needs_data
 
 
@@ -71,22 +70,6 @@ def test_shuttle_with_flipped_signs():
     assert loss <= 0.175 and error <= 0.055
     loss, error = played_by_river(RiverTraceNormClassifier(), X, y)
     assert loss <= 0.060 and error <= 0.014
-
-
-@needs_data
-def test_the_public_api_does_what_is_measured_here():
-    X, y = shuttle_rows(rounds=60)
-    loss, error, learner = played(X, y)
-    model, logs, wrong = TraceNormClassifier(), 0.0, 0
-    model.partial_fit(X[:1], y[:1], classes=np.arange(int(y.max()) + 1))
-    for k in range(1, len(y)):
-        p = model.predict_proba(X[k : k + 1])[0]
-        logs -= math.log(max(p[y[k]], 1e-15))
-        wrong += int(model.predict(X[k : k + 1])[0] != y[k])
-        model.partial_fit(X[k : k + 1], y[k : k + 1])
-    assert state_of(model._learner) == state_of(learner)
-    assert logs + math.log(int(y.max()) + 1) == pytest.approx(loss * len(y))
-    assert wrong == pytest.approx(error * len(y), abs=1)
 
 
 @pytest.mark.parametrize(
