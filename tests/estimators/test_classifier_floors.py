@@ -61,15 +61,22 @@ def test_the_start_of_shuttle_with_signs_flipped_twice():
 
 @needs_data
 @pytest.mark.slow
-def test_shuttle_with_flipped_signs():
-    X, y = shuttle_rows()
-    assert len(y) == 43_500
-    loss, error, _ = played(X, y)
-    assert loss <= 0.050 and error <= 0.014  # 0.038 and 0.011
-    loss, error, _ = played(X, y, kind="linear")
-    assert loss <= 0.175 and error <= 0.055
-    loss, error = played_by_river(RiverTraceNormClassifier(), X, y)
-    assert loss <= 0.060 and error <= 0.014
+@pytest.mark.parametrize(
+    ("options", "kind", "least", "wrong"),
+    [
+        ({}, "random", 0.050, 0.014),  # 0.038 and 0.011
+        ({}, "linear", 0.175, 0.055),
+        ({"flip_every": None}, "random", 0.135, 0.041),  # river's softmax, rate tuned: 0.150, 0.045
+        ({"flip_every": None, "seed": 1}, "random", 0.135, 0.041),
+    ],
+)
+def test_shuttle(options, kind, least, wrong):
+    X, y = shuttle_rows(**options)
+    loss, error, _ = played(X, y, kind=kind)
+    assert len(y) == 43_500 and loss <= least and error <= wrong
+    if not options and kind == "random":
+        loss, error = played_by_river(RiverTraceNormClassifier(), X, y)
+        assert loss <= 0.060 and error <= 0.014
 
 
 @pytest.mark.parametrize(
@@ -96,15 +103,6 @@ def test_generators_with_drift(generator, floor):
         _, error, _ = played(X, np.unique(y, return_inverse=True)[1])
         accuracies.append(1.0 - error)
     assert np.mean(accuracies) >= floor
-
-
-@needs_data
-@pytest.mark.parametrize("seed", [None, 1])
-@pytest.mark.slow
-def test_shuttle_without_flips(seed):
-    X, y = shuttle_rows(flip_every=None, seed=seed)
-    loss, error, _ = played(X, y)
-    assert loss <= 0.135 and error <= 0.041  # river's softmax, rate tuned: 0.150 and 0.045
 
 
 @needs_data
