@@ -226,6 +226,10 @@ def test_a_call_that_is_stopped_before_its_first_row_has_done_nothing(Model, row
         model.partial_fit(X[:rows], y[:rows])
     assert everything(model) == before
     model.partial_fit(X, y)
+    learner = model._learner
+    assert learner._ended(learner.t)
+    getattr(learner, "state", learner).norms[0, 1] = np.inf
+    assert not learner._ended(learner.t)  # an expert is to be projected
 
 
 def test_names_of_features_are_kept_and_what_cannot_be_saved_is_refused(tmp_path):

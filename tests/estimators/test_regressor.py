@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 from driftwolfe.estimators import regressor
 from driftwolfe.estimators.core import shared_kernels
-from driftwolfe.estimators.core.rows import as_rows
+from driftwolfe.estimators.core.rows import FULL_FEATURES, as_rows
 from driftwolfe.estimators.river import RiverTraceNormRegressor
 from driftwolfe.estimators.sklearn import TraceNormRegressor
 
@@ -138,6 +138,25 @@ def test_sparse_rows_are_the_same_and_many_features_are_learned():
     model = TraceNormRegressor().partial_fit(wide, y)
     assert model.n_features_in_ == 1006
     assert model.score(wide[200:], y[200:]) > 0.8
+
+
+def test_experts_in_balls_stay_what_they_are_when_there_are_many_features():
+    X = np.random.default_rng(0).normal(size=(300, 4)) + [0.0, 0.0, 0.0, 5.0]
+    learner = TraceNormRegressor().fit(X, X[:, [0, 3]] - X[:, [1, 2]])._learner
+    before, _ = learner.map.to_features(learner.state.points)
+    learner.grow(FULL_FEATURES + 1)
+    after, _ = learner.map.to_features(learner.state.points)
+    kept = 0
+    for i, radius in enumerate(learner._radii):
+        own = slice(2 * i, 2 * i + 2)
+        values = np.linalg.svd(learner.state.points[:, own], compute_uv=False)
+        norm = values.sum()
+        assert norm <= radius * (1.0 + 1e-9)
+        assert learner.state.norms[:, i].tolist() == pytest.approx([norm, (values**2).sum()])
+        if norm < 0.99 * radius:  # it was not projected
+            np.testing.assert_allclose(after[:4, own], before[:, own], rtol=1e-6, atol=1e-9)
+            kept += 1
+    assert 0 < kept < len(learner._radii)
 
 
 def test_several_outputs():
