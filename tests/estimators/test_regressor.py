@@ -141,7 +141,7 @@ def test_sparse_rows_are_the_same_and_many_features_are_learned():
 
 
 def test_experts_in_balls_stay_what_they_are_when_there_are_many_features():
-    X = np.random.default_rng(0).normal(size=(300, 4)) + [0.0, 0.0, 0.0, 5.0]
+    X = np.random.default_rng(0).normal([0.0, 0.0, 0.0, 5.0], size=(300, 4))
     learner = TraceNormRegressor().fit(X, X[:, [0, 3]] - X[:, [1, 2]])._learner
     before, _ = learner.map.to_features(learner.state.points)
     learner.grow(FULL_FEATURES + 1)
