@@ -322,6 +322,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             lambda model: np.append(model.predict(X), model.expert_weights_),
             (
                 *calls("partial_fit", *((row, [1.0]) for row in BAD_ROWS)),
+                *calls("partial_fit", *((X[:1], np.array([bad])) for bad in (2e100, -np.inf, NAN))),
                 *calls("fit", *((X, RATINGS, bad) for bad in (np.full(COUNT, 1e10), -1.0, 0.0))),
                 *calls("fit", (X, LABELS)),
                 *calls("predict", *((row,) for row in BAD_ROWS), (X[:, :2],)),

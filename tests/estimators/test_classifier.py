@@ -212,6 +212,26 @@ def test_labels_come_back_with_their_type(kind, features, tmp_path):
     assert loaded.predict(X).tolist() == model.predict(X).tolist()
 
 
+@pytest.mark.parametrize("rows", [1, 7, 60])
+@pytest.mark.parametrize("Model", [TraceNormClassifier, TraceNormRegressor])
+def test_a_call_that_is_stopped_before_its_first_row_has_done_nothing(Model, rows, monkeypatch):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    X, y = turning(100)
+    model = Model().fit(X, y)
+    before = everything(model)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(type(model._learner), "mapped", stop)
+        model.partial_fit(X[:rows], y[:rows])
+    assert everything(model) == before
+    model.partial_fit(X, y)
+    learner = model._learner
+    assert learner._ended(learner.t)
+    getattr(learner, "state", learner).norms[0, 1] = np.inf
+    assert not learner._ended(learner.t)  # an expert is to be projected
+
+
 def test_names_of_features_are_kept_and_what_cannot_be_saved_is_refused(tmp_path):
     X, y = turning()
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])

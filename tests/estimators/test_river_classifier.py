@@ -40,7 +40,8 @@ def everything(model):
 def test_before_anything_is_learned_nothing_is_said():
     model = RiverTraceNormClassifier()
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 8])
-    assert model.predict_many(frame).tolist() == [None, None]
+    none = pd.Series([None, None], frame.index)
+    pd.testing.assert_series_equal(model.predict_many(frame), none)
     assert model.predict_proba_many(frame).shape == (2, 0)
     assert model.predict_one({"a": 1.0}) is None and model.predict_proba_one({"a": 1.0}) == {}
     assert model.expert_weights == {}
@@ -124,7 +125,7 @@ def test_mini_batches_leave_the_state_of_single_rows(batch):
     singles = [one.predict_proba_one(row) for row in frame.to_dict("records")]
     np.testing.assert_array_equal(table.to_numpy(), [list(row.values()) for row in singles])
     labels = [one.predict_one(row) for row in frame.to_dict("records")]
-    assert many.predict_many(frame).tolist() == labels
+    pd.testing.assert_series_equal(many.predict_many(frame), pd.Series(labels, frame.index))
 
 
 def test_weights_repeat_rows():

@@ -265,6 +265,10 @@ def test_a_new_class_joins_unless_all_were_named(tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
     with pytest.raises(ValueError, match="labels must be like those so far"):
         model.partial_fit(frame[:1], [1])
+    numbers = (
+        TraceNormClassifier().partial_fit(frame, y == "yes").partial_fit(frame[:2], [3.0, 2.0])
+    )
+    assert numbers.classes_.tolist() == [0.0, 1.0, 2.0, 3.0]
     closed = TraceNormClassifier().partial_fit(frame, y, classes=["no", "yes"])
     with pytest.raises(ValueError, match="not among the classes"):
         closed.partial_fit(frame[200:], late)

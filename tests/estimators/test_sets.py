@@ -174,16 +174,19 @@ def test_unknown_labels_are_missed_and_zeros_are_small():
     assert np.array_equal(one._sizes, other._sizes) and -math.log(LEAST) > one._sizes[0]
 
 
-def test_files_with_wrong_groups_are_refused(tmp_path):
+def test_files_with_wrong_numbers_are_refused(tmp_path):
     path, (p, y) = tmp_path / "sets", told(40)
     model = AdaptiveSets().observe(p, y, [0, 1, 2, 3] * 10)
-    changes = {"offset_": 2.1, "recent_": math.nan, "n_rows_": -1, "_levels": np.full(4, 9.0)}
-    for name, value in {**changes, "_sizes": np.full(4, -1.0)}.items():
-        broken = copy.deepcopy(model)
-        setattr(broken._groups[2], name, value)
-        broken.save(path)
-        with pytest.raises(ValueError, match="archive"):
-            AdaptiveSets.load(path)
+    wrong = [("offset_", 2.1), ("recent_", math.nan), ("n_rows_", -1), ("_levels", np.full(4, 9.0))]
+    wrong += [("_sizes", np.full(4, -1.0)), ("_means", np.full(4, math.nan)), ("recent_", -2.0)]
+    of_all = [*wrong, ("n_rows_", 39), ("_levels", np.zeros(3))]
+    for group, changes in ((None, of_all), (2, wrong)):
+        for name, value in changes:
+            broken = copy.deepcopy(model)
+            setattr(broken._groups.get(group, broken), name, value)
+            broken.save(path)
+            with pytest.raises(ValueError, match="archive"):
+                AdaptiveSets.load(path)
     model.save(path)
     loaded = dw.load(path)
     for each in (loaded, model):
