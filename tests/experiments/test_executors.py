@@ -57,7 +57,7 @@ def test_no_trials_need_no_processes():
 
 def test_whoever_stops_early_leaves_no_process_behind():
     before = _processes().keys()
-    endless = DataSet(name="jumping-target", rounds=5_000_000)
+    endless = DataSet(name="jumping-target", rounds=400_000)
     executor = ProcessExecutor(1)
     outcomes = run_trials(lambda: executor, [trial(), trial(data=endless)])
     assert next(outcomes).trial == trial()
