@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import driftwolfe as dw
+from contracts.test_docstrings import PUBLIC
 from driftwolfe.doctor import MODULES
 from reliability.children import python
 
@@ -142,7 +143,15 @@ def test_warmup_names_what_there_is_and_knows_every_module_of_loops():
     assert names == set().union(*MODULES.values())
 
 
+def test_a_learner_of_contrib_is_found_by_its_name(tmp_path):
+    dw.contrib.OnlineNewtonStep(dw.L1Ball(3)).save(tmp_path / "saved")
+    script = f"import driftwolfe as dw; print(dw.load({str(tmp_path / 'saved')!r}))"
+    assert python("-c", script).stdout.startswith("OnlineNewtonStep(")
+
+
 def test_every_public_name_is_listed_and_there():
     assert set(dw.__all__) <= set(dir(dw))
+    documented = {place.split(".")[1] for place in PUBLIC if "." in place}
+    assert documented <= {*dw.__all__, "comparison", "distributed"}
     for name in dw.__all__:
         assert getattr(dw, name) is not None

@@ -1,10 +1,11 @@
 """Text for terminals."""
 
+import io
 import math
 
 import pytest
 
-from driftwolfe.terminal import Spread, number, spread_text, table
+from driftwolfe.terminal import Spread, Terminal, number, spread_text, table
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,16 @@ from driftwolfe.terminal import Spread, number, spread_text, table
 )
 def test_a_mean_and_its_deviation(mean, deviation, told):
     assert spread_text(Spread(mean, deviation)) == told
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"),
+    [("utf-8", "1 ± 2 ä"), ("latin-1", "1 +- 2 ä"), ("ascii", "1 +- 2 \\xe4")],
+)
+def test_what_is_said_fits_the_encoding(encoding, told):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding, newline="")
+    Terminal.of(stream).say("1 ± 2 ä\x07")
+    assert stream.buffer.getvalue().decode(encoding) == told + "\\x07\n"
 
 
 def test_tables_line_up():

@@ -231,10 +231,65 @@ def of_stream(maker, name):
         yield f"{maker} by {method}", found.value, found.lmo_calls, found.iterations
 
 
+def data():
+    return {"data, made up": (of_data,), "experiments of the paper": (of_experiments,)}
+
+
+def of_data():
+    from driftwolfe.streams import movielens_twin, shuttle_twin
+
+    for stream in (movielens_twin(copies=(1, 2)), shuttle_twin()):
+        parts = ("rows", "cols", "targets", "features", "labels")
+        arrays = [[getattr(loss, part, []) for loss in stream[::97]] for part in parts]
+        name = stream.name.replace(":", "")
+        yield name, *(number(np.concatenate(each)) for each in arrays), stream.lipschitz
+
+
+def of_experiments():
+    from driftwolfe.experiments.paper import EXPERIMENTS
+
+    for experiment, presets in EXPERIMENTS.items():
+        for preset, found in presets.items():
+            name = f"{experiment} {preset}"
+            own = (found.rounds or 0, found.seeds, found.taus, found.widest, found.tuning_seeds)
+            yield name, "_".join([*found.title.split(), found.real, *found.also]), *map(number, own)
+            for each in found.contenders:
+                words = "_".join(f"{each.label} {each.method} {each.options} {each.like}".split())
+                yield f"{name}, {each.label}", words, *map(float, (*each.scales, each.seconds))
+
+
+def minima():
+    from regret.games import KINDS
+
+    return {f"minima of {kind}": (of_minima, kind) for kind in KINDS}
+
+
+def of_minima(kind):
+    from driftwolfe import regret
+    from driftwolfe.domains import ConvexHull, L1Ball, Simplex, TraceNormBall
+    from regret.games import KINDS, VECTOR, some_losses
+
+    losses, shape = some_losses(kind, 4), KINDS[kind][1]
+    domains = [L1Ball(shape, 0.8)]
+    if shape == VECTOR:
+        domains += [Simplex(5), ConvexHull([probe(VECTOR), -0.7 * probe(VECTOR) ** 2])]
+    else:
+        domains += [TraceNormBall(shape, 2.0, representation="factored")]
+    for domain in domains:
+        name = type(domain).__name__
+        for words, start in (("", None), (" from a vertex", domain.lmo(probe(shape)))):
+            best = regret.offline_minimum(domain, losses, start, 1e-4)
+            yield f"{name}{words}", best.value, best.value - best.gap, best.iterations
+        varied = regret.function_variation(losses, domain)
+        yield f"{name}, variation", float(varied), varied.upper
+
+
 def everything():
     """How each thing is computed, by name."""
+    from contracts.drawn import pictures
+
     found = {}
-    for kind in (learners, estimators, sets, losses, streams):
+    for kind in (learners, estimators, sets, losses, streams, data, minima, pictures):
         found |= kind()
     return found
 

@@ -197,6 +197,7 @@ def made(
     speed: float = 0.01,
     experts: int = 0,
     stream: str = TWIN,
+    c: float | None = None,
 ) -> Result:
     """A result to draw, of any size and name."""
     rng = np.random.default_rng(seed)
@@ -204,7 +205,7 @@ def made(
     noise = 1.0 + 0.1 * rng.standard_normal(at.size)
     weights = rng.dirichlet(np.ones(max(1, experts)), size=at.size)
     return made_up(
-        Trial(method="POLD", data=RUN, seed=seed, label=title),
+        Trial(method="POLD", data=RUN, seed=seed, label=title, c=c),
         rounds=at.tolist(),
         loss=np.cumsum(level * every * noise).tolist(),
         seconds=(speed * at * noise).tolist(),

@@ -57,12 +57,15 @@ def test_no_trials_need_no_processes():
 
 def test_whoever_stops_early_leaves_no_process_behind():
     before = _processes().keys()
-    trials = [trial(seed=seed) for seed in range(3)]
-    outcomes = run_trials(lambda: ProcessExecutor(1), trials)
-    assert next(outcomes).trial == trial(seed=0)
+    endless = DataSet(name="jumping-target", rounds=400_000)
+    executor = ProcessExecutor(1)
+    outcomes = run_trials(lambda: executor, [trial(), trial(data=endless)])
+    assert next(outcomes).trial == trial()
     assert len(_processes().keys() - before) == 1
     outcomes.close()
     until(lambda: _processes().keys() <= before, "the end of the process", 10.0)
+    with pytest.raises(RuntimeError, match="was shut down"):  # one that waits for its process then
+        executor._call(len, "")
 
 
 def test_the_trials_of_processes_that_die_are_run_again_and_failures_are_told():

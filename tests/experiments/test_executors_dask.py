@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -157,6 +159,29 @@ def test_where_no_scheduler_answers_one_sentence_says_what_to_do(tmp_path, monke
     assert said.startswith(f"no Dask scheduler answers at {address} (")
     assert "start one with `dask scheduler` and workers with `dask worker ADDRESS --n" in said
     assert "\n" not in said
+
+
+def test_a_cluster_without_workers_is_waited_for_and_no_answer_is_taken_twice(monkeypatch, capsys):
+    class Client:
+        def __init__(self, address, **options):
+            assert options == {"timeout": executors._PATIENCE, "set_as_default": False}
+
+        def scheduler_info(self):
+            return {"workers": workers}
+
+        def submit(self, call, *arguments, pure):
+            assert not pure  # equal calls are run each by itself
+            answer = Future()
+            answer.set_result(call(*arguments))
+            return answer
+
+    monkeypatch.setattr("distributed.Client", Client)
+    monkeypatch.setattr("distributed.comm.core.connect", AsyncMock())
+    for workers in ({}, {"tcp://a": {}}):
+        executor = DaskExecutor("there")
+        assert executor.submit(len, "abc").result() == 3
+        told = "" if workers else "waiting: the cluster at there has no workers yet\n"
+        assert capsys.readouterr().err == told
 
 
 def test_it_can_be_called_from_a_notebook_which_has_an_event_loop():

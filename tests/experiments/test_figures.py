@@ -70,7 +70,8 @@ def test_what_axes_and_panels_say(drawn):
 
 def test_nothing_is_drawn_of_what_is_not_known():
     bare = summary_of([made("POLD")])
-    assert [each.name for each in figures.all_figures(bare, [])] == ["panels"]
+    (panels,) = figures.all_figures(bare, [])
+    assert panels.name == "panels" and panels.heading[-1] == "one seed"
 
 
 def test_twins_say_so_and_other_data_do_not(unequal, drawn):

@@ -63,9 +63,10 @@ def test_what_fails_is_noted_told_and_tried_again(tmp_path, capsys):
     said = capsys.readouterr()
     assert "OGD, seed 0 failed: ValueError: pieces must be at most the 3 rounds" in said.err
     assert "7/8" in said.err and said.err.count("\n") <= 3 and said.out == ""
-    workers = Here()
-    assert run_sweep(store, workers) == 1
-    assert workers.given == [IMPOSSIBLE]
+    workers, first = Here(), _store(tmp_path / "first", trial("POLD"), trial("POLA"))
+    assert run_sweep(store, workers, before=[first]) == 1
+    assert workers.given == [*first.trials, IMPOSSIBLE]
+    assert "9/10" in capsys.readouterr().err
 
     class Mended(ThreadPoolExecutor):
         def submit(self, call, one, *how):

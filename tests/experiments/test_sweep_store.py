@@ -3,6 +3,7 @@
 import json
 import lzma
 import os
+import zlib
 
 import msgspec
 import pytest
@@ -168,7 +169,8 @@ def test_a_spoilt_packed_file_is_named_with_what_to_do(store):
     content = path.read_bytes()
     middle = len(content) // 2
     changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-    for spoilt in (content[:-20], b"", changed, lzma.compress(b'{"x": 1}'), content * 2):
+    wrong = lzma.compress(b'{"x": 1}')
+    for spoilt in (content[:-20], b"", changed, wrong, content * 2, greedy(wrong)):
         path.write_bytes(spoilt)
         with pytest.raises(ValueError) as problem:
             _ = Store(store.folder).results
@@ -176,6 +178,15 @@ def test_a_spoilt_packed_file_is_named_with_what_to_do(store):
         assert said.startswith(f"{path} is not a file of packed results (")
         assert said.endswith("; delete it, and the sweep runs its trials again")
         assert "\n" not in said
+    assert "Memory usage limit" in said
+
+
+def greedy(content):
+    """The same in LZMA, but with a header that asks for 1.5 GiB of memory."""
+    end = 12 + 4 * (content[12] + 1) - 4  # of the header of the first block
+    header = bytearray(content[12:end])
+    header[header.index(b"\x21\x01") + 2] = 37
+    return content[:12] + header + zlib.crc32(header).to_bytes(4, "little") + content[end + 4 :]
 
 
 def test_packing_waits_for_no_running_sweep(store):

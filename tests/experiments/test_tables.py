@@ -121,6 +121,7 @@ def test_minima_are_below_what_any_point_suffers():
     data = DataSet(name="shuttle-twin", rounds=44)
     stream, rng = data.load(seed=3), np.random.default_rng(0)
     for found in minima(data, 3):
+        assert found.gap <= 1e-5 * (found.end - found.start)
         for _ in range(20):
             x = rng.standard_normal((7, 9))
             x *= rng.uniform(0, 100) / np.linalg.norm(x, "nuc")

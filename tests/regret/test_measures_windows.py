@@ -212,8 +212,9 @@ def test_a_bar_shows_the_gap_where_it_is_asked_for_or_on_a_terminal(
     progress, terminal, monkeypatch, capsys
 ):
     class Eager(tqdm):
-        def __init__(self, **options):
-            super().__init__(**options | {"delay": 0, "mininterval": 0})
+        def __init__(self, *, delay, **options):
+            assert delay == 1.0  # seconds, in which most searches end
+            super().__init__(**options, mininterval=0)
 
     monkeypatch.setattr("tqdm.tqdm", Eager)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)

@@ -38,6 +38,12 @@ def test_pooling_changes_nothing_but_the_speed(kind):
     np.testing.assert_allclose(seen.gradient, sum(f.gradient(x) for f in functions), atol=1e-12)
 
 
+def test_what_is_wrong_with_one_of_many_functions_is_said():
+    wide = FunctionLoss(lambda x: x.sum(), lambda x: np.ones(1))
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        pool([wide, wide]).evaluate(np.zeros(2))
+
+
 def test_losses_that_differ_are_not_pooled():
     class Doubled(losses.LinearLoss):
         def value_at(self, scores):

@@ -149,6 +149,21 @@ def test_smooth_functions_of_unknown_kind():
     assert best.gap <= 1e-6 * sum(f.value(np.zeros(5)) for f in functions)
 
 
+@pytest.mark.parametrize("representation", ["dense", "factored"])
+def test_points_are_of_the_kind_of_the_set_whatever_the_losses(representation):
+    """Of entries alone, of other losses, and of both, with a start of the same kind."""
+    domain = dw.TraceNormBall(MATRIX, 2.0, representation=representation)
+    start = domain.lmo(np.ones(MATRIX))
+    kinds = ("AbsoluteEntries", "MulticlassLogistic", "HuberRows")
+    corner = losses.AbsoluteEntries([0, 1], [0, 1], [1.0, -1.0])
+    for some in [kinds[:1], kinds[1:], kinds]:
+        functions = [corner, *(loss for kind in some[1:] for loss in some_losses(kind, 2))]
+        best = offline_minimum(domain, functions, start=start)
+        assert type(best.point) is type(domain.origin())
+        truth = reference(functions, MATRIX_SETS["TraceNormBall"][1], MATRIX)
+        assert best.value - best.gap - 1e-5 <= truth <= best.value + 1e-5
+
+
 def test_linear_losses_take_one_oracle_call_and_are_exact():
     domain = dw.count_calls(dw.L1Ball(5))
     functions = some_losses("LinearLoss", 50)
