@@ -318,3 +318,12 @@ def test_bounds_that_are_not_known_are_refused():
         learner.update(SquaredDistance(np.array([0.5, 0.5])))
         with pytest.raises(NotImplementedError):
             learner.bound(**wanted)
+
+
+def test_the_lower_bound_adversary_forces_what_theory_says():
+    """No method can do better than G R sqrt(T) here, so the upper bounds are within a constant."""
+    here = orthogonal(dw.L2Ball(4), 400)
+    played = meet(dw.OGD(here.domain, horizon=400, lipschitz=1.0), here)
+    regret = played.regret(played.comparators(1))
+    assert regret == pytest.approx(np.sqrt(400))
+    assert played.learner.bound() <= 2.5 * regret

@@ -139,3 +139,14 @@ def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     assert growth[dw.learners.SAOL] < 1.3
     assert last[dw.OGD] > 2.0 * last[dw.POLA] > 3.0 * last[dw.POLAR]
     assert last[dw.BOGDIP] > 12.0 * last[dw.POLA]
+
+
+def test_dynamic_regret_of_pold_grows_slowly_with_the_path():
+    """T^(3/4) p^(1/4): sixteen times the path may double the regret, not multiply it by sixteen."""
+    T, regrets = 1024, []
+    for pieces in (2, 5, 17):
+        arena = flipping(T, pieces)
+        played = meet(dw.POLD(arena.domain, horizon=T, lipschitz=1.0, feedback="linear"), arena)
+        regrets.append(played.regret(played.comparators(pieces)))
+    growth = exponent([1 + 1, 4 + 1, 16 + 1], regrets)
+    assert growth < 0.5

@@ -102,11 +102,11 @@ class DiscountedAdaptive(SinglePointLearner):
         y = min(max(0.0, self._y), self.domain.radius)
         return y, self.domain.origin() + y * self._z
 
-    def _step(self, gradient: Point) -> None:
+    def _step(self, gradient: Point, size: float) -> None:
         keep, R, (y, outside) = self.discount, self.domain.radius, self._outside()
         away = outside - self._x
         gradient = surrogate(gradient, away) if norm(away) > INSIDE * R else gradient
-        size, slope = self._size(gradient), inner(gradient, self._z)
+        slope = inner(gradient, self._z)
         slope *= slope * (self._y - y) >= 0.0
         before = keep * self._h
         cut = min(max(slope, -before), before)

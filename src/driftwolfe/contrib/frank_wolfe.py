@@ -63,8 +63,8 @@ class AnytimeOFW(SinglePointLearner):
         self._first, self._gradients = self._x.copy(), 0.0 * self._x
         self._largest = self._inverse = self._costs = 0.0
 
-    def _step(self, gradient: Point) -> None:
-        size, t, diameter = self._size(gradient), self.t + 1, self.domain.diameter
+    def _step(self, gradient: Point, size: float) -> None:
+        t, diameter = self.t + 1, self.domain.diameter
         self._largest = max(self._largest, size)
         if (G := self.lipschitz) == 0.0:
             return
@@ -148,8 +148,8 @@ class StronglyConvexOFW(SinglePointLearner):
         self._gradients, self._points = 0.0 * self._x, 0.0 * self._x
         self._largest = self._costs = 0.0
 
-    def _step(self, gradient: Point) -> None:
-        size, rounds, bend = self._size(gradient), self.t + 1, self.strong_convexity
+    def _step(self, gradient: Point, size: float) -> None:
+        rounds, bend = self.t + 1, self.strong_convexity
         self._largest = max(self._largest, size)
         self._gradients = self._gradients + gradient
         self._points = self._points + self._x

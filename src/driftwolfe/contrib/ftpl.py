@@ -80,8 +80,8 @@ class FTPL(SinglePointLearner):
         if self.options.lipschitz is not None:
             self._draw()
 
-    def _step(self, gradient: Point) -> None:
-        size, R = self._size(gradient), self.domain.radius
+    def _step(self, gradient: Point, size: float) -> None:
+        R = self.domain.radius
         self._largest = max(self._largest, size)
         smooth = 0.5 * _NORMAL * R * size**2 / self._scale if self._scale > 0.0 else math.inf
         self._costs += min(smooth, size * self.domain.diameter)

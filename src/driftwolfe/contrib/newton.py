@@ -84,7 +84,7 @@ class OnlineNewtonStep(SinglePointLearner):
         self._rule = NewtonRule(self._counted, self.options.lipschitz, alpha, rate, ridge)
         self._sums = NewtonSums.of(self._x.size)
 
-    def _step(self, gradient: Point) -> None:
+    def _step(self, gradient: Point, size: float) -> None:
         self._x, self._sums = self._rule.step(self._x, gradient, self._sums)
 
     @property

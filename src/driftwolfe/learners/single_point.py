@@ -37,13 +37,16 @@ class SinglePointLearner(Learner):
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
-        self._step(self.domain.tangent(f.pull_back(slope, self._x)))
+        gradient = self.domain.tangent(f.pull_back(slope, self._x))
+        size = norm(gradient)
+        require_in_range(size, self.domain.diameter)
+        self._step(gradient, size)
         self.t += 1
         return float(value)
 
     @abstractmethod
-    def _step(self, gradient: Point) -> None:
-        """Move x, at which the loss of round t + 1 has this gradient."""
+    def _step(self, gradient: Point, size: float) -> None:
+        """Move x, at which the loss of round t + 1 has this gradient, of this norm."""
 
     def check(self) -> None:
         super().check()
@@ -57,11 +60,6 @@ class SinglePointLearner(Learner):
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._largest)
-
-    def _size(self, gradient: Point) -> float:
-        size = norm(gradient)
-        require_in_range(size, self.domain.diameter)
-        return size
 
     def _move(self, vertex: Point, fraction: float) -> None:
         """Go a fraction of the way to a vertex; all of it leaves nothing of x behind."""
@@ -104,7 +102,7 @@ class Constant(SinglePointLearner):
             if not domain.contains(self._x):
                 raise ValueError(f"point must lie in the set {domain!r}")
 
-    def _step(self, gradient: Point) -> None:
+    def _step(self, gradient: Point, size: float) -> None:
         """Stay."""
 
 
@@ -148,8 +146,8 @@ class OGD(SinglePointLearner):
         require_projection(domain, "OGD", "BOGDIP")
         self._largest = self._steps = 0.0
 
-    def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, self._size(gradient))
+    def _step(self, gradient: Point, size: float) -> None:
+        self._largest = max(self._largest, size)
         eta = self._eta(self.lipschitz, self.t + 1)
         self._x = self._counted.project(self._x - eta * gradient)
         self._steps += eta
@@ -220,8 +218,8 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._gradients = 0.0 * self._x
         self._largest = 0.0
 
-    def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, self._size(gradient))
+    def _step(self, gradient: Point, size: float) -> None:
+        self._largest = max(self._largest, size)
         eta, fraction = self._rates(self.lipschitz, self.t + 1)
         self._gradients = self._gradients + gradient
         direction = self._x - self._first + eta * self._gradients
@@ -319,7 +317,7 @@ class KalhanOFW(SinglePointLearner):
         self.horizon = self.options.horizon
         self.smoothness = None  # steps are constant
 
-    def _step(self, gradient: Point) -> None:
+    def _step(self, gradient: Point, size: float) -> None:
         self._move(self._counted.lmo(gradient), 1.0 / math.sqrt(self.horizon or self.t + 1))
 
     bound = bound_against_minimisers
@@ -372,7 +370,7 @@ class LineSearchOFW(SinglePointLearner):
         self.horizon = None  # any number of rounds
         self.smoothness = checks.positive(smoothness, "smoothness")
 
-    def _step(self, gradient: Point) -> None:
+    def _step(self, gradient: Point, size: float) -> None:
         vertex = self._counted.lmo(gradient)
         away = vertex - self._x
         # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, FixedPoint, Loss
+from driftwolfe.losses.base import LONGEST, Ball, FixedPoint, Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, checks, ops
 from driftwolfe.points.devices import HOST, device_named, device_of, is_array, namespace, to_host
@@ -276,6 +276,11 @@ def _checked_gradient(result: Any, like: Point) -> Point:
         raise ValueError(
             f"gradient(x) must return a point of shape {like.shape}, "
             f"it returned one of shape {gradient.shape}"
+        )
+    if gradient.overflows:
+        most = f"the largest allowed is {LONGEST:.3g}: use other units"
+        raise ValueError(
+            f"the gradient of this loss has the norm {ops.norm(gradient.given):.3g}; {most}"
         )
     return gradient.like(like)
 
