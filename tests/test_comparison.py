@@ -147,8 +147,11 @@ def test_intervals_are_those_of_a_paired_t_test():
         result.spread("a", "dynamic_regret")
 
 
-def test_a_frame_has_a_row_for_each_game(monkeypatch):
+def test_a_frame_has_a_row_for_each_game(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     result = dw.compare({"a": Plain(), "b": dw.POLAR(BALL)}, jumps, seeds=[3, 5])
+    bars = capsys.readouterr().err
+    assert "0/4" in bars and bars.endswith("\r") and "\n" not in bars  # they leave no trace
     frame = result.to_frame()
     assert frame[["learner", "seed"]].values.tolist() == [["a", 3], ["a", 5], ["b", 3], ["b", 5]]
     for name in "ab":

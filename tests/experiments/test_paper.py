@@ -17,7 +17,7 @@ from driftwolfe.experiments.paper import (
     reproduce,
 )
 from driftwolfe.experiments.running import make_learner
-from driftwolfe.experiments.summary import summarise
+from driftwolfe.experiments.summary import stored_regrets, summarise
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DATA_SETS
 from experiments.small import Here
@@ -48,6 +48,7 @@ def test_c_is_chosen_on_orders_that_are_not_evaluated(tmp_path):
     assert tried(store)[1] == [1000, 1001]
     assert f"OGD: c = {chosen.c:g}" in said
     assert said[0].startswith("plan: 9 trials, 9 to run, about 0 minutes")
+    assert stored_regrets(tmp_path, summary)[0].dynamic is not None  # against minima that are kept
 
 
 def test_the_grid_is_widened_where_the_best_c_lies_on_its_edge(tmp_path):

@@ -54,6 +54,19 @@ def test_the_last_reading_is_at_the_end():
     assert len(result.loss) == len(result.seconds) == 5
 
 
+def test_seconds_are_those_of_rounds_and_not_of_reading_weights(monkeypatch):
+    now = [5.0]
+    monkeypatch.setattr(module.time, "thread_time", lambda: now[0])
+    learner = dw.POLA(dw.L1Ball(3), lipschitz=1.0)
+    recorder = module.Recorder(learner, 43)
+    monkeypatch.setattr(recorder, "_read_weights", lambda: now.append(now.pop() + 100.0))
+    for _ in range(43):
+        learner.update(dw.losses.LinearLoss(np.ones(3)))
+        now[0] += 1.0
+        recorder(learner, 0.5)
+    assert recorder.curves["seconds"] == recorder.curves["rounds"] == [10, 20, 30, 40, 43]
+
+
 def test_adaptive_regret_is_that_of_the_game(stream):
     result = run_trial(trial("POLA", taus=(5, 20)))
     learner = dw.POLA(stream.domain, horizon=40, lipschitz=stream.lipschitz)
