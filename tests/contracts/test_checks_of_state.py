@@ -15,6 +15,7 @@ from contracts.test_learner_contract import stream
 from driftwolfe import estimators, load
 from driftwolfe.contrib import Sword
 from driftwolfe.estimators.core.ids import encode_keys
+from driftwolfe.estimators.intervals import WIDEST
 from driftwolfe.points import norm
 from driftwolfe.state import Nested, Stateful, declared
 from driftwolfe.storage import read_archive, write_archive
@@ -216,7 +217,8 @@ BROKEN = {
     ],
     "Watch": [put("t", lambda t: t + 16)],
     "AdaptiveThreshold": [
-        *(put("_levels", entry(value)) for value in (9.0, -9.0)),
+        lambda model: put("_levels", entry(model._start + 1.01 * WIDEST))(model),
+        lambda model: put("_levels", entry(model._start - 1.01 * WIDEST))(model),
         lambda model: put("_levels", entry(9.0))([*model._groups.values()][-1]),
         put("n_rows_", lambda n: n + 1),
     ],
