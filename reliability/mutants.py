@@ -185,8 +185,8 @@ def belonging(drawn: Drawn, executed: Executed, root: Path = ROOT) -> list[str]:
     last = max(own, key=lambda each: each.lineno)  # the innermost
     end = last.body[0].lineno - 1 if hasattr(last, "body") else last.end_lineno or line
     found = executed.tests(path, range(last.lineno, end + 1))
-    if not found:  # done at import, or compiled
-        found = executed.tests(path).union(*map(executed.tests, users(path, root)))
+    if loops := users(path, root):
+        found = found.union(executed.tests(path), *map(executed.tests, loops))
     by_file: dict[str, list[str]] = defaultdict(list)
     for test in sorted(found, key=lambda test: (executed.seconds[test], test)):
         by_file[test.partition("::")[0]].append(test)

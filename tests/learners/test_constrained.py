@@ -127,6 +127,11 @@ def test_cuts_push_back_into_the_half_space_of_the_block():
     target *= min(1.0, 10.0 / np.linalg.norm(target))
     np.testing.assert_allclose(learner.decision, target, atol=1e-9)
     assert learner.violation == 1.5
+    for _ in range(2):  # a block without violations has none
+        learner.update(LinearLoss(slope))
+    target -= 2.0 * eta * slope
+    target *= min(1.0, 10.0 / np.linalg.norm(target))
+    np.testing.assert_allclose(learner.decision, target, atol=1e-9)
 
 
 @pytest.mark.in_turn("make against", "name")
