@@ -78,6 +78,7 @@ def test_the_regressor_is_the_completer():
     once = MatrixCompletionRegressor().fit(X, y)
     again = MatrixCompletionRegressor().fit(X[:50], y[:50]).fit(X, y)
     parts = MatrixCompletionRegressor().partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
+    assert again.n_features_in_ == parts.n_features_in_ == 2
     assert state_of(once.completer_) == state_of(again.completer_) == state_of(parts.completer_)
 
 
