@@ -38,6 +38,8 @@ WORK = ROOT / "build" / "mutants"
 #: What a copy has.
 FOLDERS = ("src", "tests", "benchmarks", "reliability", "docs")
 FILES = ("pyproject.toml", "conftest.py")
+#: What asks for signatures executes no line.
+SIGNATURES = "tests/contracts/test_signatures.py"
 #: Seconds of the first tests of a mutant, and of all of them; those to wait for compiled loops.
 FIRST, LONGEST, PATIENCE = 10.0, 300.0, 120.0
 KILLED, LIVED, TIMED_OUT = "killed", "LIVED", "timed out"
@@ -187,6 +189,7 @@ def belonging(drawn: Drawn, executed: Executed, root: Path = ROOT) -> list[str]:
     found = executed.tests(path, range(last.lineno, end + 1))
     if loops := users(path, root):
         found = found.union(executed.tests(path), *map(executed.tests, loops))
+    found = found | {test for test in executed.seconds if test.startswith(SIGNATURES)}
     by_file: dict[str, list[str]] = defaultdict(list)
     for test in sorted(found, key=lambda test: (executed.seconds[test], test)):
         by_file[test.partition("::")[0]].append(test)
