@@ -106,7 +106,7 @@ class DiscountedAdaptive(SinglePointLearner):
         keep, R, (y, outside) = self.discount, self.domain.radius, self._outside()
         away = outside - self._x
         gradient = surrogate(gradient, away) if norm(away) > INSIDE * R else gradient
-        slope = inner(gradient, self._z)
+        size, slope = norm(gradient), inner(gradient, self._z)  # of what replaces it
         slope *= slope * (self._y - y) >= 0.0
         before = keep * self._h
         cut = min(max(slope, -before), before)
