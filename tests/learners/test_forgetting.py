@@ -106,6 +106,17 @@ def test_the_potential_of_magnitudes_falls_below_its_tangent():
     np.testing.assert_allclose(change, slope, rtol=1e-4, atol=1e-4)
 
 
+def test_gradients_that_push_out_of_the_set_cost_the_bound_nothing():
+    """At the middle of a face what replaces them is 0: the sums stay."""
+    learner = dw.contrib.DiscountedAdaptive(dw.L1Ball(3), discount=1.0)
+    found = []
+    for _ in range(100):
+        learner.update(LinearLoss(np.ones(3)))
+        found.append(learner.bound())
+    np.testing.assert_allclose(learner.decision, np.full(3, -1.0 / 3.0), atol=1e-9)
+    assert found[-1] == pytest.approx(found[49])
+
+
 def test_discounted_magnitudes_are_their_loop():
     """On an interval, with sums of weighed slopes written out."""
     rng, keep, R = np.random.default_rng(0), 0.9, 2.0
