@@ -1,6 +1,6 @@
 """Does the suite notice small faults? Draws mutants of the library and runs the tests that execute them.
 
-    python -m reliability.mutants [MODULE ...] [--sample 40] [--seed 0] [--processes 2]
+    python -m reliability.mutants [MODULE ...] [--sample 40] [--seed 0] [--processes 1]
 
 A module is a file or folder below `src/driftwolfe`, such as `regret/measures` or `oracles`; without any,
 mutants are drawn from all. Another seed draws a fresh set. Works on copies, in `build/mutants`. First, all
@@ -141,6 +141,10 @@ class Copy:
             command += ["-m", "not slow and not gpu"]
             with open(folder.with_suffix(".log"), "w", encoding="utf-8") as log:
                 subprocess.run(command, cwd=self.folder, env=environment, stdout=log, check=False)
+            if not Executed(new).seconds:
+                raise SystemExit(
+                    f"no test passed without any mutant; see {folder.with_suffix('.log')}"
+                )
             new.rename(folder)
         return Executed(folder)
 

@@ -170,3 +170,6 @@ def test_the_tests_notice_what_they_look_at(project, tmp_path, monkeypatch):
     # What was changed is put back, and the checkout was never touched.
     assert (copy.folder / path).read_text() == (project / path).read_text() == original
     assert copy.executed(1).seconds == executed.seconds  # noted once
+    (copy.folder / "tests/test_other.py").write_text("broken(")
+    with pytest.raises(SystemExit, match="no test passed without any mutant; see"):
+        copy.executed(1)
